@@ -7,7 +7,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use kopf::{
     checker::{
         self, Knowledge,
-        editor::{Question, ask},
+        editor::{EditorRequest, respond},
     },
     scripting::Source,
 };
@@ -52,7 +52,8 @@ fn checks(criterion: &mut Criterion) {
         });
         criterion.bench_function(&format!("completion in 1,000 lines, {name}"), |bencher| {
             let at = text.len() / 2;
-            bencher.iter(|| ask(black_box(&source), &knowledge, Question::Completions(at)));
+            bencher
+                .iter(|| respond(black_box(&source), &knowledge, EditorRequest::Completions(at)));
         });
     }
 }

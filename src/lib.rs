@@ -13,6 +13,7 @@ pub mod ports;
 pub mod reactor;
 pub mod scripting;
 pub mod settings;
+pub mod sorted;
 pub mod sources;
 pub mod telemetry;
 pub mod testing;

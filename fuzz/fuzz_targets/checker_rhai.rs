@@ -4,7 +4,7 @@
 use kopf::{
     checker::{
         self, Knowledge,
-        editor::{Question, ask},
+        editor::{EditorRequest, respond},
     },
     scripting::Source,
 };
@@ -18,7 +18,7 @@ fuzz_target!(|data: &[u8]| {
     let failed = |why: &str| assert!(!why.contains("failed"), "{why}");
     checker::check(std::slice::from_ref(&source), &knowledge).unchecked.iter().for_each(|it| failed(it));
     let at = text.len() * usize::from(*place) / 255;
-    for question in [Question::Findings, Question::Completions(at), Question::Definition(at)] {
-        ask(&source, &knowledge, question).unchecked.iter().for_each(|it| failed(it));
+    for request in [EditorRequest::Findings, EditorRequest::Completions(at), EditorRequest::Definition(at)] {
+        respond(&source, &knowledge, request).unchecked.iter().for_each(|it| failed(it));
     }
 });

@@ -1,4 +1,4 @@
-//! What tests do past the API: edits from aside, faults, and a look at what happened.
+//! Access for tests, past the API: edits, faults, and the log of requests.
 
 use std::time::Duration;
 
@@ -15,29 +15,30 @@ use super::{
         rules::{self, Part, Strictness},
     },
 };
+use crate::sorted;
 
-/// The address of the server itself inside of the cluster, the first one of its network.
+/// The address of the API server inside of the cluster: the first one of the service network.
 const API_SERVER: &str = "10.96.0.1";
 /// The namespaces of a new cluster.
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
-/// One change of one object.
+/// A change of one object.
 #[derive(Clone, Debug)]
 pub struct Changed {
-    /// As in messages of the server: `pods`, `kopfexamples.kopf.dev`.
+    /// The qualified resource, as in messages of the server: `pods`, `kopfexamples.kopf.dev`.
     pub resource: String,
     /// Empty for cluster-scoped objects.
     pub namespace: String,
-    /// Of the object.
+    /// The name of the object.
     pub name: String,
-    /// Whether it is gone.
+    /// The object has been deleted.
     pub deleted: bool,
 }
 
-/// Resources are named as in messages of the server: `pods`, `kopfexamples.kopf.dev`. The namespace of a cluster-scoped object
-/// is empty.
+/// Resources are named as in messages of the server: `pods`, `kopfexamples.kopf.dev`. The namespace of a cluster-scoped object is
+/// empty.
 impl ApiServer {
-    /// Adds an object as it is; a status, a deletion time or a uid of its own are kept. Its namespace is in its metadata.
+    /// Creates an object as given: its status, deletion time and uid are kept. The namespace is taken from its metadata.
     pub fn create(&self, resource: &str, mut body: Value) -> Result<Value, Refusal> {
         self.change(|store| {
             let view = view(store, resource)?;
@@ -56,7 +57,7 @@ impl ApiServer {
         })
     }
 
-    /// Changes an object by a merge patch, in all its parts.
+    /// Applies a merge patch to an object, including its status and metadata.
     pub fn merge(
         &self,
         resource: &str,
@@ -67,7 +68,7 @@ impl ApiServer {
         self.update(resource, namespace, name, move |object| json_patch::merge(object, &patch))
     }
 
-    /// Changes an object in all its parts. An edit that changes nothing makes no new version.
+    /// Edits an object, including its status and metadata. An edit without a difference makes no new version.
     pub fn update(
         &self,
         resource: &str,
@@ -89,7 +90,7 @@ impl ApiServer {
         })
     }
 
-    /// Deletes an object as a client does it: held ones are only marked, Pods get their time to stop.
+    /// Deletes an object as a client does: one with finalizers is only marked, Pods get their grace period.
     pub fn delete(&self, resource: &str, namespace: &str, name: &str) -> Result<(), Refusal> {
         self.change(|store| {
             let view = view(store, resource)?;
@@ -97,12 +98,12 @@ impl ApiServer {
             if store.get(&key).is_none() {
                 return Err(Refusal::not_found(&view.kind.def, name));
             }
-            delete::plainly(&self.0, store, &view, &key);
+            delete::as_controller(&self.0, store, &view, &key);
             Ok(())
         })
     }
 
-    /// Removes an object at once, whoever holds it.
+    /// Removes an object at once, even if it has finalizers.
     pub fn remove(&self, resource: &str, namespace: &str, name: &str) -> Result<(), Refusal> {
         self.change(|store| {
             let view = view(store, resource)?;
@@ -111,14 +112,14 @@ impl ApiServer {
         })
     }
 
-    /// One object, if it is there.
+    /// Returns an object; `None` if it does not exist.
     pub fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
         let store = self.0.store();
         let found = store.get(&Key::new(resource, namespace, name))?;
         Some(view(&store, resource).ok()?.tree(&found))
     }
 
-    /// All objects of a resource, by namespace and name.
+    /// Returns all objects of a resource, ordered by namespace and name.
     pub fn list(&self, resource: &str) -> Vec<Value> {
         let store = self.0.store();
         let Ok(view) = view(&store, resource) else { return Vec::new() };
@@ -126,22 +127,23 @@ impl ApiServer {
         objects.map(|it| view.tree(it)).collect()
     }
 
-    /// The version of the latest change.
+    /// Returns the version of the latest change.
     pub fn revision(&self) -> u64 {
         self.0.store().revision
     }
 
-    /// The time as in stamps of objects.
+    /// Returns the time of the server in the form of timestamps, RFC 3339.
     pub fn now(&self) -> String {
         self.0.store().now()
     }
 
-    /// What is served.
+    /// Returns the served resources.
     pub fn resources(&self) -> Vec<ResourceDef> {
         self.0.store().tables.values().map(|it| it.kind.def.clone()).collect()
     }
 
-    /// The changes after a version, oldest first, and the version they reach to. `None`: some are forgotten.
+    /// Returns the changes after a version, oldest first, and the version of the last one. `None` if some of them have been
+    /// dropped.
     pub fn changes(&self, after: u64) -> Option<(Vec<Changed>, u64)> {
         let store = self.0.store();
         let mut changes = Vec::new();
@@ -151,7 +153,7 @@ impl ApiServer {
             }
             changes.extend(table.history.after(after).map(|it| (it.revision, resource, it)));
         }
-        changes.sort_by_key(|(revision, ..)| *revision);
+        sorted::sort_by_key(&mut changes, |(revision, ..)| *revision);
         let changes = changes.into_iter().map(|(_, resource, change)| Changed {
             resource: resource.clone(),
             namespace: change.object.head.namespace.to_string(),
@@ -161,27 +163,27 @@ impl ApiServer {
         Some((changes.collect(), store.revision))
     }
 
-    /// Waits for a newer version than this one.
+    /// Waits until the server has a newer version than this one.
     pub async fn moved(&self, after: u64) {
         self.0.signals.wait_for(|it| it.revision > after).await;
     }
 
-    /// Lets watchers see the changes from now on so much later.
+    /// Sets the delay with which watchers see changes from now on.
     pub fn set_latency(&self, latency: Duration) {
         self.0.store().latency = latency;
     }
 
-    /// Lets something go wrong from now on. Of several faults that concern a request, the first one happens.
+    /// Adds a fault for the following requests. If several faults match a request, the first one applies.
     pub fn fault(&self, fault: Fault) {
         self.0.faults.lock().add(fault);
     }
 
-    /// Lets nothing go wrong any more.
+    /// Removes all faults that were added before.
     pub fn clear_faults(&self) {
         self.0.faults.lock().clear();
     }
 
-    /// Answers the next PATCH requests with these statuses; 200 lets one through.
+    /// Makes the next PATCH requests fail with these statuses, in order; 200 lets one pass.
     pub fn inject(&self, statuses: impl IntoIterator<Item = u16>) {
         for code in statuses {
             let effect = match code {
@@ -197,26 +199,26 @@ impl ApiServer {
         self.0.signals.change(|it| it.epoch += 1);
     }
 
-    /// Forgets the past: a watch from an older version than the present one gets a 410. Open watches go on.
+    /// Compacts the history: a watch that starts from an older version gets a 410. Open watches continue.
     pub fn compact(&self) {
         let mut store = self.0.store();
         store.compacted = store.revision;
     }
 
-    /// The requests so far.
+    /// Returns the logged requests, oldest first.
     pub fn requests(&self) -> Vec<LoggedRequest> {
         self.0.requests.lock().all()
     }
 
-    /// What a new cluster has.
-    pub(super) fn furnish(&self) {
+    /// Creates the objects of a new cluster.
+    pub(super) fn create_initial_objects(&self) {
         for name in NAMESPACES {
             let namespace = json!({
                 "metadata": { "name": name, "labels": { "kubernetes.io/metadata.name": name } },
                 "spec": { "finalizers": ["kubernetes"] },
                 "status": { "phase": "Active" },
             });
-            // A restored cluster has it already.
+            // A restored cluster already has it.
             drop(self.create("namespaces", namespace));
         }
         let labels = json!({ "component": "apiserver", "provider": "kubernetes" });
@@ -238,7 +240,7 @@ impl ApiServer {
         drop(self.create("services", service));
     }
 
-    /// What the server adds to a new object.
+    /// Sets the metadata that the server adds to a new object.
     fn stamp(&self, store: &mut Store, view: &View, body: &mut Value) {
         if !self.0.stamps {
             return;
@@ -263,13 +265,13 @@ impl ApiServer {
 }
 
 impl LoggedRequest {
-    /// The body as JSON; null if it is none.
+    /// Returns the body as JSON; null if it is not valid JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 }
 
-/// The resource in the version it is stored in.
+/// Returns the resource in its storage version.
 fn view(store: &Store, resource: &str) -> Result<View, Refusal> {
     let kind = &store.tables.get(resource).ok_or_else(Refusal::unknown_resource)?.kind;
     Ok(View::new(kind, kind.storage()))

@@ -1,73 +1,73 @@
-//! Faults on demand: what can go wrong between a client and a real server, at will or by seeded chance.
+//! Faults on demand: errors between a client and a real server, always or with a seeded probability.
 
 use std::time::Duration;
 
 use fastrand::Rng;
 
-/// Something that goes wrong.
+/// A fault, and the requests or watch events that it applies to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
-    /// Which requests, by method; empty: all of them.
+    /// The method of affected requests; empty for all.
     pub method: String,
-    /// Which requests, by a part of the path with the query, as in `/pods/x` or `watch=true`; empty: all of them.
+    /// A part of the path and query of affected requests, such as `/pods/x` or `watch=true`; empty for all.
     pub path: String,
-    /// How likely it is for one request, or for one event of a watch: from 0 to 1.
+    /// The probability for one request, or for one event of a watch: from 0 to 1.
     pub chance: f64,
-    /// How often it can happen; `None`: without an end.
+    /// The maximum number of times; `None` for no limit.
     pub times: Option<u32>,
-    /// What happens.
+    /// The kind of fault.
     pub effect: Effect,
 }
 
-/// What goes wrong.
+/// The kinds of faults.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// Nothing: one request is let through, whatever comes after in the list of faults.
+    /// No fault: one request passes, regardless of later faults in the list.
     Pass,
-    /// The answer comes later.
+    /// Delays the response by this time.
     Latency(Duration),
-    /// Nothing is done, and the answer is an error; 404 says that the object does not exist.
+    /// Rejects the request without executing it; 404 means that the object does not exist.
     Refuse {
-        /// The HTTP status.
+        /// The HTTP status code.
         code: u16,
-        /// The `Retry-After` header.
+        /// The seconds in the `Retry-After` header.
         retry_after_seconds: Option<u32>,
     },
-    /// The request is carried out, but the answer is a 504.
+    /// Executes the request, but responds with a 504.
     TimeoutAfterwards,
-    /// A list shows the state of so many changes ago.
+    /// Returns a list in the state of this many changes ago.
     StaleList(u64),
-    /// Discovery documents do not show this API group, as on a server that has not read its CRDs yet. Its objects are served.
+    /// Hides an API group in discovery documents, as on a server that has not read its CRDs yet. Its objects are still served.
     HiddenGroup(String),
-    /// An event of a watch is never delivered.
+    /// Never delivers an event of a watch.
     LostEvent,
-    /// An event of a watch comes later, and so do those behind it.
+    /// Delays an event of a watch and those after it.
     LateEvent(Duration),
-    /// From this event on a watch is silent, but open.
+    /// Sends no more events from this one on, but keeps the watch open.
     Stall,
-    /// A watch ends instead of this event.
+    /// Ends a watch instead of sending this event.
     Close,
 }
 
 impl Fault {
-    /// A fault that happens to every request.
+    /// Makes a fault that applies to every request.
     pub fn always(effect: Effect) -> Self {
         Self { method: String::new(), path: String::new(), chance: 1.0, times: None, effect }
     }
 
-    /// The same for some requests only.
+    /// Limits the fault to a method and a part of the path; see [`Fault::path`].
     #[must_use]
     pub fn on(self, method: &str, path: &str) -> Self {
         Self { method: method.into(), path: path.into(), ..self }
     }
 
-    /// The same, so many times at most.
+    /// Limits how often the fault applies.
     #[must_use]
     pub fn times(self, times: u32) -> Self {
         Self { times: Some(times), ..self }
     }
 
-    /// The same by chance: from 0 (never) to 1 (always).
+    /// Sets the probability: from 0 (never) to 1 (always).
     #[must_use]
     pub fn chance(self, chance: f64) -> Self {
         Self { chance, ..self }
@@ -79,7 +79,7 @@ impl Fault {
 }
 
 impl Effect {
-    /// Whether it happens to single events of a watch rather than to a request.
+    /// Returns whether the fault applies to single events of a watch, not to requests.
     fn is_of_events(&self) -> bool {
         match self {
             Self::LostEvent | Self::LateEvent(_) | Self::Stall | Self::Close => true,
@@ -93,7 +93,7 @@ impl Effect {
     }
 }
 
-/// The faults in force, and the dice.
+/// The active faults, and their random numbers.
 #[derive(Debug)]
 pub(crate) struct Faults {
     list: Vec<Fault>,
@@ -113,19 +113,19 @@ impl Faults {
         self.list.clear();
     }
 
-    /// What happens to a request: the first fault in the list that concerns it, if the dice say so.
+    /// Returns the fault of a request: the first one in the list that applies to it, with its probability. Counts it.
     pub(crate) fn of_request(&mut self, method: &str, path: &str) -> Option<Effect> {
         self.roll(|it| !it.effect.is_of_events() && it.concerns(method, path))
     }
 
-    /// Whether such a request would be refused for certain. Counts for nothing.
+    /// Returns whether such a request would certainly be rejected. Does not count.
     pub(crate) fn refuses(&self, method: &str, path: &str) -> bool {
         let mut concerned = self.list.iter().filter(|it| it.concerns(method, path));
         let first = concerned.find(|it| it.times != Some(0) && !it.effect.is_of_events());
         first.is_some_and(|it| it.chance >= 1.0 && matches!(it.effect, Effect::Refuse { .. }))
     }
 
-    /// What happens to one event of a watch.
+    /// Returns the fault of one event of a watch.
     pub(crate) fn of_event(&mut self, path: &str) -> Option<Effect> {
         self.roll(|it| it.effect.is_of_events() && it.concerns("GET", path))
     }

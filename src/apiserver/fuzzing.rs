@@ -1,4 +1,4 @@
-//! Doors for the fuzz targets, which are outside of the crate: built by `cargo fuzz` only.
+//! Entry points for the fuzz targets, which are another crate; compiled by `cargo fuzz` only.
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ const KINDS: [&str; 4] = [
     "application/apply-patch+yaml",
 ];
 
-/// Applies a patch; the low bits of `kind` pick its type, the next one whether there is a schema.
+/// Applies a patch. The low bits of `kind` choose its type, the next one whether there is a schema.
 pub fn patch(kind: u8, patch: &[u8]) {
     let content_type = KINDS.get(usize::from(kind) % KINDS.len()).copied().unwrap_or_default();
     let Ok(parsed) = Patch::parse(content_type, patch, true) else { return };
@@ -36,7 +36,7 @@ pub fn patch(kind: u8, patch: &[u8]) {
     }
 }
 
-/// Reads a query with selectors, and both selectors of a text.
+/// Parses a query with selectors, and a text as a selector of both kinds.
 pub fn select(text: &str) {
     let selectable = Selectable::new(&ResourceDef::new("kopf.dev", "v1", "widgets", "Widget"), []);
     let labels_of = [("a".into(), "b".into())];
@@ -60,7 +60,7 @@ pub fn select(text: &str) {
     }
 }
 
-/// Decodes a body; the bits of `kind` pick YAML and native kinds.
+/// Decodes a body. The bits of `kind` choose YAML and native kinds.
 pub fn decode(kind: u8, bytes: &[u8]) {
     let content_type = if kind & 1 == 0 { "application/json" } else { "application/yaml" };
     if let Ok(body) = body::decode(content_type, bytes, expected(kind & 2 != 0), &mut Vec::new()) {
@@ -70,7 +70,7 @@ pub fn decode(kind: u8, bytes: &[u8]) {
     }
 }
 
-/// What follows a decoded or patched body.
+/// Runs the code that processes a decoded or patched body.
 fn finish(good: bool, body: &Value, old: &Value) {
     if !good {
         return;

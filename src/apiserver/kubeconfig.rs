@@ -1,6 +1,6 @@
-//! The kubeconfig of a served server: written for the owner only, removed at the end.
+//! The kubeconfig of a served server: readable by its owner only, removed at the end.
 //!
-//! A file that we have not written is never overwritten: it could be the only way to somebody's real cluster.
+//! A file that this program has not written is never overwritten, because it could be the only access to a real cluster.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions, TryLockError},
@@ -9,44 +9,44 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// How we know our own files.
+/// Identifies files that this program has written.
 const MARK: &str =
     "# A kubeconfig of an embedded Kubernetes API server; gone when the server ends.\n";
 
-/// Names tried in a directory before giving up: nobody runs so many at once.
+/// Limit of file names tried in a directory: nobody runs this many servers at once.
 const NAMES_MAX: u32 = 100;
 
-/// Our file. While this value lives the file is locked against others of our kind; with it the file goes.
+/// A kubeconfig that this process owns. It is locked against other servers, and removed when this value is dropped.
 #[derive(Debug)]
 pub struct Kubeconfig {
     path: PathBuf,
     file: File,
 }
 
-/// Why the file cannot be used.
+/// The reasons for which a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It has other contents than ours.
-    #[error("'{}' exists and is no kubeconfig of ours: it is left as it is", .0.display())]
+    /// The file was not written by this program.
+    #[error("'{}' exists and is not a kubeconfig of kopf: it is not overwritten", .0.display())]
     Foreign(PathBuf),
-    /// Another server has it.
+    /// Another server uses it.
     #[error("'{}' is the kubeconfig of another embedded server, which is running", .0.display())]
     InUse(PathBuf),
-    /// The system says no.
+    /// The system refuses access.
     #[error("cannot write the kubeconfig '{}': {source}", path.display())]
     Unusable {
         /// The file or its directory.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
 impl Kubeconfig {
-    /// Takes this very file.
+    /// Locks the file at this path.
     ///
     /// # Errors
-    /// When the file is not ours, or cannot be written.
+    /// Fails if the file was not written by this program, is in use, or cannot be written.
     pub fn at(path: &Path) -> Result<Self, Error> {
         let unusable = |source| Error::Unusable { path: path.into(), source };
         let mut options = OpenOptions::new();
@@ -66,11 +66,11 @@ impl Kubeconfig {
         Ok(Kubeconfig { path: path.into(), file })
     }
 
-    /// Takes the first free file in a directory of ours, which is made if missing: the same one after each restart, so that a
-    /// shell which has its name can go on.
+    /// Locks the first free file in a directory, which is created if missing. It is the same one after each restart, so a shell
+    /// that refers to it keeps working.
     ///
     /// # Errors
-    /// When the directory cannot be used.
+    /// Fails if the directory cannot be used.
     pub fn within(directory: &Path) -> Result<Self, Error> {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
         made.map_err(|source| Error::Unusable { path: directory.into(), source })?;
@@ -84,10 +84,10 @@ impl Kubeconfig {
         Err(Error::InUse(directory.into()))
     }
 
-    /// Says where the server is.
+    /// Writes the address of the server into the file.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn write(&mut self, url: &str) -> Result<(), Error> {
         let text = text(url);
         let file = &mut self.file;
@@ -99,7 +99,7 @@ impl Kubeconfig {
         written.map_err(|source| Error::Unusable { path: self.path.clone(), source })
     }
 
-    /// Where it is.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -107,7 +107,7 @@ impl Kubeconfig {
 
 impl Drop for Kubeconfig {
     fn drop(&mut self) {
-        // If it is gone already, all the better.
+        // The file may have been removed already.
         let _left = fs::remove_file(&self.path).is_err();
     }
 }

@@ -1,10 +1,11 @@
-//! Labels, and the selectors inside objects.
+//! Labels, and the label selectors inside of objects.
 
 use serde_json::Value;
 
 use crate::object;
+use crate::sorted;
 
-/// Whether a label selector takes an object with these labels. An empty one takes everything; one that is missing, nothing.
+/// Returns whether a label selector matches labels. An empty selector matches everything, a missing one nothing.
 pub(crate) fn selects(selector: Option<&Value>, labels: &Value) -> bool {
     let Some(selector) = selector.filter(|it| it.is_object()) else { return false };
     let label = |key: &str| labels.get(key).and_then(Value::as_str);
@@ -27,7 +28,7 @@ pub(crate) fn selects(selector: Option<&Value>, labels: &Value) -> bool {
     equal.all(|it| it) && rules.all(|it| it)
 }
 
-/// Whether a label selector has no rule at all.
+/// Returns whether a label selector has no requirements.
 pub(crate) fn is_empty(selector: Option<&Value>) -> bool {
     let empty = |field: &str| match selector.and_then(|it| it.get(field)) {
         Some(Value::Object(rules)) => rules.is_empty(),
@@ -37,7 +38,7 @@ pub(crate) fn is_empty(selector: Option<&Value>) -> bool {
     empty("matchLabels") && empty("matchExpressions")
 }
 
-/// A label selector as the text of a query, the requirements sorted by their keys.
+/// Returns a label selector in the form of a query, its requirements sorted by key.
 pub(crate) fn text(selector: &Value) -> String {
     let labels = selector.get("matchLabels").and_then(Value::as_object).into_iter().flatten();
     let labels = labels
@@ -57,17 +58,17 @@ pub(crate) fn text(selector: &Value) -> String {
         (key, rule)
     });
     let mut all: Vec<(&str, String)> = labels.chain(rules).collect();
-    all.sort_by_key(|(key, _)| *key);
+    sorted::sort_by_key(&mut all, |(key, _)| *key);
     all.into_iter().map(|(_, it)| it).collect::<Vec<_>>().join(",")
 }
 
-/// Whether a plain map of labels, as in a Service, takes an object. An empty one takes nothing.
+/// Returns whether a plain map of labels, as in a Service, matches labels. An empty map matches nothing.
 pub(crate) fn has_all(wanted: Option<&Value>, labels: &Value) -> bool {
     let wanted = wanted.and_then(Value::as_object).filter(|it| !it.is_empty());
     wanted.is_some_and(|it| it.iter().all(|(key, value)| labels.get(key) == Some(value)))
 }
 
-/// The labels of an object.
+/// Returns the labels of an object; null if there are none.
 pub(crate) fn of(object: &Value) -> &Value {
     object.pointer("/metadata/labels").unwrap_or(&Value::Null)
 }

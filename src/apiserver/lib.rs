@@ -26,6 +26,7 @@ pub mod serve;
 mod service;
 mod signals;
 pub mod snapshot;
+mod sorted;
 mod store;
 pub mod streaming;
 mod table;
@@ -66,10 +67,10 @@ use self::{
     streaming::PodStreams,
 };
 
-/// How often an idle watch is told the latest version; the real server does it about once a minute.
+/// Interval of bookmarks in idle watches; about the same as on the real server.
 const BOOKMARKS: Duration = Duration::from_mins(1);
 
-/// A handle of the server. Its clones are the same server.
+/// A handle of the server. Clones share the same server.
 #[derive(Clone)]
 pub struct ApiServer(Arc<Shared>);
 
@@ -81,25 +82,25 @@ struct Shared {
     rbac: Rbac,
     signals: Signals,
     bookmarks: Option<Duration>,
-    /// Whether new objects get uids, times and generations.
+    /// New objects get uids, creation times and generations.
     stamps: bool,
-    /// Whether namespaces must exist.
+    /// Namespaces must exist before objects are created in them.
     cluster: bool,
-    /// Whether quotas, limits, classes and disruption budgets are heeded.
+    /// The built-in admission plugins run: quotas, limits, classes, disruption budgets.
     admission: bool,
-    /// How webhooks are reached.
+    /// Sends requests to webhooks.
     post: Post,
     openapi: OpenApi,
-    /// What answers in the place of containers.
+    /// Functions that stand in for containers.
     pods: PodStreams,
-    /// Connections of clients in the same process, for other protocols.
+    /// Tasks of upgraded connections (exec, port-forward) of clients in the same process.
     inside: Mutex<JoinSet<()>>,
-    /// Whether controllers empty deleted namespaces and definitions.
+    /// Controllers run that empty deleted namespaces and CRDs.
     emptied: AtomicBool,
 }
 
 impl ApiServer {
-    /// A server that is not made yet.
+    /// Returns a builder with the defaults.
     pub fn builder() -> Builder {
         Builder {
             kinds: native::kinds(),
@@ -123,7 +124,7 @@ impl fmt::Debug for ApiServer {
     }
 }
 
-/// Makes a server.
+/// Configures and builds an [`ApiServer`].
 #[must_use]
 pub struct Builder {
     kinds: Vec<Kind>,
@@ -145,57 +146,57 @@ impl Builder {
         self
     }
 
-    /// Whether new objects get a uid, a creation time and a generation; they do unless said otherwise. Without stamps, what
-    /// clients send of these is kept.
+    /// Sets whether new objects get a uid, a creation time and a generation; on by default. Without stamps, these fields are kept
+    /// as clients send them.
     pub fn stamps(self, stamps: bool) -> Self {
         Self { stamps, ..self }
     }
 
-    /// Whether it is like a new cluster: with its first namespaces, and without objects outside of namespaces that exist. Without
-    /// this, any namespace will do.
+    /// Sets whether the server starts like a new cluster, with its first namespaces, and refuses objects in namespaces that do not
+    /// exist. By default, every namespace is accepted.
     pub fn cluster(self, cluster: bool) -> Self {
         Self { cluster, ..self }
     }
 
-    /// Whether users may only do what their roles allow. It is off unless said otherwise. A cluster then also has the roles of
-    /// every new cluster. Requests without credentials are those of the administrator, who may do everything.
+    /// Sets whether RBAC is enforced; off by default. A cluster with RBAC also has the default roles of Kubernetes. Requests
+    /// without credentials are those of the administrator, who may do everything.
     pub fn rbac(self, rbac: bool) -> Self {
         Self { rbac, ..self }
     }
 
-    /// Whether quotas, limit ranges, priority classes, runtime classes, default classes and disruption budgets are heeded; they are
-    /// unless said otherwise. Webhooks are called in any case.
+    /// Sets whether quotas, limit ranges, priority classes, runtime classes, default classes and disruption budgets are enforced;
+    /// on by default. Webhooks are called in any case.
     pub fn admission(self, admission: bool) -> Self {
         Self { admission, ..self }
     }
 
-    /// How admission webhooks are called; over HTTPS unless said otherwise.
+    /// Sets how admission webhooks are called; over HTTPS by default.
     pub fn webhooks(self, post: Post) -> Self {
         Self { post, ..self }
     }
 
-    /// What answers `exec`, `attach`, `port-forward` and requests for logs. Without functions for them, the first three are
+    /// Sets the functions that answer `exec`, `attach`, `port-forward` and requests for logs. Without them, the first three are
     /// refused, and logs are those of a simulated kubelet.
     pub fn pods(self, pods: PodStreams) -> Self {
         Self { pods, ..self }
     }
 
-    /// Makes uids and generated names random; servers of the same seed make the same ones. Without it they are counted.
+    /// Makes uids and generated names random; servers with the same seed generate the same ones. By default they are counted.
     pub fn seed(self, seed: u64) -> Self {
         Self { seed: Some(seed), ..self }
     }
 
-    /// Where the times of objects come from: RFC 3339, to the second. Without it, time stands still.
+    /// Sets the source of timestamps: RFC 3339, in seconds. By default, time stands still.
     pub fn clock(self, clock: impl Fn() -> String + Send + Sync + 'static) -> Self {
         Self { clock: Arc::new(clock), ..self }
     }
 
-    /// How often idle watches get a bookmark if they want them; `None`: never.
+    /// Sets the interval of bookmarks in idle watches that ask for them; `None` for no bookmarks.
     pub fn bookmarks(self, bookmarks: Option<Duration>) -> Self {
         Self { bookmarks, ..self }
     }
 
-    /// The server, empty, or with what every cluster has.
+    /// Builds the server, either empty or with the objects of a new cluster.
     pub fn build(self) -> ApiServer {
         let server = ApiServer(Arc::new(Shared {
             store: Mutex::new(Store::new(self.kinds, self.seed, self.clock)),
@@ -214,7 +215,7 @@ impl Builder {
             emptied: AtomicBool::new(false),
         }));
         if self.cluster {
-            server.furnish();
+            server.create_initial_objects();
         }
         if self.cluster && self.rbac {
             rbac::create_bootstrap_roles(&server);
@@ -234,7 +235,7 @@ impl Shared {
         self.store.lock()
     }
 
-    /// Lets watchers look for news.
+    /// Wakes the watchers after a change.
     fn announce(&self) {
         let revision = self.store().revision;
         self.signals.change(|it| it.revision = revision);

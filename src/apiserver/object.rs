@@ -1,13 +1,13 @@
-//! Small questions to a JSON object, and small changes of it.
+//! Access to the fields of JSON objects.
 
 use serde_json::{Map, Value};
 
-/// A text inside the metadata; empty if it is not there.
+/// Returns a string in the metadata; empty if it is missing.
 pub(crate) fn meta<'a>(object: &'a Value, field: &str) -> &'a str {
     object.get("metadata").and_then(|it| it.get(field)).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The metadata for changing; made if missing. `None` if it is something else than an object.
+/// Returns the metadata for writing; created if missing. `None` if it is not an object.
 pub(crate) fn meta_mut(object: &mut Value) -> Option<&mut Map<String, Value>> {
     object
         .as_object_mut()?
@@ -23,7 +23,7 @@ pub(crate) fn set_meta(object: &mut Value, field: &str, value: impl Into<Value>)
     }
 }
 
-/// Sets the version, at its place among the fields: it shows where bytes around a mistake are shown.
+/// Sets the version at its usual place among the fields, because error messages may show the surrounding bytes.
 pub(crate) fn set_version(object: &mut Value, revision: u64) {
     let Some(meta) = meta_mut(object) else { return };
     let place = meta.keys().position(|it| it == "uid").map(|it| it.saturating_add(1));
@@ -47,57 +47,57 @@ pub(crate) fn put(object: &mut Value, field: &str, value: Option<Value>) {
     };
 }
 
-/// Sets a field of a part, such as the spec, if there is such a part.
+/// Sets a field of a part, such as the spec, if the object has this part.
 pub(crate) fn put_in(object: &mut Value, part: &str, field: &str, value: Value) {
     if let Some(part) = object.get_mut(part) {
         put(part, field, Some(value));
     }
 }
 
-/// Whether somebody still holds the object. Namespaces are held in their spec, too.
-pub(crate) fn held(object: &Value) -> bool {
+/// Returns whether the object has finalizers. Those in the spec of a namespace count, too.
+pub(crate) fn has_finalizers(object: &Value) -> bool {
     let is_namespace = object.get("kind").and_then(Value::as_str) == Some("Namespace");
     !finalizers(object).is_empty()
         || (is_namespace && !strings(object, "/spec/finalizers").is_empty())
 }
 
-/// Whether a deleted object was given time that is not over: only who gave it lets it go.
-pub(crate) fn has_time_left(object: &Value) -> bool {
+/// Returns whether a deleted object has a grace period that is not over: only the kubelet ends it.
+pub(crate) fn has_grace_period(object: &Value) -> bool {
     let seconds = number(object, "/metadata/deletionGracePeriodSeconds");
     seconds.is_some_and(|it| it > 0)
 }
 
-/// Whether the object is marked for deletion.
+/// Returns whether the object is marked for deletion.
 pub(crate) fn deleting(object: &Value) -> bool {
     !meta(object, "deletionTimestamp").is_empty()
 }
 
-/// The names of those who hold the object.
+/// Returns the finalizers of the object.
 pub(crate) fn finalizers(object: &Value) -> Vec<String> {
     strings(object, "/metadata/finalizers")
 }
 
-/// A text at this place; empty if it is not there.
+/// Returns the string at a pointer; empty if it is missing.
 pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A whole number at this place.
+/// Returns the integer at a pointer.
 pub(crate) fn number(object: &Value, pointer: &str) -> Option<i64> {
     object.pointer(pointer).and_then(Value::as_i64)
 }
 
-/// The items of an array at this place; none if it is not there.
+/// Returns the items of the array at a pointer; none if it is missing.
 pub(crate) fn list<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
     object.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// The texts of an array.
+/// Returns the strings in the array at a pointer.
 pub(crate) fn strings(object: &Value, pointer: &str) -> Vec<String> {
     list(object, pointer).iter().filter_map(Value::as_str).map(String::from).collect()
 }
 
-/// A boolean; false if it is not there.
+/// Returns the boolean at a pointer; false if it is missing.
 pub(crate) fn flag(object: &Value, pointer: &str) -> bool {
     object.pointer(pointer).and_then(Value::as_bool).unwrap_or(false)
 }

@@ -1,4 +1,4 @@
-//! What is answered, and how it becomes a response.
+//! Responses of the server, and how they are rendered as HTTP.
 
 use std::sync::Arc;
 
@@ -31,28 +31,28 @@ use crate::{
 };
 
 const JSON: &str = "application/json";
-/// Short texts of the server itself.
+/// The content type of short texts of the server itself.
 const PLAIN: &str = "text/plain; charset=utf-8";
 
-/// What is sent back.
+/// A response before it is rendered in the form that the client accepts.
 pub(crate) enum Reply {
-    /// A stored object as seen through a version.
+    /// A stored object in the version that was requested.
     Object { status: u16, view: View, object: Arc<Stored> },
     /// A document, a status, or an object that is not stored.
     Document(u16, Value),
-    /// Objects of one resource.
+    /// A list of objects of one resource.
     List(List),
-    /// Some other text, with its content type.
+    /// Another text, with its content type.
     Text(u16, &'static str, Bytes),
-    /// A text of which browsers must not think that it is something else.
+    /// Plain text, with the header that keeps browsers from guessing another type.
     Plain(u16, Bytes),
-    /// A document that clients keep: not sent again to those who know it, packed for those who can read that.
+    /// A document that clients cache: not sent again if they have it, compressed if they accept that.
     Tagged { document: Document, known: bool, packed: bool },
-    /// A text that is not at its end yet.
+    /// A text that is still being written, with its content type: logs.
     Stream(&'static str, BoxStream<'static, Bytes>),
-    /// Another protocol than HTTP.
+    /// A switch to another protocol than HTTP.
     Upgrade(Box<Upgrade>),
-    /// Lines for as long as the client wants.
+    /// Watch events until the client or the server ends the watch.
     Watch(Box<Watch>),
 }
 
@@ -60,7 +60,7 @@ pub(crate) enum Reply {
 pub(crate) struct List {
     pub(crate) view: View,
     pub(crate) revision: u64,
-    /// Where the next page begins.
+    /// The continue token of the next page.
     pub(crate) next: Option<String>,
     pub(crate) remaining: Option<usize>,
     pub(crate) items: Vec<Arc<Stored>>,
@@ -73,12 +73,12 @@ impl From<Refusal> for Reply {
 }
 
 impl Reply {
-    /// No part of the server feels responsible for the path; the real one says so in plain text.
+    /// Makes the 404 for a path that no handler of the server serves. The real server sends it in plain text, too.
     pub(crate) fn unknown_path() -> Self {
         Self::Plain(404, Bytes::from_static(b"404 page not found\n"))
     }
 
-    /// The HTTP status.
+    /// Returns the HTTP status code.
     pub(crate) fn status(&self) -> u16 {
         match self {
             Self::Object { status, .. }
@@ -91,7 +91,7 @@ impl Reply {
         }
     }
 
-    /// The version of the object in it, if it is one.
+    /// Returns the resource version of the object or the list in the response.
     pub(crate) fn version(&self) -> Option<String> {
         match self {
             Self::Object { object, .. } => Some(object.head.revision.to_string()),
@@ -108,7 +108,7 @@ impl Reply {
         }
     }
 
-    /// The response in a form, with warnings for whoever looks at it.
+    /// Renders the response in the negotiated form, with `Warning` headers.
     pub(crate) fn render(self, form: Form, warnings: &[String]) -> Response<ResponseBody> {
         let whole = |body: Vec<u8>| {
             let body = Full::new(Bytes::from(formed(body, form)));
@@ -180,14 +180,14 @@ impl Reply {
         response
     }
 
-    /// What a refusal says about the next try.
+    /// Returns the seconds for `Retry-After` from the details of a refusal.
     fn retry_after_seconds(&self) -> Option<u64> {
         let Self::Document(429 | 500.., body) = self else { return None };
         body.pointer("/details/retryAfterSeconds")?.as_u64()
     }
 }
 
-/// A JSON text as the client wants to see it.
+/// Converts JSON to the form that the client accepts.
 fn formed(text: Vec<u8>, form: Form) -> Vec<u8> {
     let tree = |text: &[u8]| request::json::stored::<Value>(text).unwrap_or_default();
     match (form.media, form.pretty) {
@@ -198,7 +198,7 @@ fn formed(text: Vec<u8>, form: Form) -> Vec<u8> {
 }
 
 impl List {
-    /// The metadata of the list.
+    /// Returns the `metadata` of the list.
     pub(crate) fn metadata(&self) -> Value {
         let mut metadata = json!({ "resourceVersion": self.revision.to_string() });
         if let Some(fields) = metadata.as_object_mut() {
@@ -218,7 +218,7 @@ impl List {
         let mut text = Vec::with_capacity(size + 256);
         let mut metadata = self.metadata();
         if let Some(fields) = metadata.as_object_mut().filter(|_| !def.native) {
-            // Lists of custom resources say so when they are at their end.
+            // Lists of custom resources have an empty `continue` on the last page.
             fields.entry("continue").or_insert_with(|| "".into());
         }
         let head = json!({
@@ -227,9 +227,9 @@ impl List {
             "metadata": metadata,
         });
         text.extend_from_slice(head.to_string().trim_end_matches('}').as_bytes());
-        // The trim took the brace of the metadata too.
+        // The trim has also removed the closing brace of the metadata.
         text.extend_from_slice(br#"},"items":["#);
-        // Items of native kinds do not repeat what they are.
+        // Items of native kinds have no `apiVersion` and `kind`.
         let named = (!def.native).then_some((view.api_version.as_str(), def.kind.as_str()));
         for (index, item) in self.items.iter().enumerate() {
             if index > 0 {

@@ -1,4 +1,4 @@
-//! The server as a service: HTTP in, HTTP out.
+//! The server as a [`tower::Service`]: HTTP in, HTTP out.
 
 use std::{
     convert::Infallible,
@@ -21,7 +21,7 @@ use super::{
     refusal::Refusal,
     reply::Reply,
     request::{
-        Ask,
+        ApiRequest,
         accept::Form,
         log::LoggedRequest,
         route::{self, Route},
@@ -31,10 +31,10 @@ use super::{
     verbs::{self, Warnings},
 };
 
-/// What the real server accepts in one request.
+/// Limit of a request body, the same as on the real server.
 const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
 
-/// The body of an answer: whole, or the endless lines of a watch.
+/// The body of a response: complete, or the lines of a watch until it ends.
 pub type ResponseBody = UnsyncBoxBody<Bytes, Infallible>;
 
 impl<B> Service<Request<B>> for ApiServer
@@ -59,7 +59,7 @@ where
                 return Ok(inside::send(ApiServer(shared), parts).await);
             }
             let identified = rbac::authenticate(&shared, &parts);
-            let mut ask = Ask {
+            let mut request = ApiRequest {
                 method: parts.method.to_string(),
                 path: parts.uri.path().into(),
                 query: parts.uri.query().unwrap_or_default().into(),
@@ -69,26 +69,26 @@ where
                 user: User::default(),
             };
             let warnings = Warnings::default();
-            let bodiless = ask.method == "HEAD";
+            let bodiless = request.method == "HEAD";
             let admitted = identified.and_then(|user| {
-                ask.user = user;
-                rbac::authorize(&shared, &ask)
+                request.user = user;
+                rbac::authorize(&shared, &request)
             });
             let is_forbidden = admitted.as_ref().is_err_and(|it| it.code != 401);
             let reply = match Limited::new(body, BODY_BYTES_MAX).collect().await {
                 Ok(body) => {
-                    ask.body = body.to_bytes();
+                    request.body = body.to_bytes();
                     match admitted {
-                        Ok(()) => respond(&shared, &ask, &warnings).await,
+                        Ok(()) => respond(&shared, &request, &warnings).await,
                         Err(refusal) => refusal.into(),
                     }
                 }
-                // The other reason is a client that has gone, which does not read the answer.
+                // The other possible reason is a closed connection, where nobody reads the response.
                 Err(_too_large) => Refusal::too_large().into(),
             };
             shared.announce();
-            let form = Form::of(&ask, reply.status() >= 400);
-            log(&shared, ask, &reply);
+            let form = Form::of(&request, reply.status() >= 400);
+            log(&shared, request, &reply);
             let mut response = reply.render(form, &warnings.lock());
             if is_forbidden {
                 let nosniff = HeaderValue::from_static("nosniff");
@@ -99,12 +99,12 @@ where
     }
 }
 
-/// The answer, if nothing goes wrong on demand.
-async fn respond(shared: &Arc<Shared>, ask: &Ask, warnings: &Warnings) -> Reply {
-    let fault = shared.faults.lock().of_request(&ask.method, &ask.target());
+/// Applies the fault that a test has requested for this request, if any, and dispatches it.
+async fn respond(shared: &Arc<Shared>, request: &ApiRequest, warnings: &Warnings) -> Reply {
+    let fault = shared.faults.lock().of_request(&request.method, &request.target());
     match fault {
         Some(Effect::Refuse { code, retry_after_seconds }) => {
-            let name = match route::parse(&ask.path) {
+            let name = match route::parse(&request.path) {
                 Some(Route::Objects(target)) => target.name,
                 Some(_) | None => None,
             };
@@ -112,26 +112,26 @@ async fn respond(shared: &Arc<Shared>, ask: &Ask, warnings: &Warnings) -> Reply 
         }
         Some(Effect::Latency(latency)) => tokio::time::sleep(latency).await,
         Some(Effect::TimeoutAfterwards) => {
-            drop(answer(shared, ask, warnings).await);
+            drop(dispatch(shared, request, warnings).await);
             return Refusal::injected(504, None, None).into();
         }
         Some(Effect::StaleList(changes)) => {
-            // Zero would be any version.
+            // Version 0 would mean any version.
             let revision = shared.store().revision.saturating_sub(changes).max(1);
-            let separator = if ask.query.is_empty() { "" } else { "&" };
+            let separator = if request.query.is_empty() { "" } else { "&" };
             let stale = format!("resourceVersionMatch=Exact&resourceVersion={revision}");
-            let query = format!("{stale}{separator}{}", ask.query);
-            return answer(shared, &Ask { query, ..ask.clone() }, warnings).await;
+            let query = format!("{stale}{separator}{}", request.query);
+            return dispatch(shared, &ApiRequest { query, ..request.clone() }, warnings).await;
         }
         Some(Effect::HiddenGroup(group))
-            if !matches!(route::parse(&ask.path), Some(Route::Objects(_))) =>
+            if !matches!(route::parse(&request.path), Some(Route::Objects(_))) =>
         {
             let mut kinds = kinds(shared);
             kinds.retain(|it| it.def.group != group);
-            let document = document(shared, &kinds, ask);
+            let document = document(shared, &kinds, request);
             return document.unwrap_or_else(Reply::unknown_path);
         }
-        // The others happen to the events of a watch.
+        // The other effects concern the events of a watch.
         Some(
             Effect::Pass
             | Effect::HiddenGroup(_)
@@ -142,24 +142,26 @@ async fn respond(shared: &Arc<Shared>, ask: &Ask, warnings: &Warnings) -> Reply 
         )
         | None => {}
     }
-    answer(shared, ask, warnings).await
+    dispatch(shared, request, warnings).await
 }
 
-async fn answer(shared: &Arc<Shared>, ask: &Ask, warnings: &Warnings) -> Reply {
-    if let Some(Route::Objects(target)) = route::parse(&ask.path) {
-        return verbs::answer(shared, ask, &target, warnings).await.unwrap_or_else(Reply::from);
+async fn dispatch(shared: &Arc<Shared>, request: &ApiRequest, warnings: &Warnings) -> Reply {
+    if let Some(Route::Objects(target)) = route::parse(&request.path) {
+        return verbs::respond(shared, request, &target, warnings)
+            .await
+            .unwrap_or_else(Reply::from);
     }
-    let document = document(shared, &kinds(shared), ask);
-    document.unwrap_or_else(|| unknown(shared, &ask.path))
+    let document = document(shared, &kinds(shared), request);
+    document.unwrap_or_else(|| unknown(shared, &request.path))
 }
 
-/// Returns what is at a path that is no object's, with these kinds.
-fn document(shared: &Shared, kinds: &[Arc<Kind>], ask: &Ask) -> Option<Reply> {
+/// Returns the document at a path without an object (discovery, OpenAPI, health), for these kinds.
+fn document(shared: &Shared, kinds: &[Arc<Kind>], request: &ApiRequest) -> Option<Reply> {
     let is_refused = |path: &str| shared.faults.lock().refuses("GET", path);
-    discovery::routes::answer(kinds, &shared.openapi, ask, is_refused)
+    discovery::routes::respond(kinds, &shared.openapi, request, is_refused)
 }
 
-/// Groups of the server itself know what they do not have.
+/// Makes the response for an unknown path. Groups of the server itself reply with a `Status`, all others in plain text.
 fn unknown(shared: &Shared, path: &str) -> Reply {
     let group = path.strip_prefix("/apis/").and_then(|it| it.split('/').next());
     let is_own = |it: &Arc<Kind>| it.def.native && Some(it.def.group.as_str()) == group;
@@ -169,20 +171,20 @@ fn unknown(shared: &Shared, path: &str) -> Reply {
     Reply::unknown_path()
 }
 
-/// All served kinds.
+/// Returns the kinds of all served resources.
 fn kinds(shared: &Shared) -> Vec<Arc<Kind>> {
     shared.store().tables.values().map(|it| Arc::clone(&it.kind)).collect()
 }
 
-fn log(shared: &Shared, ask: Ask, reply: &Reply) {
-    let content_type = ask.header(http::header::CONTENT_TYPE).to_owned();
+fn log(shared: &Shared, request: ApiRequest, reply: &Reply) {
+    let content_type = request.header(http::header::CONTENT_TYPE).to_owned();
     shared.requests.lock().push(LoggedRequest {
         at: Instant::now(),
-        method: ask.method,
-        path: ask.path,
-        query: ask.query,
+        method: request.method,
+        path: request.path,
+        query: request.query,
         content_type,
-        body: ask.body,
+        body: request.body,
         status: reply.status(),
         version: reply.version(),
     });

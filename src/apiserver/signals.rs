@@ -1,20 +1,20 @@
-//! Tells watchers that there is something new, in the order in which they wait: so tests on a virtual clock have one history.
+//! Wakes watchers after changes, in the order in which they wait, so that tests on virtual time are deterministic.
 
 use std::pin::pin;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// Wakes watchers.
+/// The state that watchers wait for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Signal {
     /// The version of the latest change.
     pub(crate) revision: u64,
-    /// Counts the times when all watches were closed.
+    /// Incremented whenever all watches are closed.
     pub(crate) epoch: u64,
 }
 
-/// The present signal, and who waits for another one.
+/// The current signal, and the tasks that wait for the next one.
 #[derive(Debug, Default)]
 pub(crate) struct Signals {
     present: Mutex<Signal>,
@@ -26,7 +26,7 @@ impl Signals {
         *self.present.lock()
     }
 
-    /// Changes the signal, and wakes all that wait if that makes a difference.
+    /// Changes the signal, and wakes all waiting tasks if it differs.
     pub(crate) fn change(&self, change: impl FnOnce(&mut Signal)) {
         let mut present = self.present.lock();
         let before = *present;
@@ -38,11 +38,11 @@ impl Signals {
         }
     }
 
-    /// Waits until the signal is as wanted.
+    /// Waits until the signal meets a condition.
     pub(crate) async fn wait_for(&self, wanted: impl Fn(&Signal) -> bool) {
         loop {
             let mut news = pin!(self.news.notified());
-            // Registered before the look, so that no change is missed.
+            // Registered before the check, so that no change is missed.
             news.as_mut().enable();
             if wanted(&self.get()) {
                 return;

@@ -1,7 +1,7 @@
-//! The objects of the server in a file, so that they survive a restart.
+//! Snapshots: all objects of the server in a file, so that they survive a restart.
 //!
-//! JSON lines: a head with the format, the revision and the number of objects, then one object per line with its resource. The
-//! file is replaced as a whole, so it is never half written; one that cannot be read is an error, never an empty server.
+//! The format is JSON lines: a header with the format, the revision and the number of objects, then one object per line with its
+//! resource. The file is replaced as a whole, so it is never half written. An unreadable file is an error, never an empty server.
 
 use std::{
     borrow::Cow,
@@ -25,10 +25,10 @@ use crate::{
     store::{Place, stored::Stored},
 };
 
-/// Raised when an older version could not read the file.
+/// The version of the format; raised when older programs cannot read a new file.
 const FORMAT: u32 = 1;
 
-/// How far [`ApiServer::roll_back`] moves the version of the server, so that no client has seen it before.
+/// How far [`ApiServer::roll_back`] advances the version of the server, so that no client has seen it before.
 const ROLL_BACK_STEP: u64 = 1000;
 
 /// All objects at one moment.
@@ -41,14 +41,14 @@ pub struct Snapshot {
 /// The objects of one resource.
 #[derive(Clone, Debug)]
 struct Table {
-    /// `plural.group`
+    /// The qualified name: `plural.group`.
     resource: String,
     api_version: String,
     kind: String,
     objects: Vec<Arc<Stored>>,
 }
 
-/// The first line.
+/// The first line of a file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Head {
     #[serde(rename = "embeddedKubernetes")]
@@ -57,38 +57,38 @@ struct Head {
     objects: usize,
 }
 
-/// Any other line.
+/// The line of one object.
 #[derive(Debug, Serialize, Deserialize)]
 struct Line<'a> {
     resource: Cow<'a, str>,
     object: Cow<'a, RawValue>,
 }
 
-/// Why a file gives no objects.
+/// The reasons for which a file cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The system does not let us read it.
+    /// The system cannot read it.
     #[error("cannot read '{}': {source}", path.display())]
     Unreadable {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// It is something else, or damaged.
-    #[error("'{}' is no snapshot of the embedded server, or it is damaged: line {line}: {reason}", path.display())]
+    /// It has another format, or is damaged.
+    #[error("'{}' is not a snapshot of the embedded server, or is damaged: line {line}: {reason}", path.display())]
     Damaged {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The first line that cannot be used.
+        /// The number of the first invalid line.
         line: usize,
-        /// What is wrong with it.
+        /// What is wrong with this line.
         reason: String,
     },
 }
 
 impl ApiServer {
-    /// All objects as they are now.
+    /// Returns a snapshot of all objects.
     pub fn export(&self) -> Snapshot {
         let store = self.0.store();
         let tables = store.tables.iter().map(|(resource, table)| {
@@ -103,10 +103,10 @@ impl ApiServer {
         Snapshot { tables: tables.collect(), revision: store.revision }
     }
 
-    /// Takes over all objects, with their versions. Meant for a server that nobody has used yet.
+    /// Adds the objects of a snapshot, with their versions. Intended for a server that has not been used yet.
     ///
     /// # Errors
-    /// The name of the first resource that this server does not know.
+    /// Fails with the name of the first resource that this server does not serve.
     pub fn restore(&self, snapshot: Snapshot) -> Result<(), String> {
         let mut store = self.0.store();
         let (definitions, others): (Vec<_>, Vec<_>) =
@@ -121,15 +121,15 @@ impl ApiServer {
             table.objects.extend(objects.into_iter().map(|it| (place(&it), it)));
         }
         store.revision = store.revision.max(snapshot.revision);
-        // What happened before is not known: who asks for it has to list.
+        // The earlier history is not known: clients must list again.
         store.compacted = store.revision;
         drop(store);
         self.0.announce();
         Ok(())
     }
 
-    /// Puts the objects of an earlier snapshot in the place of all present ones, as when a backup of etcd is restored with
-    /// `--bump-revision --mark-compacted`. Versions of objects go back. All watches end, and have to begin with a list.
+    /// Replaces all objects by those of an earlier snapshot, as when a backup of etcd is restored with `--bump-revision
+    /// --mark-compacted`. Versions of objects go back. All watches end, and clients must list again.
     pub fn roll_back(&self, snapshot: Snapshot) {
         let mut store = self.0.store();
         store.tables.values_mut().for_each(|it| it.objects.clear());
@@ -150,25 +150,25 @@ fn place(object: &Stored) -> Place {
 }
 
 impl Snapshot {
-    /// The version of the latest change in it.
+    /// Returns the version of the latest change in the snapshot.
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// How many objects it has.
+    /// Returns the number of objects.
     pub fn len(&self) -> usize {
         self.tables.iter().map(|it| it.objects.len()).sum()
     }
 
-    /// Whether it has no objects.
+    /// Returns whether the snapshot has no objects.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Reads a file; `None` if there is none.
+    /// Reads a file; `None` if it does not exist.
     ///
     /// # Errors
-    /// When it cannot be read, or is not whole.
+    /// Fails if the file cannot be read or is incomplete.
     pub fn read(path: &Path) -> Result<Option<Self>, Error> {
         let unreadable = |source| Error::Unreadable { path: path.into(), source };
         let file = match File::open(path) {
@@ -201,7 +201,7 @@ impl Snapshot {
         Ok(Some(snapshot))
     }
 
-    /// Takes one more line.
+    /// Parses one more line, and adds its object.
     fn take(&mut self, line: &[u8]) -> Result<(), String> {
         let line: Line<'_> = parse(line)?;
         let object: Value = parse(line.object.get().as_bytes())?;
@@ -226,23 +226,23 @@ impl Snapshot {
         Ok(())
     }
 
-    /// Replaces a file. It is either the old or the new one, whatever happens meanwhile.
+    /// Replaces a file atomically: at any moment it is either the old or the new one.
     ///
     /// # Errors
-    /// When the system says no; then the old file is as it was.
+    /// Fails if the system cannot write the file; then the old one is unchanged.
     pub fn write(&self, path: &Path) -> io::Result<()> {
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(".new");
         let next = path.with_file_name(name);
         let mut options = OpenOptions::new();
-        // Secrets are in it.
+        // Only the owner may read the file: it contains secrets.
         let file = options.write(true).create(true).truncate(true).mode(0o600).open(&next)?;
         let written = self.write_to(file).and_then(|()| fs::rename(&next, path));
         if written.is_err() {
             let _left = fs::remove_file(&next).is_err();
         }
         written?;
-        // The name itself must be on the disk too.
+        // The entry of the directory must be on the disk, too.
         let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
         File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
     }

@@ -1,4 +1,4 @@
-//! The pure corners that requests do not reach one by one.
+//! Pure functions that requests do not reach one by one.
 
 use crate::{
     Refusal,
@@ -18,7 +18,7 @@ fn target(path: &str) -> Option<Target> {
     }
 }
 
-/// Namespace, plural, name, subresource.
+/// Returns namespace, plural, name and subresource of a path.
 fn brief(path: &str) -> String {
     let Some(target) = target(path) else { return "-".into() };
     let or_none = |part: Option<String>| part.unwrap_or_else(|| "-".into());
@@ -32,7 +32,7 @@ fn brief(path: &str) -> String {
 }
 
 #[test]
-fn what_is_no_encoding_stays_as_it_is() {
+fn invalid_encodings_are_kept() {
     for (text, decoded) in [
         ("a%2Fb", "a/b"),
         ("%d1%8f", "я"),
@@ -47,7 +47,7 @@ fn what_is_no_encoding_stays_as_it_is() {
 }
 
 #[test]
-fn a_parameter_counts_once_and_only_with_a_value() {
+fn the_first_parameter_counts_if_it_has_a_value() {
     let query = Query::parse("a=1&a=2&b&c=&d=x+y%2B&&watch=1;e=no&f=False&g=%zz");
     assert_eq!(query.text("a"), Some("1"));
     assert_eq!([query.text("b"), query.text("c"), query.text("z")], [None; 3]);
@@ -57,20 +57,20 @@ fn a_parameter_counts_once_and_only_with_a_value() {
 }
 
 #[test]
-fn a_namespace_is_a_place_and_an_object() {
+fn a_namespace_is_part_of_paths_and_an_object() {
     assert_eq!(brief("/api/v1/namespaces"), "- namespaces - -");
     assert_eq!(brief("/api/v1/namespaces/n"), "- namespaces n -");
     assert_eq!(brief("/api/v1/namespaces/n/status"), "- namespaces n status");
     assert_eq!(brief("/api/v1/namespaces/n/pods"), "n pods - -");
     assert_eq!(brief("/api/v1/namespaces/n/pods/p/status"), "n pods p status");
-    // A proxied path; nothing else is served below a part of an object.
+    // A proxied path; other subresources have no paths below them.
     assert_eq!(brief("/api/v1/namespaces/n/pods/p/proxy/x"), "n pods p proxy/x");
-    // Only the core group has namespaces: elsewhere it can only be a place.
+    // Only the core group has namespaces as objects: in other groups they can only contain them.
     assert_eq!(brief("/apis/g/v1/namespaces/n/status"), "n status - -");
 }
 
 #[test]
-fn paths_that_are_too_long_mean_nothing() {
+fn paths_that_are_too_long_are_unknown() {
     assert_eq!(route::parse("/"), None);
     assert_eq!(route::parse("/healthz/x"), None);
     assert_eq!(route::parse("/apis/g"), Some(Route::Group("g".into())));
@@ -78,8 +78,8 @@ fn paths_that_are_too_long_mean_nothing() {
 }
 
 #[test]
-#[expect(clippy::disallowed_types, reason = "what is measured is the time of the machine")]
-fn many_problems_are_told_in_no_time() {
+#[expect(clippy::disallowed_types, reason = "it measures the time of the machine")]
+fn many_problems_are_reported_quickly() {
     let problem = |it: usize| Problem::invalid(format!("spec.a[{}]", it % 50_000), "x", "bad");
     let problems: Vec<Problem> = (0..100_000).map(problem).collect();
     let started = std::time::Instant::now();

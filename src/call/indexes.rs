@@ -16,6 +16,7 @@ use crate::logic::{
     generation::Version,
     handlers::reconcile::INDEX,
 };
+use crate::sorted::CollectSorted as _;
 
 /// The indexes of one operator, by id. All scripts share them, regardless of their language. Clones share the same indexes.
 #[derive(Clone, Debug, Default)]
@@ -91,7 +92,7 @@ impl Indexes {
     /// Creates empty indexes with these ids.
     pub fn new(ids: impl IntoIterator<Item = Arc<str>>) -> Self {
         let index = |id: Arc<str>| (Arc::clone(&id), Index::new(id, Version::default()));
-        Indexes(Arc::new(ids.into_iter().map(index).collect()))
+        Indexes(Arc::new(ids.into_iter().map(index).collect_map()))
     }
 
     /// Returns the indexes of the next generation, which has these ids. Indexes that stay keep their content; the content of those
@@ -116,7 +117,7 @@ impl Indexes {
             known.retire();
             (id, Index { since: version, ..known.clone() })
         };
-        Indexes(Arc::new(ids.into_iter().map(index).collect()))
+        Indexes(Arc::new(ids.into_iter().map(index).collect_map()))
     }
 
     /// Returns whether both are the same indexes, filled by the same handlers.
@@ -128,7 +129,7 @@ impl Indexes {
     pub fn unfilled_since(&self, earlier: &Indexes) -> BTreeSet<Arc<str>> {
         let is_known =
             |it: &&Index| earlier.get(&it.id).is_some_and(|known| known.since == it.since);
-        self.all().filter(|it| !is_known(it)).map(|it| Arc::clone(&it.id)).collect()
+        self.all().filter(|it| !is_known(it)).map(|it| Arc::clone(&it.id)).collect_set()
     }
 
     /// Removes all outdated values, because no handler will replace them.

@@ -160,3 +160,47 @@ impl fmt::Debug for PendingCall {
         f.write_str(if self.is_requested() { "requested" } else { "not requested" })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Arc, task::Waker};
+
+    use super::{PendingCall, Reconcilers, name_key};
+    use crate::logic::background::indexing::Key;
+    use crate::telemetry::QueueSeries;
+
+    fn added(
+        reconcilers: &Reconcilers,
+        handler: &Arc<str>,
+        name: &str,
+    ) -> ([Key; 2], Arc<PendingCall>) {
+        let call =
+            Arc::new(PendingCall::new(Waker::noop().clone(), Arc::new(QueueSeries::default())));
+        let keys = [Key::Text(format!("uid of {name}").into()), name_key(Some("default"), name)];
+        reconcilers.add(handler, keys.clone(), &call);
+        (keys, call)
+    }
+
+    #[test]
+    fn an_event_of_a_child_requests_calls_for_its_parent_only() {
+        let (reconcilers, handler) = (Reconcilers::default(), Arc::from("site"));
+        let (keys, call) = added(&reconcilers, &handler, "one");
+        let (_, other) = added(&reconcilers, &handler, "two");
+        let (_, of_other_handler) = added(&reconcilers, &Arc::from("shop"), "one");
+        for key in &keys {
+            reconcilers.request("site", key);
+            assert!(
+                call.take() && !other.is_requested() && !of_other_handler.is_requested(),
+                "{key:?}"
+            );
+        }
+
+        reconcilers.request("site", &Key::Null);
+        assert!(call.take() && other.take() && !of_other_handler.is_requested());
+        reconcilers.remove(&handler, &keys, &call);
+        for key in &keys {
+            reconcilers.request("site", key);
+        }
+        assert!(!call.is_requested());
+    }
+}

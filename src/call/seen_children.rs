@@ -79,3 +79,34 @@ fn plural_in(tree: &Map<String, Value>, kinds: &[Arc<Resource>], resource: &Reso
         resource.plural.clone()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::{SeenChildren, SeenKind};
+    use crate::call::Related;
+    use crate::logic::object::{Object, resource::Resource};
+
+    #[test]
+    fn children_are_unpacked_once_and_only_for_a_function_that_reads_them() {
+        let resource = Arc::new(Resource {
+            version: "v1".into(),
+            plural: "configmaps".into(),
+            kind: "ConfigMap".into(),
+            ..Resource::default()
+        });
+        let mut related = Related::default();
+        related.kinds.push(Arc::clone(&resource));
+        let body = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "n", "namespace": "home" } });
+        let values = Some(Arc::from([related.pack(&Object::from_value(body.clone()), &resource)]));
+        let kind = SeenKind { named: "configmaps".into(), related, values };
+        let seen = SeenChildren::new(Some("home".into()), vec![kind]);
+        assert!(seen.tree.get().is_none());
+
+        assert_eq!(*seen.tree(), json!({ "configmaps": { "n": body } }));
+        assert!(Arc::ptr_eq(&seen.tree(), &seen.tree()));
+    }
+}

@@ -1,4 +1,4 @@
-//! One finding, with its place.
+//! A mistake in a script, with its position.
 
 use std::collections::BTreeSet;
 
@@ -11,11 +11,11 @@ use crate::scripting::{Columns, LoadError};
 /// A mistake that the checker has found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// What it is about.
+    /// The rule that it violates.
     pub rule: Rule,
-    /// The message, with its place.
+    /// The message, with its position.
     pub error: LoadError,
-    /// The option that would grant it, and its value.
+    /// The option that would grant the access, and its value.
     pub grant: Option<(&'static str, String)>,
 }
 
@@ -25,21 +25,21 @@ impl Finding {
         self.rule.level()
     }
 
-    /// Returns its place, for sorting and for comparisons.
+    /// Returns its position, for sorting and for comparisons.
     pub(crate) fn place(&self) -> (&str, u32, u32) {
         let column = self.error.columns.map_or(0, |it| it.first);
         (&self.error.file, self.error.line.unwrap_or_default(), column)
     }
 }
 
-/// A finding in a text, before its place is known by lines.
+/// A finding whose position is an offset, not a line yet.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Raw {
     pub(super) span: Span,
     pub(super) rule: Rule,
     pub(super) message: String,
     pub(super) hint: Option<String>,
-    /// The option that would grant it, and its value.
+    /// The option that would grant the access, and its value.
     pub(super) grant: Option<(&'static str, String)>,
 }
 
@@ -91,12 +91,12 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Whether a comment allows this rule in a line of a text, from 1.
+/// Returns whether a comment allows this rule in a line, counted from 1.
 pub(super) fn is_allowed(text: &str, line: usize, rule: Rule) -> bool {
     Allowed::of(&lines(text).collect::<Vec<_>>()).has(line, rule)
 }
 
-/// What comments allow: lines, from 1, and rules.
+/// The lines, from 1, and the rules that comments allow in them.
 struct Allowed(BTreeSet<(usize, Rule)>);
 
 impl Allowed {
@@ -111,7 +111,7 @@ impl Allowed {
                 for rule in names.split(',').filter_map(|it| Rule::find(it.trim())) {
                     allowed.insert((index + 1, rule));
                     if code.is_empty() {
-                        // A comment that stands alone is about the next line.
+                        // A comment on a separate line refers to the next line.
                         allowed.insert((index + 2, rule));
                     }
                 }

@@ -1,8 +1,8 @@
-//! Looks for mistakes inside of functions: names that do not exist, wrong arguments, literals of the wrong type.
+//! Finds mistakes inside of functions: names that do not exist, wrong arguments, literals of the wrong type.
 //!
-//! Scripts are loaded before they are checked, so their syntax is known to be right. The checker reads their texts, with a parser for
-//! each language and one tree for both, and compares the names with the tables of the surface. It calls nothing and changes nothing.
-//! Scripts are untrusted: the size of a text, the depth of its nesting and the steps of the checker are bounded.
+//! Scripts are loaded before they are checked, so their syntax is correct. The checker parses them, with a parser for each language
+//! and one tree for both, and compares the names with the tables of the surface. It calls nothing and changes nothing. Scripts are
+//! untrusted: the size of a source, the depth of its nesting and the steps of the checker are limited.
 
 pub mod editor;
 mod finding;
@@ -28,34 +28,35 @@ use self::{
     parse::Unparsed,
 };
 use crate::scripting::{Inspection, Language, LoadError, Source, shown_module};
+use crate::sorted;
 
-/// How the log names the checker.
+/// The logger of the checker.
 const TARGET: &str = "kopf.scripts";
 
-/// Larger texts are not checked. No script is larger.
+/// Larger sources are not checked. No script is larger.
 const BYTES_MAX: usize = 1 << 20;
-/// Scripts with larger modules, all texts together, are not checked.
+/// Scripts with larger modules, all sources together, are not checked.
 const ALL_BYTES_MAX: usize = 4 << 20;
-/// The stack of the thread that checks: trees are as deep as their texts.
+/// The stack of the thread that checks: trees are as deep as their sources.
 const STACK: usize = 64 << 20;
 
-/// What was found in scripts.
+/// The findings in scripts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Findings {
-    /// Sorted by place.
+    /// All findings, sorted by position.
     pub all: Vec<Finding>,
-    /// Which texts were not checked, and why.
+    /// The sources that were not checked, with the reasons.
     pub unchecked: Vec<String>,
 }
 
 impl Findings {
-    /// Returns those of a level.
+    /// Returns the findings of a level.
     pub fn of(&self, level: Level) -> impl Iterator<Item = &Finding> {
         self.all.iter().filter(move |it| it.level() == level)
     }
 }
 
-/// Decides whether scripts are loaded: the errors that reject them; the other findings are logged as warnings.
+/// Decides whether scripts are loaded. Returns the errors that reject them; the other findings are logged as warnings.
 pub fn inspect(inspection: &Inspection) -> Result<(), Vec<LoadError>> {
     let indexes = Some(Arc::new(inspection.indexes.clone()));
     let knowledge = Knowledge { indexes, ..Knowledge::default() };
@@ -66,9 +67,9 @@ pub fn inspect(inspection: &Inspection) -> Result<(), Vec<LoadError>> {
     let (errors, warnings): (Vec<Finding>, Vec<Finding>) =
         findings.all.into_iter().partition(|it| it.level().rejects(inspection.strict));
     for warning in &warnings {
-        let told = warning.error.to_string();
-        let told = told.strip_prefix("error: ").unwrap_or(&told);
-        tracing::warn!(target: TARGET, "{told}");
+        let message = warning.error.to_string();
+        let message = message.strip_prefix("error: ").unwrap_or(&message);
+        tracing::warn!(target: TARGET, "{message}");
     }
     if errors.is_empty() { Ok(()) } else { Err(with_way_out(errors)) }
 }
@@ -92,7 +93,7 @@ fn with_way_out(findings: Vec<Finding>) -> Vec<LoadError> {
     errors
 }
 
-/// Whether a comment allows this rule at a place such as `handlers.lua:12`.
+/// Returns whether a comment allows this rule at a position such as `handlers.lua:12`.
 pub fn is_allowed(sources: &[Source], place: &str, rule: Rule) -> bool {
     let Some((file, line)) = place.rsplit_once(':') else { return false };
     let source = sources.iter().find(|it| it.name == file);
@@ -100,7 +101,7 @@ pub fn is_allowed(sources: &[Source], place: &str, rule: Rule) -> bool {
     source.zip(line).is_some_and(|(source, line)| finding::is_allowed(&source.text, line, rule))
 }
 
-/// Checks scripts that were loaded, with the modules that they have loaded.
+/// Checks loaded scripts, together with the modules that they have loaded.
 pub fn check(sources: &[Source], knowledge: &Knowledge) -> Findings {
     let work = || {
         let mut findings = Findings::default();
@@ -116,7 +117,7 @@ pub fn check(sources: &[Source], knowledge: &Knowledge) -> Findings {
             Err(error) => unchecked(&format!("no thread for the checker: {error}")),
         }
     });
-    findings.all.sort_by(|a, b| a.place().cmp(&b.place()));
+    sorted::sort_by(&mut findings.all, |a, b| a.place().cmp(&b.place()));
     findings.all.dedup();
     findings.unchecked.sort();
     findings.unchecked.dedup();
@@ -127,7 +128,7 @@ fn unchecked(why: &str) -> Findings {
     Findings { all: Vec::new(), unchecked: vec![format!("The scripts are not checked: {why}.")] }
 }
 
-/// The texts of a script: itself and its modules.
+/// The sources of a script: itself and its modules.
 struct Texts {
     shown: String,
     file: String,
@@ -159,7 +160,7 @@ fn of_source(source: &Source, knowledge: &Knowledge, findings: &mut Findings) {
             Ok(tree) => parsed.push((text, tree)),
             Err(why) => {
                 findings.unchecked.push(format!("{} is not checked: {why}.", text.shown));
-                // Nothing is known about what it defines.
+                // What it defines is unknown.
                 return;
             }
         }

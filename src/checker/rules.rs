@@ -2,7 +2,7 @@
 
 use crate::settings::Strict;
 
-/// What a finding is about.
+/// The rule that a finding violates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rule {
     /// A variable or a global that does not exist.
@@ -54,12 +54,12 @@ pub enum Level {
     Name,
     /// A value or a call that is probably wrong.
     Type,
-    /// Something that is allowed, but hardly meant.
+    /// Code that is valid, but probably a mistake.
     Lint,
 }
 
 impl Level {
-    /// Whether a finding of this level rejects its script.
+    /// Returns whether a finding of this level rejects its script.
     pub fn rejects(self, strict: Strict) -> bool {
         match strict {
             Strict::Off => false,
@@ -218,7 +218,7 @@ const ROWS: [Row; 20] = [
 ];
 
 impl Rule {
-    /// Returns all of them.
+    /// Returns all rules, in the order of the table.
     pub fn all() -> impl Iterator<Item = Rule> {
         ROWS.iter().map(|it| it.0)
     }
@@ -243,7 +243,7 @@ impl Rule {
         self.row().2
     }
 
-    /// Returns the explanation.
+    /// Returns the explanation, for `kopf check --explain`.
     pub fn doc(self) -> &'static str {
         self.row().3
     }

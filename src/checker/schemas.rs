@@ -1,4 +1,4 @@
-//! Schemas of resources: which fields their objects have.
+//! Schemas of resources: the fields of their objects.
 
 use std::{
     collections::BTreeSet,
@@ -13,10 +13,10 @@ use crate::logic::access::grants::Access;
 /// Finds a definition that a schema refers to.
 pub type Definitions = fn(&str) -> Option<Arc<Value>>;
 
-/// What is known besides the texts.
+/// Knowledge in addition to the sources.
 #[derive(Clone, Debug, Default)]
 pub struct Knowledge {
-    /// The ids of the indexes of all scripts, which are fields of `ctx`; none if a script could not be loaded.
+    /// The ids of the indexes of all scripts, which are fields of `ctx`; `None` if a script could not be loaded.
     pub indexes: Option<Arc<BTreeSet<String>>>,
     /// The kinds of objects whose fields are known.
     pub kinds: Arc<Vec<ObjectKind>>,
@@ -29,9 +29,9 @@ pub struct Knowledge {
 /// A kind of objects, with its names in selectors.
 #[derive(Clone, Debug, Default)]
 pub struct ObjectKind {
-    /// Empty for the core group.
+    /// The group; empty for the core group.
     pub group: String,
-    /// Such as `v1`.
+    /// The version, such as `v1`.
     pub version: String,
     /// The plural, the singular, the kind and the short names.
     pub names: Vec<String>,
@@ -45,23 +45,23 @@ pub struct ObjectKind {
 #[derive(Clone)]
 pub(super) struct Schema {
     root: Arc<Value>,
-    /// The path from there, as a JSON pointer.
+    /// The path from the root, as a JSON pointer.
     at: String,
     definitions: Definitions,
-    /// Whether the root is that of whole objects.
+    /// Whether the root is a schema of whole objects.
     is_object: bool,
 }
 
 /// A field of an object.
 pub(super) enum Field {
     Known(Schema),
-    /// The schema has others, and no more.
+    /// The field does not exist; these do.
     Unknown(Vec<String>),
-    /// The schema does not say.
+    /// The schema allows any field.
     Open,
 }
 
-/// The metadata of objects, which their schemas leave out.
+/// The schema of metadata, which schemas of objects omit.
 static META: LazyLock<Arc<Value>> = LazyLock::new(|| {
     let texts = ["name", "generateName", "namespace", "selfLink", "uid", "resourceVersion"];
     let others = ["creationTimestamp", "deletionTimestamp"];
@@ -83,7 +83,7 @@ static META: LazyLock<Arc<Value>> = LazyLock::new(|| {
 });
 
 impl ObjectKind {
-    /// Whether these words of a declaration select it.
+    /// Returns whether these words of a declaration select it.
     pub(super) fn is_selected(&self, words: &[&str]) -> bool {
         let named = |it: &str| self.names.iter().any(|name| name == it);
         let (group, version) = (self.group.as_str(), self.version.as_str());
@@ -111,7 +111,7 @@ impl Schema {
             .resolved()
     }
 
-    /// The metadata of objects.
+    /// Returns the schema of the metadata of objects.
     pub(super) fn of_metadata(definitions: Definitions) -> Self {
         Schema { root: Arc::clone(&META), at: String::new(), definitions, is_object: false }
     }
@@ -120,7 +120,7 @@ impl Schema {
         self.root.pointer(&self.at).unwrap_or(&Value::Null)
     }
 
-    /// Follows a reference.
+    /// Follows a reference to a definition.
     fn resolved(self) -> Self {
         let node = self.node();
         let reference = node.get("$ref").or_else(|| node.pointer("/allOf/0/$ref"));
@@ -140,7 +140,7 @@ impl Schema {
         Some(Schema { root, at, definitions, is_object: self.is_object }.resolved())
     }
 
-    /// Returns a field.
+    /// Returns the schema of a field.
     pub(super) fn field(&self, name: &str) -> Field {
         let node = self.node();
         let escaped = name.replace('~', "~0").replace('/', "~1");
@@ -163,7 +163,7 @@ impl Schema {
     pub(super) fn fields(&self) -> Vec<(String, String, String)> {
         let fields = self.node().get("properties").and_then(Value::as_object);
         let names = fields.into_iter().flat_map(serde_json::Map::keys);
-        let told = |name: &String| {
+        let described = |name: &String| {
             let text = |of: &Self, key: &str| {
                 of.node().get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
             };
@@ -175,7 +175,7 @@ impl Schema {
             let doc = own.or_else(|| field.as_ref().map(|it| text(it, "description")));
             (name.clone(), ty, doc.unwrap_or_default())
         };
-        names.map(told).collect()
+        names.map(described).collect()
     }
 
     /// Returns the schema of the items of a list, or of the values of a map.
@@ -183,7 +183,7 @@ impl Schema {
         self.below("items").or_else(|| self.below("additionalProperties"))
     }
 
-    /// Whether values are strings.
+    /// Returns whether values are strings.
     pub(super) fn is_text(&self) -> bool {
         let node = self.node();
         let is_either = node.get("x-kubernetes-int-or-string").is_some()
@@ -191,17 +191,17 @@ impl Schema {
         node.get("type") == Some(&"string".into()) && !is_either
     }
 
-    /// Whether values are lists.
+    /// Returns whether values are lists.
     pub(super) fn is_list(&self) -> bool {
         self.node().get("type") == Some(&"array".into())
     }
 
-    /// Whether it is the schema of a kind.
+    /// Returns whether it is the schema of a kind.
     pub(super) fn is_of(&self, kind: &ObjectKind) -> bool {
         Arc::ptr_eq(&self.root, &kind.schema)
     }
 
-    /// Whether it is the schema of whole objects.
+    /// Returns whether it is the schema of whole objects.
     pub(super) fn is_root(&self) -> bool {
         self.is_object && self.at.is_empty()
     }

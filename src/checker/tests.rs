@@ -1,4 +1,4 @@
-//! Tests of the parsers and of the bounds.
+//! The parsers, the inferred types, and the limits.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,14 +7,14 @@ use tokio::task::LocalSet;
 
 use super::{
     Knowledge, Level, Rule, STACK, check,
-    editor::{Question, ask},
+    editor::{EditorRequest, respond},
     known,
     parse::{Unparsed, parse, parse_draft},
 };
 use crate::scripting::{Language, Modules, Placement, ScriptHost, Source, Terms};
 use crate::settings::{Settings, Strict};
 
-fn told(name: &str, text: &str) -> Vec<String> {
+fn messages(name: &str, text: &str) -> Vec<String> {
     let found = check(&[Source::alone(name, text)], &Knowledge::default());
     let all = found.all.iter().map(|it| it.error.message.clone());
     all.chain(found.unchecked).collect()
@@ -37,30 +37,30 @@ fn refuses_deep_nesting() {
             assert_eq!(parse(Language::Rhai, &text).err(), Some(Unparsed::Deep), "{open}");
         }
     }
-    let message = told("x.lua", &format!("x = {}1{}", "(".repeat(1000), ")".repeat(1000)));
+    let message = messages("x.lua", &format!("x = {}1{}", "(".repeat(1000), ")".repeat(1000)));
     assert_eq!(message, ["x.lua is not checked: it is nested too deep."]);
 }
 
 #[test]
-fn chains_are_as_long_as_they_like() {
+fn long_chains_are_checked() {
     let lua = format!("x = a{}{}", ".b".repeat(2_000), " + 1".repeat(2_000));
-    assert_eq!(told("x.lua", &lua), ["there is no variable `a`"]);
+    assert_eq!(messages("x.lua", &lua), ["there is no variable `a`"]);
     let rhai = format!("let x = a{}{};", ".b".repeat(2_000), " + 1".repeat(2_000));
-    assert_eq!(told("x.rhai", &rhai), ["there is no variable `a`"]);
+    assert_eq!(messages("x.rhai", &rhai), ["there is no variable `a`"]);
 }
 
 #[test]
-fn texts_that_are_not_understood_are_not_checked() {
+fn sources_that_cannot_be_parsed_are_not_checked() {
     assert_eq!(
-        told("x.lua", "local x = = 1"),
+        messages("x.lua", "local x = = 1"),
         ["x.lua is not checked: the syntax of line 1 is not understood."]
     );
     assert_eq!(
-        told("x.rhai", "\nlet x = ;"),
+        messages("x.rhai", "\nlet x = ;"),
         ["x.rhai is not checked: the syntax of line 2 is not understood."]
     );
     assert_eq!(
-        told("x.lua", "x = 'open"),
+        messages("x.lua", "x = 'open"),
         ["x.lua is not checked: the syntax of line 1 is not understood."]
     );
 }
@@ -88,45 +88,45 @@ local function f()
     d() -- kopf: allow(unknown-variable)
 end
 f()";
-    assert_eq!(told("x.lua", text), ["there is no function `d`"]);
+    assert_eq!(messages("x.lua", text), ["there is no function `d`"]);
     let text = "fn f() {\n    // kopf: allow(unknown-function)\n    a();\n    b();\n}";
-    assert_eq!(told("x.rhai", text), ["there is no function `b`"]);
+    assert_eq!(messages("x.rhai", text), ["there is no function `b`"]);
 }
 
 #[test]
-fn what_calls_pass_is_known_in_the_called_function() {
+fn types_of_arguments_are_known_in_the_called_function() {
     let lua = "\
 local function deep(ctx, extra) print(ctx.spce, ctx.mine) end
 local function helper(ctx) deep(ctx, 1) end
 kopf.on_create('pods', function(ctx) helper(ctx) end)";
-    assert_eq!(told("x.lua", lua), ["there is no ctx.spce"]);
-    // A table of the script is no `ctx`, and who calls from elsewhere may pass anything.
+    assert_eq!(messages("x.lua", lua), ["there is no ctx.spce"]);
+    // A table of the script is not a `ctx`, and unknown callers may pass anything.
     let own = "\
 local function deep(ctx) print(ctx.mine, ctx.spec) end
 deep({ mine = 1 })
 local function given(ctx) print(ctx.titles) end
 pcall(given, {})";
-    assert_eq!(told("x.lua", own), Vec::<String>::new());
+    assert_eq!(messages("x.lua", own), Vec::<String>::new());
 }
 
 fn many(count: usize, line: impl Fn(usize) -> String) -> String {
     (0..count).map(line).collect::<Vec<_>>().concat()
 }
 
-/// Many lines, each with its number in it.
+/// Returns many lines, each with its number in it.
 fn lines(line: impl Fn(usize) -> String) -> String {
     many(20_000, line)
 }
 
 #[test]
-fn a_script_full_of_mistakes_is_reported_as_far_as_it_helps() {
+fn the_number_of_reported_mistakes_is_limited() {
     let lua = lines(|it| format!("f{it}(v{it})\n"));
-    assert_eq!(told("x.lua", &lua).len(), 200);
+    assert_eq!(messages("x.lua", &lua).len(), 200);
     let rhai = lines(|it| format!("f{it}(v{it});\n"));
-    assert_eq!(told("x.rhai", &rhai).len(), 200);
-    // Known names are many, too.
+    assert_eq!(messages("x.rhai", &rhai).len(), 200);
+    // There are many known names, too.
     let many = lines(|it| format!("name_{it} = {it}\n"));
-    assert_eq!(told("x.lua", &(many + "print(nmae_1)")), ["there is no variable `nmae_1`"]);
+    assert_eq!(messages("x.lua", &(many + "print(nmae_1)")), ["there is no variable `nmae_1`"]);
 }
 
 /// Compares the names in `known` with those of the VM, and fails with the differences.
@@ -147,7 +147,7 @@ end
 for library, names in pairs(known) do compare(library .. '.', names, _G[library]) end
 -- Libraries of the host are loaded when they are used first. The unit tests of the engine have functions of their own.
 for name in pairs(loaded) do visible[name] = nil end
-visible.block, visible.wait_late = nil, nil
+visible.block, visible.filled, visible.wait_late = nil, nil, nil
 compare('', all, visible)
 error('differences: ' .. table.concat(differences, ' '), 0)
 ";
@@ -175,11 +175,11 @@ async fn the_names_of_lua_are_those_of_its_vm() {
     let source = Source::alone("x.lua", &text);
     let prepared = LocalSet::new().run_until(host.prepare(vec![source])).await;
     let Err(errors) = prepared else { panic!("the script ends with an error") };
-    let told = errors[0].to_string();
-    assert!(told.lines().next().is_some_and(|it| it.ends_with("differences: ")), "{told}");
+    let message = errors[0].to_string();
+    assert!(message.lines().next().is_some_and(|it| it.ends_with("differences: ")), "{message}");
 }
 
-/// Texts that are as large or as nested as they may be.
+/// Returns sources that are as large or as nested as they may be.
 fn hostile() -> Vec<(&'static str, String, &'static str)> {
     let blocks = |open: &str, close: &str, inner: &str| {
         let inner = inner.repeat(((1 << 20) - 200 * (open.len() + close.len())) / inner.len());
@@ -213,9 +213,9 @@ fn hostile() -> Vec<(&'static str, String, &'static str)> {
 }
 
 #[test]
-fn hostile_texts_end_at_a_bound_that_the_warning_names() {
+fn hostile_sources_reach_a_limit_that_the_warning_names() {
     for (name, text, expected) in hostile() {
-        let found = told(name, &text);
+        let found = messages(name, &text);
         let shown = text.get(..60).unwrap_or(&text);
         if expected.is_empty() {
             assert_eq!(found, Vec::<String>::new(), "{shown}");
@@ -268,7 +268,7 @@ fn draft(language: Language, text: &str) -> (usize, Vec<usize>) {
 }
 
 #[test]
-fn what_is_being_typed_hides_only_itself() {
+fn an_incomplete_line_hides_only_itself() {
     let lua = "local a = 1\nlocal function f(ctx)\n    ctx.spec.\n    local b = \n    if b. then\n        a(\n    end\nend\nlocal c = { x = , y = f( }\nprint(a, c)";
     assert_eq!(draft(Language::Lua, lua).0, 4);
     let rhai = "let a = 1;\nfn f(ctx) {\n    ctx.spec.\n    let b = ;\n    if b. {\n        a(\n    }\n}\nlet c = #{ x: , y: f( };\nprint(a);";
@@ -284,7 +284,7 @@ fn what_is_being_typed_hides_only_itself() {
 }
 
 #[test]
-fn right_texts_are_the_same_as_drafts() {
+fn correct_sources_and_their_drafts_have_the_same_tree() {
     let texts = [
         (Language::Lua, include_str!("../../tests/it/checker/right.lua.txt")),
         (Language::Rhai, include_str!("../../tests/it/checker/right.rhai.txt")),
@@ -301,7 +301,7 @@ fn right_texts_are_the_same_as_drafts() {
     }
 }
 
-/// Numbers that are always the same.
+/// A reproducible sequence of numbers.
 struct Numbers(u64);
 
 impl Numbers {
@@ -368,7 +368,7 @@ const PIECES: &[&str] = &[
     "kopf",
 ];
 
-/// Changes a script in one to four places.
+/// Changes a script in one to four positions.
 fn mutated(numbers: &mut Numbers, scripts: &[&str]) -> String {
     let mut text: Vec<char> = scripts[numbers.below(scripts.len())].chars().collect();
     for _ in 0..=numbers.below(4) {
@@ -390,10 +390,10 @@ fn mutated(numbers: &mut Numbers, scripts: &[&str]) -> String {
     text.into_iter().collect()
 }
 
-/// How many scripts of each language are mutated.
+/// The number of mutated scripts in each language.
 const MUTATIONS: usize = 100;
 
-/// A short form of the fuzz targets `checker_lua` and `checker_rhai`.
+/// Runs a short form of the fuzz targets `checker_lua` and `checker_rhai`.
 #[test]
 fn mutated_scripts_neither_fail_nor_hang() {
     let corpora = [
@@ -409,15 +409,16 @@ fn mutated_scripts_neither_fail_nor_hang() {
             let at = numbers.below(text.len() + 1);
             let source = Source::alone(name, text.as_str());
             let unchecked = check(std::slice::from_ref(&source), &Knowledge::default()).unchecked;
-            let questions = [
-                Question::Findings,
-                Question::Completions(at),
-                Question::Documentation(at),
-                Question::Definition(at),
-                Question::Tests,
+            let requests = [
+                EditorRequest::Findings,
+                EditorRequest::Completions(at),
+                EditorRequest::Documentation(at),
+                EditorRequest::Definition(at),
+                EditorRequest::Tests,
             ];
-            let asked = questions.map(|it| ask(&source, &Knowledge::default(), it).unchecked);
-            let mut all = unchecked.into_iter().chain(asked.into_iter().flatten());
+            let responses =
+                requests.map(|it| respond(&source, &Knowledge::default(), it).unchecked);
+            let mut all = unchecked.into_iter().chain(responses.into_iter().flatten());
             assert!(!all.any(|it| it.contains("failed")), "{text}");
         }
     }

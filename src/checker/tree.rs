@@ -1,22 +1,22 @@
 //! The syntax tree of a script: one for both languages, with what the checks need and nothing else.
 
-/// A place in a text.
+/// A range in a source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Span {
-    /// Where it begins: the offset in bytes.
+    /// The offset of its first byte.
     pub(super) at: usize,
     /// Its length in bytes.
     pub(super) len: usize,
 }
 
-/// A name in a text.
+/// A name in a source.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Name<'a> {
     pub(super) text: &'a str,
     pub(super) span: Span,
 }
 
-/// An expression.
+/// An expression with its range.
 #[derive(Debug)]
 pub(super) struct Expr<'a> {
     pub(super) kind: ExprKind<'a>,
@@ -28,16 +28,16 @@ pub(super) struct Expr<'a> {
 pub(super) enum ExprKind<'a> {
     Nil,
     Bool(bool),
-    /// With its text.
+    /// A number, as it is written.
     Number(&'a str),
-    /// With its text, quotes included.
+    /// A string, as it is written, with its quotes.
     Text(&'a str),
     /// A string with expressions in it.
     Interpolated(Vec<Expr<'a>>),
     Name(&'a str),
     /// `of.name`, or `of::name` in Rhai.
     Member(Box<Expr<'a>>, Name<'a>, Access),
-    /// `of[key]`
+    /// A value by its key: `of[key]`.
     Index(Box<Expr<'a>>, Box<Expr<'a>>),
     Call(Box<Expr<'a>>, Vec<Expr<'a>>),
     /// `of:name(…)` in Lua, `of.name(…)` in Rhai.
@@ -48,7 +48,7 @@ pub(super) enum ExprKind<'a> {
     /// A list in Rhai.
     List(Vec<Expr<'a>>),
     Not(Box<Expr<'a>>),
-    /// `-x`, `#x`
+    /// A unary operator: `-x`, `#x`.
     Unary(Box<Expr<'a>>),
     Binary(&'a str, Box<Expr<'a>>, Box<Expr<'a>>),
     /// An expression in parentheses.
@@ -57,18 +57,18 @@ pub(super) enum ExprKind<'a> {
     Choice(Box<[Expr<'a>; 3]>),
     /// A statement as an expression, in Rhai.
     Block(Vec<Stmt<'a>>),
-    /// `...`
+    /// The rest of the arguments: `...`.
     Rest,
 }
 
 /// How a member is accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
-    /// `a.b`
+    /// Access to a member: `a.b`.
     Plain,
-    /// `a?.b`
+    /// Access unless the value is nil: `a?.b`.
     Safe,
-    /// `a::b`
+    /// Access to a module: `a::b`.
     Scoped,
 }
 
@@ -82,35 +82,35 @@ pub(super) struct Item<'a> {
 /// The key of an item.
 #[derive(Debug)]
 pub(super) enum Key<'a> {
-    /// The next place of a list.
+    /// The next index of a list.
     Place,
     Name(Name<'a>),
     Computed(Expr<'a>),
 }
 
-/// A function.
+/// A function literal, or the function of a statement.
 #[derive(Debug)]
 pub(super) struct Function<'a> {
-    /// Its number in the text.
+    /// Its id in the source.
     pub(super) id: usize,
     pub(super) parameters: Vec<Name<'a>>,
-    /// Whether the first parameter, `self`, is not written.
+    /// Whether the first parameter, `self`, is implicit.
     pub(super) is_method: bool,
     pub(super) body: Vec<Stmt<'a>>,
 }
 
-/// A statement.
+/// A statement of a block.
 #[derive(Debug)]
 pub(super) enum Stmt<'a> {
-    /// `local a, b = …`, `let a = …`
+    /// A declaration: `local a, b = …`, `let a = …`.
     Declare(Vec<Name<'a>>, Vec<Expr<'a>>),
     Assign(Vec<Expr<'a>>, Vec<Expr<'a>>),
     Expr(Expr<'a>),
     /// `function a.b:c() end`: the target, and the function.
     Function(Expr<'a>, Function<'a>),
-    /// `local function f() end`
+    /// A local function: `local function f() end`.
     LocalFunction(Name<'a>, Function<'a>),
-    /// `fn f() {}` in Rhai, which is known in the whole text.
+    /// `fn f() {}` in Rhai, which is visible in the whole source.
     NamedFunction(Name<'a>, Function<'a>),
     Block(Vec<Stmt<'a>>),
     While(Expr<'a>, Vec<Stmt<'a>>),
@@ -118,22 +118,22 @@ pub(super) enum Stmt<'a> {
     Repeat(Vec<Stmt<'a>>, Expr<'a>),
     /// Conditions with their blocks; the block of `else`.
     If(Vec<(Expr<'a>, Vec<Stmt<'a>>)>, Option<Vec<Stmt<'a>>>),
-    /// `for i = a, b do`
+    /// A numeric loop: `for i = a, b do`.
     Count(Name<'a>, Vec<Expr<'a>>, Vec<Stmt<'a>>),
-    /// `for a, b in … do`
+    /// A loop over items: `for a, b in … do`.
     Each(Vec<Name<'a>>, Vec<Expr<'a>>, Vec<Stmt<'a>>),
     Return(Vec<Expr<'a>>),
-    /// `break` and `continue`
+    /// `break`, `continue`, and definitions of types.
     Jump,
     /// `import "x" as y` in Rhai.
     Import(Expr<'a>, Option<Name<'a>>),
     /// `try {} catch (e) {}` in Rhai.
     Try(Vec<Stmt<'a>>, Option<Name<'a>>, Vec<Stmt<'a>>),
-    /// `switch` in Rhai: what is compared, then patterns, conditions and values.
+    /// `switch` in Rhai: the compared value, then patterns, conditions and values.
     Switch(Vec<Expr<'a>>),
 }
 
-/// The tree of a text.
+/// The tree of a source.
 #[derive(Debug)]
 pub(super) struct Tree<'a> {
     pub(super) body: Vec<Stmt<'a>>,

@@ -1,4 +1,4 @@
-//! What is known of a value.
+//! The types of values, as far as they are known.
 
 use std::rc::Rc;
 
@@ -6,17 +6,17 @@ use super::schemas::Schema;
 use crate::logic::handlers::handler::{Category, Kind};
 use crate::scripting::surface::{Item, Section, Ty};
 
-/// A name in a library of Luau: a function with its least and most arguments, or a value.
+/// A name in a library of Luau: a function with its minimum and maximum number of arguments, or a value.
 pub(super) type Member = (&'static str, Option<(usize, usize)>);
 
-/// What is known of a value.
+/// The type of a value, as far as it is known.
 #[derive(Clone, Debug)]
 pub(super) enum Type {
-    /// Nothing.
+    /// A value of an unknown type.
     Any,
     Text,
     Number,
-    /// A function of this text.
+    /// A function of this source.
     Function(usize),
     /// A library or `kopf`.
     Section(&'static Section),
@@ -32,15 +32,15 @@ pub(super) enum Type {
     Callable(Rc<str>, &'static Item),
     /// A library of Luau.
     Std(&'static str, &'static [Member]),
-    /// A function of Luau with its least and most arguments.
+    /// A function of Luau with its minimum and maximum number of arguments.
     StdFunction(Rc<str>, (usize, usize)),
-    /// An object of Kubernetes, as `kube.get` returns it.
+    /// A Kubernetes object, as `kube.get` returns it.
     Whole,
-    /// The key of an item in a loop over a list, or over something that is a list or a map.
+    /// The key of an item in a loop over a list, or over a value that is a list or a map.
     Place(bool),
     /// A part of the object, which is read-only.
     View,
-    /// A part of an object whose schema is known; whether it can be assigned to.
+    /// A part of an object with a known schema; whether it can be assigned to.
     Object(Schema, bool),
     /// A table of the script with known names: the number of its variable.
     Own(usize),
@@ -48,24 +48,24 @@ pub(super) enum Type {
     Module(usize),
 }
 
-/// Which handlers a `ctx` may be of.
+/// The handlers that a `ctx` may belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ctx {
-    /// A bit for each category; none: not known.
+    /// A bit for each category; 0: not known.
     categories: u8,
-    /// The number of the kind of its object, if it is known.
+    /// The index of the kind of its object, if it is known.
     pub(super) kind: Option<usize>,
-    /// How its handler is declared, if it is the only one.
+    /// The declaration of its handler, if it is the only one.
     pub(super) declared: Option<Declared>,
 }
 
-/// What lints need to know about a declaration.
+/// The properties of a declaration that lints use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Declared {
     pub(super) kind: Kind,
-    /// Whether options may choose among the changes.
+    /// Whether options may filter the changes.
     pub(super) is_filtered: bool,
-    /// Whether its attempts end at some time.
+    /// Whether its attempts are limited.
     pub(super) is_bounded: bool,
 }
 
@@ -81,7 +81,7 @@ pub(super) const CATEGORIES: [Category; 7] = [
 ];
 
 impl Ctx {
-    /// What is probably a `ctx`, by its name.
+    /// A value that is probably a `ctx`, by its name.
     pub(super) const PROBABLE: Ctx = Ctx { categories: 0, kind: None, declared: None };
 
     pub(super) fn of(category: Category) -> Self {
@@ -89,7 +89,7 @@ impl Ctx {
         Ctx { categories: 1 << at, ..Ctx::PROBABLE }
     }
 
-    /// Any handler of objects: the `ctx` of filters.
+    /// Returns the `ctx` of filters: that of any handler of objects.
     pub(super) fn of_objects() -> Self {
         let all = CATEGORIES.iter().filter(|it| **it != Category::Activity);
         all.fold(Ctx::PROBABLE, |all, it| all.or(Ctx::of(*it)))
@@ -105,7 +105,7 @@ impl Ctx {
         Ctx { categories: self.categories | other.categories, kind, declared }
     }
 
-    /// Returns the categories that it may be of.
+    /// Returns the categories that it may belong to.
     pub(super) fn categories(self) -> impl Iterator<Item = Category> {
         let all = CATEGORIES.iter().enumerate();
         all.filter(move |(at, _)| self.categories & (1 << at) != 0).map(|(_, it)| *it)

@@ -49,9 +49,10 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, Report> {
             Some(_) = signals.next() => return Ok(Exit::Success),
             read = read.maps(options, None, clock) => read?,
         };
+        let server = HttpsWebhooks { own: read.own_objects() };
         let webhooks: Arc<dyn WebhookServer> = match read.guard(options) {
-            Some(guard) => Arc::new(GuardedWebhooks(Arc::new(guard))),
-            None => Arc::new(HttpsWebhooks),
+            Some(guard) => Arc::new(GuardedWebhooks { server, guard: Arc::new(guard) }),
+            None => Arc::new(server),
         };
         let mut plan = load(read, options, scope, (clock, &health_server.health)).await?;
         let (connected, cluster) = oneshot::channel();

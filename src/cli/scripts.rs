@@ -4,8 +4,16 @@ use std::{path::Path, sync::Arc};
 
 use crate::checker;
 use crate::cli::{args::LogFormat, env::variables, options::RunOptions, report::Report};
-use crate::cluster::{ConnectOptions, KubeCluster};
-use crate::logic::{access::grants::Grants, change::registry::Registry, handlers::handler::Kind};
+use crate::cluster::{ConnectOptions, KubeCluster, pod_namespace};
+use crate::logic::{
+    access::grants::Grants,
+    admission::{
+        guard::GuardedMaps,
+        own_objects::{OwnObject, OwnObjects},
+    },
+    change::registry::Registry,
+    handlers::handler::Kind,
+};
 use crate::ports::{Clock, Cluster};
 use crate::scripting::{Placement, Prepared, ScriptHost, Source, Terms};
 use crate::sources::{self, Attempt, Files, MapGuard, Maps, Sources};
@@ -94,6 +102,16 @@ impl Read {
     pub(super) fn guard(&self, options: &RunOptions) -> Option<MapGuard> {
         let maps = self.maps.as_ref().filter(|_| options.scripts.guard)?;
         Some(MapGuard::new(maps.guarded(), terms(options)))
+    }
+
+    /// Returns what the webhooks of the operator do not review: its namespace, and its `ConfigMap`s that are known by name.
+    pub(super) fn own_objects(&self) -> OwnObjects {
+        let guarded = self.maps.iter().flat_map(Maps::guarded);
+        let objects = guarded.filter_map(|it| match it.maps {
+            GuardedMaps::Named(name) => Some(OwnObject::config_map(&it.namespace, &name)),
+            GuardedMaps::Labelled(_) => None,
+        });
+        OwnObjects { namespace: pod_namespace(), objects: objects.collect() }
     }
 
     /// Loads the scripts that were read.

@@ -3,10 +3,13 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderName, HeaderValue, header};
 use kube::Config;
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::KubeConfigOptions;
 use serde_json::{Value, json};
 
-use super::{native::chain, refusal::refuse};
+use super::{
+    kubeconfig::{chain, from_value},
+    refusal::refuse,
+};
 use crate::logic::access::login::ConnectionInfo;
 use crate::ports::ApiError;
 
@@ -15,8 +18,7 @@ const PEM: &str = "-----BEGIN";
 
 /// Returns the configuration. Its proxy is chosen later.
 pub(super) async fn configuration(info: &ConnectionInfo) -> Result<Config, ApiError> {
-    let kubeconfig: Kubeconfig =
-        serde_json::from_value(kubeconfig(info)).map_err(|it| unusable(&it.to_string()))?;
+    let kubeconfig = from_value(kubeconfig(info)).map_err(|it| unusable(&it))?;
     let options = KubeConfigOptions::default();
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &options)
         .await

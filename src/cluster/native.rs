@@ -1,9 +1,8 @@
 //! Logins that need no script: the kubeconfig, and the service account of the pod.
 //!
-//! `kube` reads the files; this module chooses between the two and reports errors in one line.
+//! This module chooses between the two and reports errors in one line.
 
 use std::{
-    error::Error as _,
     ffi::OsStr,
     io::ErrorKind,
     path::{Path, PathBuf},
@@ -15,6 +14,7 @@ use kube::{
 };
 
 use super::{
+    kubeconfig::{Unreadable, chain, read},
     reason::one_line,
     refusal::{REASON_CHARS, refuse},
     service_account::{self, TOKEN},
@@ -58,15 +58,14 @@ impl ConfigOverrides {
         let (Method::Kubeconfig, _) = first(self) else { return None };
         // The current context is that of the first file that has one. An invalid file is reported by the login.
         let files = self.files();
-        files.iter().find_map(|it| Kubeconfig::read_from(it).ok()?.current_context)
+        files.iter().find_map(|it| read(it).ok()?.current_context)
     }
 
     /// Returns the context that is used and its files, if several files of `KUBECONFIG` define it: the first one would be used.
     pub fn ambiguous_context(&self) -> Option<(String, Vec<PathBuf>)> {
         let name = self.context_name()?;
-        let defines = |it: &PathBuf| {
-            Kubeconfig::read_from(it).is_ok_and(|it| it.contexts.iter().any(|it| it.name == name))
-        };
+        let defines =
+            |it: &PathBuf| read(it).is_ok_and(|it| it.contexts.iter().any(|it| it.name == name));
         let mut files: Vec<_> = self.files().into_iter().filter(defines).collect();
         files.dedup();
         (files.len() > 1).then_some((name, files))
@@ -106,10 +105,11 @@ pub(super) async fn kubeconfig(
     let files = overrides.files();
     let mut kubeconfig = Kubeconfig::default();
     for file in &files {
-        let next = Kubeconfig::read_from(file).map_err(|error| {
+        let next = read(file).map_err(|error| {
             if is_absent(&error) { absent(file, overrides) } else { broken(&error, Some(file)) }
         })?;
-        kubeconfig = kubeconfig.merge(next).map_err(|error| broken(&error, Some(file)))?;
+        let merged = kubeconfig.merge(next).map_err(Unreadable::Content);
+        kubeconfig = merged.map_err(|error| broken(&error, Some(file)))?;
     }
     if files.is_empty() {
         let hint = "set KUBECONFIG to a file, or run in a pod with a service account";
@@ -181,22 +181,15 @@ fn absent(file: &Path, overrides: &ConfigOverrides) -> ApiError {
 }
 
 /// Returns whether the file does not exist.
-fn is_absent(error: &KubeconfigError) -> bool {
-    if let KubeconfigError::ReadConfig(error, _) = error {
-        return error.kind() == ErrorKind::NotFound;
-    }
-    false
+fn is_absent(error: &Unreadable) -> bool {
+    matches!(error, Unreadable::File(it) if it.kind() == ErrorKind::NotFound)
 }
 
 /// Returns the error for a file that cannot be read or parsed.
-pub(super) fn broken(error: &KubeconfigError, file: Option<&Path>) -> ApiError {
+pub(super) fn broken(error: &Unreadable, file: Option<&Path>) -> ApiError {
     let file = file.map(|it| format!(" {}", it.display())).unwrap_or_default();
-    let reason = if let KubeconfigError::ReadConfig(error, _) = error {
-        error.to_string()
-    } else {
-        chain(error)
-    };
-    let message = format!("cannot read the kubeconfig{file}: {}", one_line(&reason, REASON_CHARS));
+    let reason = one_line(&error.to_string(), REASON_CHARS);
+    let message = format!("cannot read the kubeconfig{file}: {reason}");
     refuse(message, Some("check it with `kubectl config view`"))
 }
 
@@ -220,16 +213,4 @@ pub(super) fn incomplete(error: &KubeconfigError, contexts: &[String]) -> ApiErr
     let reason = one_line(&chain(error), REASON_CHARS);
     let message = format!("the kubeconfig cannot be used: {reason}");
     refuse(message, Some("check it with `kubectl version`"))
-}
-
-/// Returns an error with its source: most messages of `kube` already contain it.
-pub(super) fn chain(error: &KubeconfigError) -> String {
-    let mut text = error.to_string();
-    if let Some(source) = error.source().map(ToString::to_string)
-        && !text.contains(&source)
-    {
-        text = format!("{text}: {source}");
-    }
-    // A YAML error draws its location below the first line, and paths have two kinds of quotes.
-    text.lines().next().unwrap_or_default().replace("'\"", "'").replace("\"'", "'")
 }

@@ -22,6 +22,12 @@ pub(super) fn is_there() -> bool {
     Path::new(TOKEN).exists()
 }
 
+/// Returns the namespace of this pod; `None` outside of a cluster.
+pub fn pod_namespace() -> Option<String> {
+    let found = fs::read_to_string(Path::new(DIRECTORY).join("namespace")).ok()?;
+    Some(found.trim().to_owned()).filter(|it| !it.is_empty())
+}
+
 /// Returns the configuration for the service account of this pod.
 ///
 /// # Errors

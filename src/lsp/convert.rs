@@ -1,8 +1,8 @@
-//! Places in texts, as editors count them: lines from 0, and columns in units of UTF-16.
+//! Positions in documents, as editors count them: lines from 0, and columns in UTF-16 code units.
 
 use lsp_types::{Position, Range};
 
-/// Returns the offset of a position; the end of the line or of the text if there is no such position.
+/// Returns the offset of a position; the end of the line or of the document if there is no such position.
 pub(super) fn offset(text: &str, position: Position) -> usize {
     let mut at = 0;
     for _ in 0..position.line {
@@ -36,7 +36,7 @@ pub(super) fn position(text: &str, at: usize) -> Position {
     Position { line, character: column.chars().map(|it| count(it.len_utf16())).sum() }
 }
 
-/// Returns the range of a part of a text.
+/// Returns the range of a part of a document.
 pub(super) fn range(text: &str, at: usize, len: usize) -> Range {
     Range { start: position(text, at), end: position(text, at.saturating_add(len)) }
 }

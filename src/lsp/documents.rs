@@ -1,4 +1,4 @@
-//! The texts that are open in the editor.
+//! The documents that are open in the editor.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,13 +17,13 @@ use url::Url;
 use super::convert;
 use crate::checker::{
     Definitions, Finding, Knowledge, Level, ObjectKind,
-    editor::{Answer, Question, ask},
+    editor::{EditorRequest, EditorResponse, respond},
 };
 use crate::scripting::{Modules, Source};
 
-/// Maximum number of open texts.
+/// Maximum number of open documents.
 const DOCUMENTS_MAX: usize = 200;
-/// Larger texts are not kept: the checker refuses them.
+/// Larger documents are not kept: the checker rejects them.
 const BYTES_MAX: usize = 1 << 20;
 
 /// Where the schemas of objects come from.
@@ -35,23 +35,23 @@ pub struct Schemas {
     pub definitions: Definitions,
 }
 
-/// One open text.
+/// One open document.
 pub(super) struct Document {
     uri: Uri,
-    /// Empty if it is in no file.
+    /// Empty if it is not in a file.
     pub(super) path: PathBuf,
     pub(super) text: String,
     version: i32,
     is_large: bool,
 }
 
-/// All open texts.
+/// All open documents.
 pub(super) struct Documents {
     schemas: Schemas,
     all: BTreeMap<String, Document>,
-    /// Those whose mistakes were not reported yet.
+    /// Documents whose mistakes were not reported yet.
     changed: BTreeSet<String>,
-    /// What is known about the objects of a directory.
+    /// The schemas of the objects of a directory.
     knowledge: BTreeMap<PathBuf, Knowledge>,
 }
 
@@ -100,7 +100,7 @@ impl Documents {
         Ok(())
     }
 
-    /// Returns the notification that removes its mistakes.
+    /// Removes a document. Returns the notification that removes its mistakes.
     pub(super) fn close(&mut self, params: Value) -> Result<Option<Value>, String> {
         let params: DidCloseTextDocumentParams = parse(params)?;
         let key = params.text_document.uri.as_str();
@@ -109,7 +109,7 @@ impl Documents {
         Ok(removed.and_then(|it| notification(it.uri, Vec::new(), None)))
     }
 
-    /// CRDs are read again.
+    /// Forgets all schemas, so that CRDs are read again.
     pub(super) fn forget_schemas(&mut self) {
         self.knowledge.clear();
         self.changed.extend(self.all.keys().cloned());
@@ -119,13 +119,13 @@ impl Documents {
         !self.changed.is_empty()
     }
 
-    /// Returns an open text.
+    /// Returns an open document.
     pub(super) fn find(&self, uri: &Uri) -> Option<&Document> {
         self.all.get(uri.as_str())
     }
 
-    /// Asks about an open text.
-    pub(super) fn ask(&mut self, uri: &Uri, question: Question) -> Option<Answer> {
+    /// Sends a request about an open document to the checker.
+    pub(super) fn respond(&mut self, uri: &Uri, request: EditorRequest) -> Option<EditorResponse> {
         let document = self.all.get(uri.as_str()).filter(|it| !it.is_large)?;
         let source = Source {
             name: document.path.display().to_string(),
@@ -139,21 +139,21 @@ impl Documents {
             definitions: Some(definitions),
             ..Knowledge::default()
         });
-        Some(ask(&source, knowledge, question))
+        Some(respond(&source, knowledge, request))
     }
 
-    /// Returns the mistakes of the next text that has changed.
+    /// Returns the mistakes of the next document that has changed.
     pub(super) fn next_diagnostics(&mut self) -> Option<Value> {
         let key = self.changed.pop_first()?;
         let document = self.all.get(&key)?;
         let (uri, version) = (document.uri.clone(), document.version);
         if document.is_large {
-            let told = format!("not checked: it is larger than {} MiB", BYTES_MAX >> 20);
-            return notification(uri, vec![whole(&told)], Some(version));
+            let message = format!("not checked: it is larger than {} MiB", BYTES_MAX >> 20);
+            return notification(uri, vec![whole(&message)], Some(version));
         }
-        let answer = self.ask(&uri, Question::Findings)?;
+        let response = self.respond(&uri, EditorRequest::Findings)?;
         let text = self.find(&uri).map_or("", |it| &it.text);
-        let broken = answer.broken.iter().map(|at| {
+        let broken = response.broken.iter().map(|at| {
             let range = convert::range(text, at.saturating_sub(1), 1);
             diagnostic(
                 range,
@@ -162,8 +162,8 @@ impl Documents {
                 "the syntax is not understood here",
             )
         });
-        let found = answer.findings.iter().map(of_finding);
-        let all = broken.chain(found).chain(answer.unchecked.as_deref().map(whole)).collect();
+        let found = response.findings.iter().map(of_finding);
+        let all = broken.chain(found).chain(response.unchecked.as_deref().map(whole)).collect();
         notification(uri, all, Some(version))
     }
 }
@@ -195,7 +195,7 @@ fn diagnostic(range: Range, severity: DiagnosticSeverity, code: &str, message: &
     }
 }
 
-/// A message about a text as a whole.
+/// Returns a message about a document as a whole.
 fn whole(message: &str) -> Diagnostic {
     diagnostic(Range::default(), DiagnosticSeverity::WARNING, "unchecked", message)
 }

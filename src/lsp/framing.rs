@@ -5,20 +5,20 @@ use std::io::{self, BufRead, Read as _, Write};
 use lsp_server::{ErrorCode, Message};
 use serde_json::Value;
 
-/// Maximum size of a message. A text may be 1 MiB, and JSON makes some characters six times as long.
+/// Maximum size of a message. A document may have 1 MiB, and JSON makes some characters six times as long.
 const BYTES_MAX: usize = 8 << 20;
 /// Maximum size of a header.
 const HEADER_MAX: u64 = 8 << 10;
 
-/// What comes from the client.
+/// A message of the client.
 #[derive(Debug)]
 pub(super) enum Incoming {
     Message(Message),
-    /// What is no message, with the error that answers it.
+    /// An invalid message, with the error to respond.
     Invalid(i32, String),
 }
 
-/// Reads a message; `None` at the end of the input, or if nothing can be understood from here on.
+/// Reads a message; `None` at the end of the input, or if it cannot be parsed from here on.
 pub(super) fn read(input: &mut impl BufRead) -> Option<Incoming> {
     let mut length: Option<usize> = None;
     loop {
@@ -68,7 +68,7 @@ pub(super) fn read(input: &mut impl BufRead) -> Option<Incoming> {
     })
 }
 
-/// Writes a message.
+/// Writes a message with its header.
 pub(super) fn write(output: &mut impl Write, message: &Value) -> io::Result<()> {
     let body = message.to_string();
     write!(output, "Content-Length: {}\r\n\r\n{body}", body.len())?;

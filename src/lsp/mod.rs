@@ -1,6 +1,6 @@
 //! The language server: what the checker knows, for editors, over the Language Server Protocol.
 //!
-//! One thread reads messages into a bounded queue, another one answers them in order, each within the bounds of the checker. Mistakes
+//! One thread reads messages into a bounded queue, another one responds in order, each within the limits of the checker. Mistakes
 //! are reported when no request waits, so that typing does not queue them. Scripts are read, never executed.
 
 mod convert;
@@ -26,7 +26,7 @@ use self::{
     framing::{Incoming, read, write},
 };
 
-/// Messages that wait for their turn. Then the client has to wait.
+/// Maximum number of queued messages. Beyond it, the client must wait.
 const QUEUE_MAX: usize = 64;
 
 /// How the client has ended.
@@ -34,7 +34,7 @@ const QUEUE_MAX: usize = 64;
 pub enum End {
     /// After a request to shut down.
     Orderly,
-    /// Without one.
+    /// Without such a request.
     Abrupt,
 }
 
@@ -45,7 +45,7 @@ pub fn serve(
     schemas: Schemas,
 ) -> io::Result<End> {
     let (sender, receiver) = sync_channel(QUEUE_MAX);
-    // It ends with its input, or when nobody takes its messages.
+    // It ends with its input, or when nobody receives its messages.
     thread::Builder::new().name("kopf-lsp".into()).spawn(move || {
         let mut input = BufReader::new(input);
         while let Some(incoming) = read(&mut input) {
@@ -61,7 +61,7 @@ struct Server<W> {
     output: W,
     documents: Documents,
     queue: VecDeque<Incoming>,
-    /// Requests that wait, and whose client does not.
+    /// Queued requests whose client does not wait any more.
     cancelled: BTreeSet<RequestId>,
     is_initialized: bool,
     is_shut_down: bool,
@@ -87,7 +87,7 @@ impl<W: Write> Server<W> {
         }
     }
 
-    /// Handles the next message; without one, looks at the next text.
+    /// Handles the next message; without one, checks the next document.
     fn next(&mut self, receiver: &Receiver<Incoming>) -> io::Result<Option<End>> {
         if self.queue.is_empty() && !self.documents.has_changed() {
             match receiver.recv() {
@@ -120,13 +120,13 @@ impl<W: Write> Server<W> {
                 }
                 self.notification(notification)?;
             }
-            // The answer to a request that was never sent.
+            // The response to a request that was never sent.
             Incoming::Message(Message::Response(_)) => {}
             Incoming::Invalid(code, message) => {
                 // Without an id, as JSON-RPC demands.
                 let error = json!({ "code": code, "message": message });
-                let answer = json!({ "jsonrpc": "2.0", "id": null, "error": error });
-                write(&mut self.output, &answer)?;
+                let response = json!({ "jsonrpc": "2.0", "id": null, "error": error });
+                write(&mut self.output, &response)?;
             }
         }
         Ok(None)
@@ -151,11 +151,11 @@ impl<W: Write> Server<W> {
         let Request { id, method, params } = request;
         let is_cancelled = self.cancelled.remove(&id);
         if self.queue.is_empty() {
-            // Those that were answered before they were cancelled.
+            // Requests that were handled before they were cancelled.
             self.cancelled.clear();
         }
         let error = |code: ErrorCode, message: &str| Err((code, message.to_owned()));
-        let answer = if is_cancelled {
+        let outcome = if is_cancelled {
             error(ErrorCode::RequestCanceled, "cancelled by the client")
         } else if method == "initialize" && !self.is_initialized {
             self.is_initialized = true;
@@ -168,9 +168,9 @@ impl<W: Write> Server<W> {
             self.is_shut_down = true;
             Ok(Value::Null)
         } else {
-            requests::answer(&mut self.documents, &method, params)
+            requests::respond(&mut self.documents, &method, params)
         };
-        let response = match answer {
+        let response = match outcome {
             Ok(result) => Response::new_ok(id, result),
             Err((code, message)) => Response::new_err(id, code as i32, message),
         };
@@ -199,7 +199,7 @@ impl<W: Write> Server<W> {
             _ => Ok(()),
         };
         let Err(problem) = result else { return Ok(()) };
-        // A notification has no answer.
+        // A notification has no response.
         let message = format!("kopf lsp: {method} ignored: {problem}");
         self.notify("window/logMessage", json!({ "type": 1, "message": message }))
     }
@@ -218,7 +218,7 @@ impl<W: Write> Server<W> {
     }
 }
 
-/// Returns what the server can do.
+/// Returns the capabilities of the server.
 fn capabilities() -> Value {
     let capabilities = lsp_types::ServerCapabilities {
         text_document_sync: Some(lsp_types::TextDocumentSyncCapability::Options(

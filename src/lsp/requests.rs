@@ -1,4 +1,4 @@
-//! The requests of the editor about one place.
+//! The requests of the editor about one document.
 
 use std::path::Path;
 
@@ -15,12 +15,12 @@ use super::{
     convert,
     documents::{Documents, parse},
 };
-use crate::checker::editor::{Answer, Completion, CompletionKind, Question};
+use crate::checker::editor::{Completion, CompletionKind, EditorRequest, EditorResponse};
 
 type Failure = (ErrorCode, String);
 
-/// Answers a request.
-pub(super) fn answer(
+/// Handles a request of the editor.
+pub(super) fn respond(
     documents: &mut Documents,
     method: &str,
     params: Value,
@@ -29,13 +29,14 @@ pub(super) fn answer(
     match method {
         "textDocument/completion" => {
             let params: CompletionParams = parse(params).map_err(invalid)?;
-            let answer = at(documents, &params.text_document_position, Question::Completions)?;
-            value(answer.completions.into_iter().map(item).collect::<Vec<_>>())
+            let response =
+                at(documents, &params.text_document_position, EditorRequest::Completions)?;
+            value(response.completions.into_iter().map(item).collect::<Vec<_>>())
         }
         "textDocument/hover" => {
             let params: HoverParams = parse(params).map_err(invalid)?;
             let place = params.text_document_position_params;
-            let found = at(documents, &place, Question::Documentation)?.documentation;
+            let found = at(documents, &place, EditorRequest::Documentation)?.documentation;
             let text = documents.find(&place.text_document.uri).map_or("", |it| &it.text);
             value(found.map(|(markdown, at, len)| Hover {
                 contents: HoverContents::Markup(markup(markdown)),
@@ -45,7 +46,7 @@ pub(super) fn answer(
         "textDocument/definition" => {
             let params: GotoDefinitionParams = parse(params).map_err(invalid)?;
             let place = params.text_document_position_params;
-            let found = at(documents, &place, Question::Definition)?.definition;
+            let found = at(documents, &place, EditorRequest::Definition)?.definition;
             value(found.and_then(|it| {
                 let uri = match &it.module {
                     None => place.text_document.uri,
@@ -70,16 +71,16 @@ fn not_open() -> Failure {
     (ErrorCode::InvalidParams, "the file is not open, or it is too large".to_owned())
 }
 
-/// Asks about a position.
+/// Sends a request about a position to the checker.
 fn at(
     documents: &mut Documents,
     place: &TextDocumentPositionParams,
-    question: fn(usize) -> Question,
-) -> Result<Answer, Failure> {
+    request: fn(usize) -> EditorRequest,
+) -> Result<EditorResponse, Failure> {
     let uri = &place.text_document.uri;
     let document = documents.find(uri).ok_or_else(not_open)?;
     let at = convert::offset(&document.text, place.position);
-    documents.ask(uri, question(at)).ok_or_else(not_open)
+    documents.respond(uri, request(at)).ok_or_else(not_open)
 }
 
 fn uri_of(path: &Path) -> Option<Uri> {
@@ -111,7 +112,7 @@ fn item(it: Completion) -> CompletionItem {
 
 /// Returns a lens for each test: the command has the file and the name as arguments.
 fn lenses(documents: &mut Documents, uri: &Uri) -> Result<Vec<CodeLens>, Failure> {
-    let answer = documents.ask(uri, Question::Tests).ok_or_else(not_open)?;
+    let response = documents.respond(uri, EditorRequest::Tests).ok_or_else(not_open)?;
     let document = documents.find(uri).ok_or_else(not_open)?;
     let file = document.path.display().to_string();
     let lens = |(at, name): (usize, String)| {
@@ -123,5 +124,5 @@ fn lenses(documents: &mut Documents, uri: &Uri) -> Result<Vec<CodeLens>, Failure
         };
         CodeLens { range, command: Some(command), data: None }
     };
-    Ok(answer.tests.into_iter().map(lens).collect())
+    Ok(response.tests.into_iter().map(lens).collect())
 }

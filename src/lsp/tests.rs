@@ -1,4 +1,4 @@
-//! Tests of the server, over a pipe.
+//! The server, over a pipe.
 
 use std::{
     io::{BufReader, Cursor},
@@ -45,26 +45,26 @@ fn framed(body: &str) -> String {
     format!("Content-Length: {}\r\n\r\n{body}", body.len())
 }
 
-/// Sends everything, and returns the answers.
+/// Sends all messages, and returns the responses.
 fn talk(input: &[String]) -> (Vec<Value>, End) {
     let output = Output::default();
     let end = serve(Cursor::new(input.concat()), output.clone(), SCHEMAS).expect("a pipe");
-    (answers(&output), end)
+    (messages(&output), end)
 }
 
-fn answers(output: &Output) -> Vec<Value> {
+fn messages(output: &Output) -> Vec<Value> {
     let bytes = output.0.lock().expect("the server is gone").clone();
     let text = String::from_utf8(bytes).expect("UTF-8");
-    let mut answers = Vec::new();
+    let mut messages = Vec::new();
     let mut rest = text.as_str();
     while let Some((header, after)) = rest.split_once("\r\n\r\n") {
         let length: usize =
             header.trim_start_matches("Content-Length: ").parse().expect("a length");
         let (body, next) = after.split_at(length);
-        answers.push(serde_json::from_str(body).expect("JSON"));
+        messages.push(serde_json::from_str(body).expect("JSON"));
         rest = next;
     }
-    answers
+    messages
 }
 
 fn request(id: i32, method: &str, params: &Value) -> String {
@@ -93,14 +93,14 @@ fn shutdown() -> String {
     [request(99, "shutdown", &Value::Null), notify("exit", &Value::Null)].concat()
 }
 
-fn result(answers: &[Value], id: i32) -> &Value {
-    let found = answers.iter().find(|it| it["id"] == id && it.get("method").is_none());
-    &found.unwrap_or_else(|| panic!("no answer {id} in {answers:?}"))["result"]
+fn result(messages: &[Value], id: i32) -> &Value {
+    let found = messages.iter().find(|it| it["id"] == id && it.get("method").is_none());
+    &found.unwrap_or_else(|| panic!("no response {id} in {messages:?}"))["result"]
 }
 
-fn diagnostics(answers: &[Value]) -> Vec<(u64, u64, String)> {
+fn diagnostics(messages: &[Value]) -> Vec<(u64, u64, String)> {
     let mut all =
-        answers.iter().rev().filter(|it| it["method"] == "textDocument/publishDiagnostics");
+        messages.iter().rev().filter(|it| it["method"] == "textDocument/publishDiagnostics");
     let last = all.next().expect("diagnostics");
     let of = |it: &Value| {
         let start = &it["range"]["start"];
@@ -126,20 +126,20 @@ fn an_editor_is_served_until_it_shuts_down() {
         ),
         shutdown(),
     ];
-    let (answers, end) = talk(&input);
+    let (messages, end) = talk(&input);
     assert_eq!(end, End::Orderly);
-    assert_eq!(result(&answers, 0)["serverInfo"]["name"], "kopf");
-    assert_eq!(result(&answers, 1)[0]["label"], "host");
-    let hover = result(&answers, 2)["contents"]["value"].as_str().expect("Markdown");
+    assert_eq!(result(&messages, 0)["serverInfo"]["name"], "kopf");
+    assert_eq!(result(&messages, 1)[0]["label"], "host");
+    let hover = result(&messages, 2)["contents"]["value"].as_str().expect("Markdown");
     assert!(hover.contains("kube.get"), "{hover}");
     let start = json!({ "line": 0, "character": 6 });
-    assert_eq!(result(&answers, 3)["range"]["start"], start);
-    let command = &result(&answers, 4)[0]["command"];
+    assert_eq!(result(&messages, 3)["range"]["start"], start);
+    let command = &result(&messages, 4)[0]["command"];
     assert_eq!(command["arguments"], json!(["/nowhere/x.lua", "it works"]));
 }
 
 #[test]
-fn mistakes_are_reported_for_the_text_as_it_is_typed() {
+fn mistakes_are_reported_for_the_document_as_it_is_typed() {
     let uri = "file:///nowhere/x.lua";
     let changed = |version: i32, text: &str| {
         let document = json!({ "uri": uri, "version": version });
@@ -148,30 +148,30 @@ fn mistakes_are_reported_for_the_text_as_it_is_typed() {
             &json!({ "textDocument": document, "contentChanges": [{ "text": text }] }),
         )
     };
-    // The end of the input is noticed only when nothing waits.
-    let (answers, end) = talk(&[
+    // The end of the input is noticed only when no message waits.
+    let (messages, end) = talk(&[
         begin(),
         open("x.lua", "helpr()"),
         changed(2, "-- äö😀\nlocal s = 'ä😀' .. helpr()"),
     ]);
     assert_eq!(end, End::Abrupt);
-    assert_eq!(diagnostics(&answers), [(1, 19, "unknown-function".to_owned())]);
-    let (answers, _) = talk(&[begin(), open("x.lua", "print(\n  helpr()")]);
-    let codes: Vec<_> = diagnostics(&answers).into_iter().map(|it| it.2).collect();
+    assert_eq!(diagnostics(&messages), [(1, 19, "unknown-function".to_owned())]);
+    let (messages, _) = talk(&[begin(), open("x.lua", "print(\n  helpr()")]);
+    let codes: Vec<_> = diagnostics(&messages).into_iter().map(|it| it.2).collect();
     assert_eq!(codes, ["syntax", "unknown-function"]);
-    let (answers, _) = talk(&[begin(), open("x.lua", &"x".repeat((1 << 20) + 1))]);
-    assert_eq!(diagnostics(&answers), [(0, 0, "unchecked".to_owned())]);
+    let (messages, _) = talk(&[begin(), open("x.lua", &"x".repeat((1 << 20) + 1))]);
+    assert_eq!(diagnostics(&messages), [(0, 0, "unchecked".to_owned())]);
     let close = notify("textDocument/didClose", &json!({ "textDocument": { "uri": uri } }));
-    let (answers, _) = talk(&[begin(), open("x.lua", "helpr()"), close]);
-    assert_eq!(diagnostics(&answers), []);
+    let (messages, _) = talk(&[begin(), open("x.lua", "helpr()"), close]);
+    assert_eq!(diagnostics(&messages), []);
 }
 
-fn errors(answers: &[Value]) -> Vec<i64> {
-    answers.iter().filter_map(|it| it["error"]["code"].as_i64()).collect()
+fn errors(messages: &[Value]) -> Vec<i64> {
+    messages.iter().filter_map(|it| it["error"]["code"].as_i64()).collect()
 }
 
 #[test]
-fn broken_requests_are_answered_and_the_server_continues() {
+fn invalid_requests_get_an_error_and_the_server_continues() {
     let cases = [
         (framed("{"), -32700),
         (framed("[1, 2]"), -32600),
@@ -183,54 +183,54 @@ fn broken_requests_are_answered_and_the_server_continues() {
     ];
     for (broken, expected) in cases {
         let shown: String = broken.chars().take(80).collect();
-        let (answers, end) = talk(&[begin(), broken, shutdown()]);
-        assert_eq!((errors(&answers), end), (vec![expected], End::Orderly), "{shown}");
+        let (messages, end) = talk(&[begin(), broken, shutdown()]);
+        assert_eq!((errors(&messages), end), (vec![expected], End::Orderly), "{shown}");
     }
-    let (answers, _) = talk(&[request(1, "textDocument/hover", &place("x.lua", 0, 0)), begin()]);
-    assert_eq!(errors(&answers), [-32002]);
+    let (messages, _) = talk(&[request(1, "textDocument/hover", &place("x.lua", 0, 0)), begin()]);
+    assert_eq!(errors(&messages), [-32002]);
     let after = request(1, "textDocument/hover", &place("x.lua", 0, 0));
-    let (answers, _) = talk(&[begin(), request(98, "shutdown", &Value::Null), after]);
-    assert_eq!(errors(&answers), [-32600]);
+    let (messages, _) = talk(&[begin(), request(98, "shutdown", &Value::Null), after]);
+    assert_eq!(errors(&messages), [-32600]);
     let lost = notify(
         "textDocument/didChange",
         &json!({ "textDocument": { "uri": "file:///x", "version": 1 }, "contentChanges": [] }),
     );
-    let (answers, _) = talk(&[begin(), lost, shutdown()]);
-    assert!(answers.iter().any(|it| it["method"] == "window/logMessage"), "{answers:?}");
-    // What is no protocol at all ends the server.
+    let (messages, _) = talk(&[begin(), lost, shutdown()]);
+    assert!(messages.iter().any(|it| it["method"] == "window/logMessage"), "{messages:?}");
+    // Input that does not follow the protocol ends the server.
     assert_eq!(talk(&["hello\n".repeat(10)]).1, End::Abrupt);
     assert_eq!(talk(&["Content-Length: 99999999999999999999\r\n\r\n".to_owned()]).1, End::Abrupt);
     assert_eq!(talk(&["Content-Length: 10\r\n\r\n{}".to_owned()]).1, End::Abrupt);
 }
 
 #[test]
-fn cancelled_requests_are_not_computed() {
+fn cancelled_requests_are_not_handled() {
     let hover = request(7, "textDocument/hover", &place("x.lua", 0, 1));
     let cancel = notify("$/cancelRequest", &json!({ "id": 7 }));
     let input = [begin(), open("x.lua", "kube.get()"), hover, cancel].concat();
     let (output, mut input) = (Output::default(), BufReader::new(Cursor::new(input)));
     let mut server = Server::new(output.clone(), SCHEMAS);
-    // Everything is there before the first message is handled.
+    // All messages are queued before the first one is handled.
     while let Some(incoming) = read(&mut input) {
         server.push(incoming);
     }
     let (_, receiver) = std::sync::mpsc::channel();
     assert_eq!(server.run(&receiver).expect("a pipe"), End::Abrupt);
-    assert_eq!(errors(&answers(&output)), [-32800]);
+    assert_eq!(errors(&messages(&output)), [-32800]);
 }
 
 #[test]
-fn at_most_two_hundred_texts_are_open() {
+fn at_most_two_hundred_documents_are_open() {
     let many: String = (0..201).map(|it| open(&format!("x{it}.lua"), "")).collect();
-    let (answers, _) = talk(&[begin(), many, shutdown()]);
-    let told = answers.iter().filter(|it| it["method"] == "window/logMessage");
-    let told: Vec<_> =
-        told.map(|it| it["params"]["message"].as_str().unwrap_or_default()).collect();
-    assert_eq!(told, ["kopf lsp: textDocument/didOpen ignored: more than 200 files are open"]);
+    let (messages, _) = talk(&[begin(), many, shutdown()]);
+    let logged = messages.iter().filter(|it| it["method"] == "window/logMessage");
+    let logged: Vec<_> =
+        logged.map(|it| it["params"]["message"].as_str().unwrap_or_default()).collect();
+    assert_eq!(logged, ["kopf lsp: textDocument/didOpen ignored: more than 200 files are open"]);
 }
 
 #[test]
-fn places_are_counted_in_utf_16() {
+fn positions_are_counted_in_utf_16() {
     let text = "aä😀b\r\nc";
     for (line, character, at) in [(0, 0, 0), (0, 1, 1), (0, 2, 3), (0, 4, 7), (0, 5, 8), (1, 1, 11)]
     {

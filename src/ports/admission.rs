@@ -11,7 +11,8 @@ use tokio_util::sync::CancellationToken;
 use super::{BoxFuture, Clock, Cluster};
 use crate::logic::{
     admission::{
-        configuration::ClientConfig, guard::Guarded, review::ReviewError, server::Publishing,
+        configuration::ClientConfig, guard::Guarded, own_objects::OwnObjects, review::ReviewError,
+        server::Publishing,
     },
     object::Object,
 };
@@ -95,6 +96,11 @@ pub trait WebhookServer: Send + Sync + 'static {
     /// Returns what guards the scripts, if anything does.
     fn guard(&self) -> Option<Arc<dyn ScriptGuard>> {
         None
+    }
+
+    /// Returns the known objects of the operator that its webhooks do not review. Its Leases and its Secret are added.
+    fn own_objects(&self) -> OwnObjects {
+        OwnObjects::default()
     }
 
     /// Returns how the operator must be set up, or why the settings do not permit admission handlers.

@@ -1,8 +1,8 @@
 //! Adapter: Lua and Rhai. One script file is one sandboxed VM and one failure domain.
 //!
-//! [`ScriptHost`] is the `call::Scripts` of the operator: it finds the script of a function and hands the call to its
-//! engine. Engines differ only in how values and calls look inside; what a script sees is decided in `handles/` and `functions/`,
-//! what a declaration means in `logic/handlers/declare/`.
+//! [`ScriptHost`] implements `call::Scripts` for the operator: it finds the script of a function and passes the call to its engine.
+//! The engines differ only in how values and calls are represented; `handles/` and `functions/` decide what a script sees,
+//! `logic/handlers/declare/` what a declaration means.
 
 mod functions;
 mod handles;
@@ -16,7 +16,7 @@ mod values;
 
 pub(crate) use self::script::{
     Load, Loaded,
-    fingerprint::{EXPRESSION, Kind as TokenKind, TEXT_GOES_ON, Token, lex},
+    fingerprint::{EXPRESSION, Kind as TokenKind, STRING_CONTINUES, Token, lex},
     modules::{file_of as module_file, library_of as module_library},
 };
 pub use self::{

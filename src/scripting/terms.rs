@@ -1,4 +1,4 @@
-//! On which terms scripts run: where they run, their limits, their grants; and their languages.
+//! The terms on which scripts run: placement, limits, grants; and their languages.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
@@ -8,33 +8,33 @@ use crate::ports::Clock;
 use crate::settings::{Sandbox, Settings, Strict};
 use crate::telemetry::Metrics;
 
-/// On which terms scripts run.
+/// The terms on which scripts run.
 #[derive(Clone, Debug)]
 pub struct Terms {
-    /// Where.
+    /// Where their VMs run.
     pub placement: Placement,
-    /// How much they may use up.
+    /// The limits of memory and sizes.
     pub limits: Sandbox,
-    /// How long one call, or the top level, may compute: `settings.execution.cpu_limit`.
+    /// Maximum CPU time of one call or of the top level: `settings.execution.cpu_limit`.
     pub cpu_limit: Duration,
-    /// What they may reach outside of their sandbox.
+    /// What they may access outside of their sandbox.
     pub grants: Arc<Grants>,
-    /// Where it is counted that a script had to be started afresh.
+    /// Counts restarts of scripts.
     pub metrics: Metrics,
     /// The variables of this process, at least those that are granted.
     pub environment: Arc<BTreeMap<String, String>>,
     /// Whether `print` writes to the log instead of the standard output.
     pub logs_prints: bool,
-    /// What the time is for scripts.
+    /// The clock that scripts see.
     pub clock: Clock,
-    /// What responds in the place of servers; only in tests.
+    /// Respond in place of servers; only in tests.
     pub fakes: Option<Fakes>,
-    /// Which mistakes inside of functions reject a script, if they are looked for.
+    /// Which errors in the bodies of functions reject a script, if it is checked for them.
     pub strict: Strict,
 }
 
 impl Terms {
-    /// With the limits of these settings, and no grants.
+    /// Returns terms with the limits of these settings, and no grants.
     pub fn of(placement: Placement, settings: &Settings) -> Self {
         let (limits, cpu_limit) = (settings.sandbox.clone(), settings.execution.cpu_limit);
         Terms {
@@ -53,7 +53,7 @@ impl Terms {
 }
 
 impl From<Placement> for Terms {
-    /// The usual limits, and no grants.
+    /// Returns terms with the default limits, and no grants.
     fn from(placement: Placement) -> Self {
         Terms::of(placement, &Settings::default())
     }
@@ -62,7 +62,7 @@ impl From<Placement> for Terms {
 /// Where the VMs of scripts run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// Each script on threads of its own, so that a busy one delays nobody.
+    /// Each script on separate threads, so that a busy one delays no other.
     Threads,
     /// On the runtime of the caller, whose clock may be paused: for tests.
     CurrentRuntime,
@@ -71,9 +71,9 @@ pub enum Placement {
 /// A language of scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
-    /// `.lua`
+    /// Luau, in files `*.lua`.
     Lua,
-    /// `.rhai`
+    /// Rhai, in files `*.rhai`.
     Rhai,
 }
 

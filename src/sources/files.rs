@@ -23,6 +23,7 @@ use super::{
     watches::Watches,
 };
 use crate::scripting::Source;
+use crate::sorted::CollectSorted as _;
 use crate::sources::Notice;
 
 /// The file in which the kernel lists the mounts of this process.
@@ -144,7 +145,7 @@ impl CheckState {
         let scripts = self.paths.iter().chain(&self.found).map(|it| self.here.join(it));
         let modules = known.paths.iter().cloned();
         // Without a current directory, relative paths cannot be resolved.
-        scripts.chain(modules).filter_map(|it| absolute(it).ok()).collect()
+        scripts.chain(modules).filter_map(|it| absolute(it).ok()).collect_set()
     }
 
     fn notes(&self, trouble: Option<&str>, again: Duration) -> Vec<Notice> {

@@ -13,6 +13,7 @@ use super::{
     fs_events::FsEvents,
     watch_targets::{PathKind, WatchTargets},
 };
+use crate::sorted::CollectSorted as _;
 
 /// The targets can change while paths are resolved; then they are resolved again, at most this many times: later changes are
 /// noticed.
@@ -40,8 +41,11 @@ impl Watches {
     pub(super) fn cover(&mut self, paths: &BTreeSet<PathBuf>) -> Result<(), String> {
         for _ in 0..ROUNDS_MAX {
             let targets = WatchTargets::resolving(paths.iter().map(PathBuf::as_path), &inspect);
-            let wanted: BTreeMap<_, _> =
-                targets.0.keys().filter_map(|path| Some((path.clone(), identity(path)?))).collect();
+            let wanted: BTreeMap<_, _> = targets
+                .0
+                .keys()
+                .filter_map(|path| Some((path.clone(), identity(path)?)))
+                .collect_map();
             if targets == self.fs_events.targets() && wanted == self.watched {
                 return Ok(());
             }

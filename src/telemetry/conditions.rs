@@ -37,9 +37,9 @@ struct Shown {
 /// A condition to write.
 #[derive(Clone, Debug)]
 pub struct DueCondition {
-    /// The object.
+    /// The object that has the condition.
     pub about: Arc<ObjectRef>,
-    /// Its resource.
+    /// The resource of the object.
     pub resource: Arc<Resource>,
     /// The failure to show; `None` if no handler fails any more.
     pub failure: Option<ShownFailure>,
@@ -50,12 +50,12 @@ pub struct DueCondition {
 pub struct ShownFailure {
     /// The operator will not try again.
     pub gave_up: bool,
-    /// What happened.
+    /// What happened, in one sentence.
     pub text: String,
 }
 
 impl Conditions {
-    /// The number of objects.
+    /// Returns the number of objects.
     pub(super) fn len(&self) -> usize {
         self.objects.len()
     }
@@ -109,7 +109,7 @@ impl Conditions {
         }
     }
 
-    /// Removes an object.
+    /// Removes an object and its condition.
     pub(super) fn forget(&mut self, uid: &str) {
         if let Some((uid, shown)) = self.objects.remove_entry(uid) {
             shown.due.map(|it| self.due.remove(&(it, uid)));

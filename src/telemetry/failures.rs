@@ -68,10 +68,10 @@ struct Entry {
     posts: u32,
 }
 
-/// A failed attempt.
+/// A failed attempt of a handler.
 #[derive(Clone, Debug)]
 pub struct FailureReport {
-    /// The object.
+    /// The object that was handled.
     pub about: Arc<ObjectRef>,
     /// The id of the handler.
     pub handler: Arc<str>,
@@ -83,7 +83,7 @@ pub struct FailureReport {
     pub is_change: bool,
     /// The operator will not try again.
     pub gave_up: bool,
-    /// What happened.
+    /// What happened, in one sentence.
     pub text: String,
 }
 
@@ -185,7 +185,7 @@ impl Failures {
         self.0.count.load(Ordering::Relaxed) == 0
     }
 
-    /// Records a success.
+    /// Records that a handler has succeeded.
     pub fn succeeded(&self, uid: &str, handler: &str) {
         self.remove_of(uid, |id, _| id == handler);
         self.recovered(uid);
@@ -320,7 +320,7 @@ impl Failures {
         Ok((key.1, event))
     }
 
-    /// Records that an event could not be posted, or does not exist any more: the next one is created anew.
+    /// Records that an event could not be posted, or does not exist any more: the next failure creates a new one.
     pub fn not_posted(&self, uid: &str, handler: &str) {
         let mut table = self.lock();
         let entry = table.entries.get_mut(&(Arc::from(uid), Arc::from(handler)));
@@ -361,7 +361,7 @@ impl Table {
     }
 }
 
-/// Returns the failure of an object that its condition shows: the first one that was given up, or else the first one.
+/// Returns the failure of an object that its condition shows: the first permanent one, or else the first one.
 fn worst(entries: &BTreeMap<Key, Entry>, uid: &str) -> Option<ShownFailure> {
     let first = (Arc::from(uid), Arc::from(""));
     let mut of_object = entries.range(first..).take_while(|((it, _), _)| &**it == uid);

@@ -12,6 +12,7 @@ use std::{
 use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
+use crate::sorted::CollectSorted as _;
 use crate::telemetry::Metrics;
 
 /// The state of every part by its name, such as `stream/pods.v1 cluster-wide`, `login`, `leader-election`. Clones share it.
@@ -40,9 +41,9 @@ pub struct PartHealth {
 /// What the state of a part means for the whole operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HealthState {
-    /// Works.
+    /// The part works.
     Ready,
-    /// Does not work yet, or not at present; keeps trying by itself.
+    /// Does not work yet, or not now; keeps trying.
     Unready,
     /// Only a restart helps.
     Dead,
@@ -78,14 +79,14 @@ impl Health {
         }
     }
 
-    /// Confirms the present state of a part, whatever it is. Frequent reporters use a [`Pulse`] instead.
+    /// Confirms the current state of a part, whatever it is. Frequent reporters use a [`Pulse`] instead.
     pub fn confirm(&self, part: &str) {
         if let Some(known) = self.lock().get(part) {
             known.beat();
         }
     }
 
-    /// Removes a part.
+    /// Removes a part from the list.
     pub fn forget(&self, part: &str) {
         self.lock().remove(part);
     }
@@ -99,7 +100,7 @@ impl Health {
 
     /// Returns all parts, by name.
     pub fn parts(&self) -> BTreeMap<String, PartHealth> {
-        self.lock().iter().map(|(name, part)| (name.clone(), part.report())).collect()
+        self.lock().iter().map(|(name, part)| (name.clone(), part.report())).collect_map()
     }
 
     /// Returns the metrics of this operator.
@@ -123,7 +124,7 @@ impl Pulse {
         self.part.set(state, text);
     }
 
-    /// Sets the state to ready; only a beat if this state and text are already set.
+    /// Sets the state to ready; only a beat if this state and message are already set.
     pub fn recover(&self, text: &str) {
         let is_known = {
             let state = self.part.lock();
@@ -158,7 +159,7 @@ impl Part {
 
     fn beat(&self) {
         let age = u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX);
-        // Only compared with the present time: no other memory depends on it.
+        // Only compared with the current time: no other memory depends on it.
         self.beat_at.store(age, Ordering::Relaxed);
     }
 

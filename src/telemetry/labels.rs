@@ -7,17 +7,17 @@ use prometheus_client::encoding::EncodeLabelSet;
 
 use crate::logic::{handlers::handler::Handler, object::resource::Resource};
 
-/// Maximum number of combinations of a handler, a resource and a script, and of resources. Further ones are counted together: handlers
-/// that are renamed and CRDs that are replaced must not make the page grow without end.
+/// Maximum number of combinations of a handler, a resource and a script, and of resources. Further ones are counted together:
+/// renamed handlers and replaced CRDs must not make the page grow without end.
 pub(super) const COMBINATIONS_MAX: usize = 1_000;
 
 /// The value of all labels beyond that limit.
 pub(super) const OTHER: &str = "other";
 
-/// The labels of a handler call.
+/// The labels of a call of a handler.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct CallLabels {
-    /// The handler.
+    /// The labels of its handler.
     #[prometheus(flatten)]
     pub of: HandlerLabels,
     /// `success`, `temporary`, `permanent`, `error`, `unfinished` (sub-handlers are left), `cancelled`.
@@ -42,7 +42,7 @@ pub struct WebhookLabels {
     pub webhook: String,
 }
 
-/// The labels of a review.
+/// The labels of a review of a webhook.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct ReviewLabels {
     /// As in [`WebhookLabels`].
@@ -58,7 +58,7 @@ pub struct RefusedLabels {
     pub reason: &'static str,
 }
 
-/// The labels of a request.
+/// The labels of a request to the API server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct RequestLabels {
     /// `list`, `watch`, `patch`, `create`, `discover` and the like.
@@ -72,7 +72,7 @@ pub struct RequestLabels {
 pub(super) struct ClientLabels {
     /// The HTTP status, or `<error>`.
     pub code: String,
-    /// The HTTP method.
+    /// The HTTP method of the request.
     pub method: String,
     /// The host and port of the API server.
     pub host: String,
@@ -81,7 +81,7 @@ pub(super) struct ClientLabels {
 /// The labels of the duration of a request, as client-go has them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct LatencyLabels {
-    /// The HTTP method.
+    /// The HTTP method of the request.
     pub verb: String,
     /// As in [`ClientLabels`].
     pub host: String,
@@ -97,18 +97,18 @@ pub(super) struct QueueLabels {
 /// The labels of a resource.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct ResourceLabels {
-    /// Such as `pods.v1`.
+    /// The resource, such as `pods.v1`.
     pub resource: String,
 }
 
-/// The labels of an edit.
+/// The labels of an edit of the scripts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct ReloadLabels {
-    /// `accepted`, `rejected`.
+    /// `accepted` or `rejected`.
     pub result: &'static str,
 }
 
-/// The labels of a restart.
+/// The labels of a restart of a script's virtual machine.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct RestartLabels {
     /// The file of the script.
@@ -120,9 +120,9 @@ pub struct RestartLabels {
 /// The labels of a script.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct ScriptLabels {
-    /// Its file.
+    /// The file of the script.
     pub script: String,
-    /// The SHA-256 of its text, as `sha256sum` prints it.
+    /// The SHA-256 of its source, as `sha256sum` prints it.
     pub sha256: String,
 }
 
@@ -161,7 +161,7 @@ impl HandlerLabels {
         }
     }
 
-    /// The labels of all handlers beyond the limit.
+    /// Returns the labels of all handlers beyond the limit.
     pub(super) fn other() -> Self {
         let [handler, resource, script] = [OTHER; 3].map(str::to_owned);
         HandlerLabels { handler, resource, script }

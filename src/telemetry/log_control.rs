@@ -1,22 +1,23 @@
-//! The levels of the log while the operator runs: the command line decides where lines go, the health endpoint changes what is written.
+//! The levels of the log while the operator runs: the command line decides where lines go, the health endpoint changes what is
+//! written.
 
 use std::collections::BTreeMap;
 
-/// Maximum number of scripts with levels of their own.
+/// Maximum number of scripts with separate levels.
 pub const SCRIPTS_MAX: usize = 100;
 
 /// The levels of the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogLevels {
-    /// That of all lines that are not about a script with its own level.
+    /// The level of all lines that are not about a script with a separate level.
     pub level: String,
-    /// Those of scripts, by file.
+    /// The levels of scripts, by file.
     pub scripts: BTreeMap<String, String>,
 }
 
 /// Reads and changes the levels of the log.
 pub trait LogControl: Send + Sync {
-    /// Returns the present levels.
+    /// Returns the current levels.
     fn levels(&self) -> LogLevels;
 
     /// Sets the level of one script, or of everything else. `default` restores the level of the start.

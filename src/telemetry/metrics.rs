@@ -1,4 +1,4 @@
-//! The metrics of an operator, counted where things happen and read by `/metrics`.
+//! The metrics of an operator: updated where events happen, read by `/metrics`.
 //!
 //! One value per operator, reached through [`super::Health::metrics`]: there is no process-wide registry.
 
@@ -48,7 +48,7 @@ pub struct Metrics {
     pub refused_connections: Family<RefusedLabels, Counter>,
     /// Requests to the API, by result; every attempt counts.
     pub requests: Family<RequestLabels, Counter>,
-    /// The same with the labels of client-go.
+    /// Requests to the API, with the labels of client-go.
     client_requests: Family<ClientLabels, Counter>,
     /// Durations of requests until the response begins, in seconds.
     client_seconds: Family<LatencyLabels, Histogram, fn() -> Histogram>,
@@ -71,7 +71,7 @@ pub struct Metrics {
     samplers: Arc<Mutex<BTreeMap<&'static str, Sampler>>>,
     scripts: AllSeries,
     usage: AllUsage,
-    /// The texts of the live generation.
+    /// The sources of the live generation.
     texts: Arc<Mutex<Vec<ScriptLabels>>>,
     queues_by_resource: Queues,
     process: Process,
@@ -82,7 +82,7 @@ pub struct Metrics {
 /// The HTTP side of a request that has ended.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientRequest<'a> {
-    /// The HTTP method.
+    /// The HTTP method of the request.
     pub method: &'a str,
     /// The host and port of the API server.
     pub host: &'a str,
@@ -230,7 +230,7 @@ impl Metrics {
         self.usage.of_script(file, memory_limit)
     }
 
-    /// Sets the scripts of the live generation: their files and the SHA-256 of their texts.
+    /// Sets the scripts of the live generation: their files and the SHA-256 of their sources.
     pub fn scripts(&self, scripts: impl Iterator<Item = (String, String)>) {
         let labels = scripts.map(|(script, sha256)| ScriptLabels { script, sha256 });
         *self.texts.lock() = labels.collect();
@@ -281,7 +281,7 @@ impl Metrics {
         self.samplers.lock().insert(name, sampler);
     }
 
-    /// Returns the present gauges: name, help, value.
+    /// Returns the current gauges: name, help, value.
     pub fn samples(&self) -> Vec<(&'static str, &'static str, i64)> {
         let samplers = self.samplers.lock();
         let looks: Vec<_> =

@@ -43,7 +43,7 @@ pub struct ScriptSeries {
 struct Table {
     families: BTreeMap<String, Named>,
     series: usize,
-    /// The approximate bytes of their text.
+    /// The approximate bytes of their lines.
     bytes: usize,
 }
 
@@ -74,9 +74,9 @@ impl MetricConstructor<Histogram> for Buckets {
 /// A change of one number.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    /// Increments a counter.
+    /// Increments a counter by this number.
     Count(f64),
-    /// Sets a gauge.
+    /// Sets a gauge to this number.
     Set(f64),
     /// Increments or decrements a gauge.
     Add(f64),
@@ -180,7 +180,7 @@ impl ScriptSeries {
 /// The bytes of a line besides its names and values: suffixes, quotes, the bound of a bucket, and the number.
 const LINE: usize = 64;
 
-/// Returns the bytes of the labels as text. A line break or a quote in a value takes two bytes.
+/// Returns the bytes of the labels as written. A line break or a quote in a value takes two bytes.
 fn text_of(labels: &SeriesLabels) -> usize {
     labels.iter().map(|(name, value)| name.len() + 2 * value.len() + 4).sum()
 }

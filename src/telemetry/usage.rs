@@ -33,14 +33,16 @@ pub struct ScriptUsage(Arc<Counts>);
 struct Counts {
     memory_bytes: AtomicU64,
     limit_bytes: AtomicU64,
+    /// What threads of the operator have computed for the script.
+    operator_nanos: AtomicU64,
     threads: Mutex<Threads>,
 }
 
 #[derive(Debug, Default)]
 struct Threads {
-    /// The directories of those that run.
+    /// The directories of running threads.
     running: Vec<PathBuf>,
-    /// The time of those that have ended.
+    /// The total time of threads that have ended.
     ended: Duration,
 }
 
@@ -48,7 +50,7 @@ struct Threads {
 #[derive(Debug)]
 pub struct ThreadUsage {
     script: ScriptUsage,
-    /// `None` where the system does not tell.
+    /// `None` where the system does not report it.
     thread: Option<PathBuf>,
 }
 
@@ -107,6 +109,12 @@ impl ScriptUsage {
         self.0.memory_bytes.store(bytes.try_into().unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
+    /// Counts time that a thread of the operator has computed for the script.
+    pub fn add_time(&self, time: Duration) {
+        let nanos = time.as_nanos().try_into().unwrap_or(u64::MAX);
+        self.0.operator_nanos.fetch_add(nanos, Ordering::Relaxed);
+    }
+
     /// Counts the time of the calling thread from its beginning.
     pub fn of_thread(&self) -> ThreadUsage {
         let thread = fs::read_link(THREAD).ok();
@@ -118,8 +126,11 @@ impl ScriptUsage {
 
 impl Counts {
     fn computed(&self) -> Duration {
+        let of_operator = Duration::from_nanos(self.operator_nanos.load(Ordering::Relaxed));
         let threads = self.threads.lock();
-        threads.ended + threads.running.iter().map(|it| computed(it)).sum::<Duration>()
+        of_operator
+            + threads.ended
+            + threads.running.iter().map(|it| computed(it)).sum::<Duration>()
     }
 }
 
@@ -132,7 +143,7 @@ impl Drop for ThreadUsage {
     }
 }
 
-/// Returns the time that a thread has computed; zero where the system does not tell.
+/// Returns the time that a thread has computed; zero where the system does not report it.
 fn computed(thread: &Path) -> Duration {
     let text = fs::read_to_string(thread.join("schedstat")).unwrap_or_default();
     let nanos = text.split_ascii_whitespace().next().and_then(|it| it.parse().ok());
@@ -175,7 +186,7 @@ mod tests {
         let (while_running, afterwards) = thread::scope(|scope| {
             let thread = scope.spawn(|| {
                 let _counted = usage.of_thread();
-                // Enough that the kernel has counted something.
+                // Enough work that the kernel has counted something.
                 let sum = (0..20_000_000_u64).fold(0, |sum, it| std::hint::black_box(sum ^ it));
                 thread::yield_now();
                 (seconds(&usage), sum)

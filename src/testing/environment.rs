@@ -24,7 +24,7 @@ pub struct Environment {
     pub server: ApiServer,
     /// The clock of the server and of all operators: [`BASE`] at the start, then as tokio's time.
     pub clock: Clock,
-    /// The start.
+    /// The start, in tokio's time.
     pub start: Instant,
 }
 
@@ -112,7 +112,7 @@ impl Environment {
         self.server.get(resource, namespace, name).expect("the object exists")
     }
 
-    /// From now on, refuses requests of this method whose path contains this part. An empty method matches all.
+    /// Refuses later requests of this method whose path contains this part. An empty method matches all.
     pub fn refuse(&self, code: u16, method: &str, part: &str) {
         let effect = Effect::Refuse { code, retry_after_seconds: None };
         self.server.fault(Fault::always(effect).on(method, part));

@@ -16,7 +16,7 @@ use tower::Service as _;
 /// The fate of a request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fate {
-    /// The server responds.
+    /// The request passes, and the server responds.
     Pass,
     /// The server receives the request after this time.
     Delay(Duration),
@@ -59,7 +59,7 @@ impl Link {
         }
     }
 
-    /// From now on, this function decides the fate of requests.
+    /// Sets a function that decides the fate of later requests.
     pub fn set_rule(&self, rule: impl Fn(&Request<Body>) -> Fate + Send + Sync + 'static) {
         *self.rule.lock() = Arc::new(rule);
     }
@@ -69,12 +69,12 @@ impl Link {
         self.set_rule(move |_| fate);
     }
 
-    /// From now on, changes all responses with this function: whole bodies, and lines of watches.
+    /// Sets a function that changes all later responses: whole bodies, and lines of watches.
     pub fn edit(&self, edit: impl Fn(Bytes) -> Bytes + Send + Sync + 'static) {
         *self.edit.lock() = Some(Arc::new(edit));
     }
 
-    /// From now on, delays each line of a watch by this time.
+    /// Delays each later line of a watch by this time.
     pub fn lag(&self, lag: Duration) {
         *self.lag.lock() = lag;
     }
@@ -101,7 +101,7 @@ impl Link {
         kube::Client::new(send, namespace)
     }
 
-    /// Sends a request.
+    /// Sends a request, unless its fate is another one.
     pub async fn send(self, request: Request<Body>) -> Result<Response<ResponseBody>, io::Error> {
         let rule = Arc::clone(&self.rule.lock());
         let server = self.server.lock().clone();
@@ -145,7 +145,7 @@ impl Link {
     }
 }
 
-/// The message is part of recorded expectations.
+/// Returns a refusal, whose message is part of recorded expectations.
 fn refusal(status: u16) -> Response<ResponseBody> {
     let body = json!({ "kind": "Status", "code": status, "message": "not through this gate" });
     let body = Full::new(Bytes::from(body.to_string())).boxed_unsync();

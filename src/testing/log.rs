@@ -23,9 +23,9 @@ use tracing_subscriber::{
 pub struct LogLine {
     /// When it was logged.
     pub at: Instant,
-    /// Its level.
+    /// The level of the line.
     pub level: Level,
-    /// The text.
+    /// The message, without fields.
     pub message: String,
     /// The other fields, in their order.
     pub fields: Vec<(&'static str, String)>,
@@ -63,8 +63,8 @@ pub fn capture_log(
     level: Level,
     write: impl Fn(LogLine) + Send + Sync + 'static,
 ) -> DefaultGuard {
-    /// With only one subscriber, `tracing` asks that of the first thread that reaches a line whether the line is wanted, and caches
-    /// the answer. In another test's thread there may be no subscriber. So there are always two.
+    /// With only one subscriber, `tracing` caches whether the subscriber of the first thread that reaches a line wants the line. In
+    /// another test's thread there may be no subscriber. So there are always two.
     static SECOND: OnceLock<Dispatch> = OnceLock::new();
     SECOND.get_or_init(|| Dispatch::new(registry()));
     let capture = Capture { target, level, runtime: Handle::current(), write: Box::new(write) };
@@ -80,7 +80,7 @@ struct Capture {
 }
 
 impl<S: Subscriber> Layer<S> for Capture {
-    /// As on the command line: some lines are only formatted if debug lines are enabled.
+    /// Enables all levels, as on the command line: some lines are only formatted if debug lines are enabled.
     fn enabled(&self, metadata: &Metadata<'_>, _context: Context<'_, S>) -> bool {
         *metadata.level() <= self.level
     }

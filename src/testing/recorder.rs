@@ -20,7 +20,7 @@ impl Default for CallLog {
 }
 
 impl CallLog {
-    /// Adds a line.
+    /// Adds a line at the current time.
     pub fn add(&self, line: impl Into<String>) {
         self.lines.lock().push((self.start.elapsed(), line.into()));
     }
@@ -36,7 +36,7 @@ impl CallLog {
         self.lines.lock().clone()
     }
 
-    /// Returns all lines.
+    /// Returns all lines without their times.
     pub fn lines(&self) -> Vec<String> {
         self.lines.lock().iter().map(|(_, line)| line.clone()).collect()
     }

@@ -15,12 +15,12 @@ use crate::ports::{Candidate, Rejection};
 use crate::reactor::{self, Failure, Operator};
 use crate::telemetry::Health;
 
-/// The answer to a new generation of scripts.
+/// The operator's response to a new generation of scripts.
 pub type Answer = Result<Changes, Rejection>;
 
 /// A running operator. Dropping it ends it at once, like `kill -9`.
 pub struct Running {
-    /// Its health.
+    /// The health of its parts.
     pub health: Health,
     /// Receives new generations of its scripts.
     pub reloads: mpsc::Sender<Candidate>,
@@ -29,7 +29,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts an operator.
+    /// Starts an operator as a task.
     pub fn start(operator: Operator) -> Self {
         Running::start_reporting(operator, |_| {})
     }
@@ -48,12 +48,12 @@ impl Running {
         Running { health, reloads, stop, task }
     }
 
-    /// Asks the operator to stop, and does not wait.
+    /// Requests a stop, and does not wait.
     pub fn cancel(&self) {
         self.stop.cancel();
     }
 
-    /// Asks the operator to stop, and waits until it has. Panics if it fails.
+    /// Requests a stop, and waits for the end of the operator. Panics if it fails.
     pub async fn stop(self) {
         self.cancel();
         self.end().await.expect("the operator succeeds");
@@ -65,7 +65,7 @@ impl Running {
         ended.expect("the operator does not panic")
     }
 
-    /// Sends a new generation of scripts. Returns the receiver of the answer.
+    /// Sends a new generation of scripts. Returns the receiver of the response.
     pub async fn propose(&self, generation: Generation) -> oneshot::Receiver<Answer> {
         let (verdict, answer) = oneshot::channel();
         let candidate = Candidate { generation, verdict, withdrawn: CancellationToken::new() };
@@ -73,7 +73,7 @@ impl Running {
         answer
     }
 
-    /// Sends a new generation of scripts, and waits for the answer.
+    /// Sends a new generation of scripts, and waits for the response.
     pub async fn reload(&self, generation: Generation) -> Answer {
         self.propose(generation).await.await.expect("an answer")
     }

@@ -1,5 +1,5 @@
-//! The seam between the host and the languages, for a seeded test and for the fuzz target `seam`: a value of the host that goes
-//! through a script comes back equal, or both languages refuse it in the same words.
+//! The border between the host and the languages, for a seeded test and for the fuzz target `seam`: a value of the host that passes
+//! through a script returns unchanged, or both languages refuse it with the same message.
 
 use std::sync::{Arc, LazyLock};
 
@@ -13,7 +13,7 @@ use crate::logic::handlers::{handler::Handler, outcome::Ended};
 use crate::scripting::{Placement, ScriptHost, Source, Terms};
 use crate::settings::Settings;
 
-/// The ways through a script, each a handler.
+/// The ways through a script, each in a separate handler.
 const WAYS: [&str; 5] = ["returned", "copied", "patched", "remembered", "encoded"];
 
 const LUA: &str = r#"
@@ -34,20 +34,21 @@ const RHAI: &str = r#"
     declare("encoded", |ctx| json.decode(json.encode(ctx.spec.v)));
 "#;
 
-/// The limit of what is kept, small enough for values to reach it. That of texts is also one of Rhai itself, which Lua has not.
+/// The limit of what scripts keep, small enough for values to reach it. The limit of strings also exists in Rhai itself, but not in
+/// Lua.
 const RESULT_SIZE: usize = 8 << 10;
 
-/// Both languages, each with a script that is loaded.
+/// Both languages, each with a loaded script.
 pub struct Seam {
     runtime: runtime::Runtime,
     tasks: LocalSet,
     host: ScriptHost,
-    /// In Lua, then in Rhai, in the order of the ways.
+    /// The handlers of Lua, then those of Rhai, in the order of the ways.
     handlers: Vec<Arc<Handler>>,
 }
 
 impl Default for Seam {
-    /// Loads the scripts.
+    /// Loads the scripts of both languages.
     fn default() -> Self {
         let mut runtime = runtime::Builder::new_current_thread();
         let runtime = runtime.enable_all().start_paused(true).build().expect("a runtime");
@@ -67,7 +68,7 @@ impl Seam {
     /// Sends a value through both languages.
     ///
     /// # Errors
-    /// What came back is not what went in, or the languages do not agree.
+    /// The result differs from the value, or the languages do not agree.
     pub fn check(&self, value: &Value) -> Result<(), String> {
         for (index, way) in WAYS.into_iter().enumerate() {
             let [lua, rhai] = [index, index + WAYS.len()].map(|it| self.through(it, value));
@@ -89,7 +90,7 @@ impl Seam {
         Ok(())
     }
 
-    /// What becomes of the value, or why it is refused.
+    /// Returns the result for a value, or why it was refused.
     fn through(&self, handler: usize, value: &Value) -> Result<Value, String> {
         let handler = self.handlers.get(handler).expect("a handler");
         let patch = SharedPatch::default();
@@ -103,7 +104,7 @@ impl Seam {
             }
             Ended::Keyed(entries) => Err(format!("{entries:?}")),
             Ended::Raised(raised) => {
-                // Maps of the languages have no order: what is too much may come to it at another field.
+                // Maps of the languages have no order: the limit may be reached at another field.
                 let message = PLACE_OF_SIZE.replace(&raised.message, "");
                 Err(counted_from_0(&message, &handler.location))
             }
@@ -111,7 +112,7 @@ impl Seam {
     }
 }
 
-/// The same with whole numbers as integers: Lua has no `1.0` besides `1`.
+/// Returns the value with integers in place of floats without a fraction: Lua does not distinguish `1.0` from `1`.
 fn without_points(value: &Value) -> Value {
     match value {
         Value::Number(it) => {
@@ -130,7 +131,7 @@ fn without_points(value: &Value) -> Value {
 static PLACE_OF_SIZE: LazyLock<Regex> =
     LazyLock::new(|| Regex::new("(?s): [0-9.]+( bytes| KiB| MiB)? up to .*").expect("valid"));
 
-/// A message in which the items of lists count from 0: Lua counts them from 1.
+/// Returns a message in which the items of lists count from 0: Lua counts them from 1.
 fn counted_from_0(message: &str, location: &str) -> String {
     static PLACE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\[([0-9]+)\]").expect("valid"));
     if !location.starts_with("seam.lua") {
@@ -143,12 +144,12 @@ fn counted_from_0(message: &str, location: &str) -> String {
     PLACE.replace_all(message, earlier).into_owned()
 }
 
-/// A text as far as it helps.
+/// Cuts a string to a readable length.
 fn cut(text: &str) -> String {
     text.chars().take(500).collect()
 }
 
-/// Makes a value of bytes: any bytes make one.
+/// Creates a value from bytes. Every sequence of bytes creates one.
 pub fn value_of(bytes: &[u8]) -> Value {
     let mut left = bytes.iter().copied();
     let mut items = 400;
@@ -156,7 +157,7 @@ pub fn value_of(bytes: &[u8]) -> Value {
 }
 
 fn value(left: &mut impl Iterator<Item = u8>, (depth, items): (usize, &mut usize)) -> Value {
-    /// Deeper than scripts may go, not deeper than objects are read.
+    /// Deeper than scripts may go, but not deeper than objects that can be read.
     const DEPTH_MAX: usize = 200;
     *items = items.saturating_sub(1);
     let Some(kind) = left.next().filter(|_| *items > 0 && depth < DEPTH_MAX) else {
@@ -184,7 +185,7 @@ fn value(left: &mut impl Iterator<Item = u8>, (depth, items): (usize, &mut usize
 }
 
 fn text(left: &mut impl Iterator<Item = u8>, chars: usize) -> String {
-    /// Those that are written in more than one way, or taken for something else.
+    /// Characters with several encodings, or with a special meaning.
     const CHARS: [char; 16] =
         ['a', 'b', '0', '1', '.', '/', '"', '\\', '\n', '\0', 'é', '€', '𝄞', ' ', '-', '['];
     let char = |it: u8| CHARS.get(usize::from(it) % CHARS.len()).copied().unwrap_or_default();
@@ -199,7 +200,7 @@ fn list(
     (0..count).map(|_| value(left, (depth + 1, items))).collect()
 }
 
-/// With sorted keys, as maps of the languages have them: so both come to the same field first.
+/// Creates a map with sorted keys, as maps of the languages have them: so both reach the same field first.
 fn map(
     left: &mut impl Iterator<Item = u8>,
     count: usize,
@@ -218,7 +219,7 @@ fn map(
 mod tests {
     use super::*;
 
-    /// For trying out: `KOPF_SEAM_SEED=5 KOPF_SEAM_COUNT=10000`.
+    /// Returns a number from the environment, for experiments: `KOPF_SEAM_SEED=5 KOPF_SEAM_COUNT=10000`.
     fn number(name: &str, usual: u64) -> u64 {
         let set = std::env::vars().find(|(it, _)| it == name);
         set.map_or(usual, |(_, it)| it.parse().expect("a number"))
@@ -250,7 +251,7 @@ mod tests {
             json!({ "a": { "b": null } }),
             json!(1.0),
             json!(1e300),
-            // The largest that a number of Lua holds exactly.
+            // The largest integer that a number of Lua holds exactly.
             json!(9_007_199_254_740_992_i64),
             json!(-9_007_199_254_740_992_i64),
             json!({ "": { "1": 1, "2": 2 } }),

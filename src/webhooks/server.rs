@@ -29,6 +29,7 @@ use super::{
 use crate::logic::admission::{
     certificates::CA_LIFE,
     configuration::{ClientConfig, Endpoint},
+    own_objects::OwnObjects,
     server::{self, CertificatePlan, Publishing, ServerPlan},
 };
 use crate::ports::{RunningServer, ScriptGuard, WebhookParts, WebhookServer, WebhookSetup};
@@ -55,10 +56,17 @@ const UNREACHABLE: &str = "--guard-configmaps needs webhooks that API servers ca
 type Client = Arc<watch::Sender<Option<ClientConfig>>>;
 
 /// The webhook server of `kopf run`.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct HttpsWebhooks;
+#[derive(Clone, Debug, Default)]
+pub struct HttpsWebhooks {
+    /// What its webhooks do not review.
+    pub own: OwnObjects,
+}
 
 impl WebhookServer for HttpsWebhooks {
+    fn own_objects(&self) -> OwnObjects {
+        self.own.clone()
+    }
+
     fn setup(&self, settings: &Settings, publishing: Publishing) -> Result<WebhookSetup, String> {
         ServerPlan::of(&settings.admission, publishing)?;
         Ok(WebhookSetup { managed: server::managed(&settings.admission, publishing) })
@@ -70,21 +78,29 @@ impl WebhookServer for HttpsWebhooks {
 }
 
 /// The webhook server of `kopf run --guard-configmaps`.
-pub struct GuardedWebhooks(pub Arc<dyn ScriptGuard>);
+pub struct GuardedWebhooks {
+    /// The server.
+    pub server: HttpsWebhooks,
+    /// Checks the scripts.
+    pub guard: Arc<dyn ScriptGuard>,
+}
 
 impl WebhookServer for GuardedWebhooks {
+    fn own_objects(&self) -> OwnObjects {
+        self.server.own_objects()
+    }
+
     fn guard(&self) -> Option<Arc<dyn ScriptGuard>> {
-        Some(Arc::clone(&self.0))
+        Some(Arc::clone(&self.guard))
     }
 
     fn setup(&self, settings: &Settings, publishing: Publishing) -> Result<WebhookSetup, String> {
-        let setup =
-            HttpsWebhooks.setup(settings, publishing).ok().filter(|it| it.managed.is_some());
+        let setup = self.server.setup(settings, publishing).ok().filter(|it| it.managed.is_some());
         setup.ok_or_else(|| UNREACHABLE.to_owned())
     }
 
     fn start(&self, parts: WebhookParts) -> BoxFuture<'static, Result<RunningServer, String>> {
-        HttpsWebhooks.start(parts)
+        self.server.start(parts)
     }
 }
 

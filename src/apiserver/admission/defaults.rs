@@ -1,27 +1,27 @@
-//! Classes that are marked as the default one.
+//! Default classes: `DefaultStorageClass` and `DefaultIngressClass`.
 
 use serde_json::Value;
 
-use super::{Newcomer, objects};
+use super::{NewObject, objects};
 use crate::object;
 
-/// `DefaultStorageClass`: a claim that names no class gets the default one. The empty name means none.
-pub(super) fn storage_class(newcomer: &Newcomer<'_>, claim: &mut Value) {
+/// Sets the default storage class on a claim without one, as `DefaultStorageClass` does. An empty name means no class, and is kept.
+pub(super) fn storage_class(new_object: &NewObject<'_>, claim: &mut Value) {
     let legacy = annotation(claim, "volume.beta.kubernetes.io/storage-class").is_some();
     let marks = [
         "storageclass.kubernetes.io/is-default-class",
         "storageclass.beta.kubernetes.io/is-default-class",
     ];
     if !legacy {
-        set(newcomer, claim, "storageClassName", ("storageclasses.storage.k8s.io", &marks));
+        set(new_object, claim, "storageClassName", ("storageclasses.storage.k8s.io", &marks));
     }
 }
 
-/// `DefaultIngressClass`: the same for an ingress.
-pub(super) fn ingress_class(newcomer: &Newcomer<'_>, ingress: &mut Value) {
+/// Sets the default ingress class on an ingress without one, as `DefaultIngressClass` does.
+pub(super) fn ingress_class(new_object: &NewObject<'_>, ingress: &mut Value) {
     if annotation(ingress, "kubernetes.io/ingress.class").is_none() {
         let marks = ["ingressclass.kubernetes.io/is-default-class"];
-        set(newcomer, ingress, "ingressClassName", ("ingressclasses.networking.k8s.io", &marks));
+        set(new_object, ingress, "ingressClassName", ("ingressclasses.networking.k8s.io", &marks));
     }
 }
 
@@ -30,14 +30,14 @@ fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
 }
 
 fn set(
-    newcomer: &Newcomer<'_>,
+    new_object: &NewObject<'_>,
     object: &mut Value,
     field: &str,
     (resource, marks): (&str, &[&str]),
 ) {
-    let classes = objects(newcomer.store, resource, "").into_iter();
+    let classes = objects(new_object.store, resource, "").into_iter();
     let marked = classes.filter(|it| marks.iter().any(|mark| annotation(it, mark) == Some("true")));
-    // Of several, the newest; of several of one second, the first by name.
+    // Of several defaults, the newest wins; of several with the same second, the first by name.
     let created = |it: &Value| object::meta(it, "creationTimestamp").to_owned();
     let name = |it: &Value| object::meta(it, "name").to_owned();
     let default = marked.min_by(|left, right| {

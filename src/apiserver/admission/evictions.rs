@@ -1,4 +1,4 @@
-//! Evictions: a Pod goes if the disruption budget of its namespace that selects it allows that.
+//! Evictions: a Pod is deleted if the disruption budget that selects it allows it.
 
 use serde_json::{Value, json};
 
@@ -9,10 +9,10 @@ use crate::{
 };
 
 const BUDGETS: &str = "poddisruptionbudgets.policy";
-/// A budget that remembers more Pods that are about to go is stuck.
+/// Limit of `disruptedPods`: a budget with more Pods that are about to be deleted is stuck. The same as on the real server.
 const DISRUPTED_MAX: usize = 2000;
 
-/// Whether a Pod may be evicted. The budget remembers it, unless the run is dry.
+/// Checks whether a Pod may be evicted, and records it in its budget, unless `dry`.
 pub(crate) fn permit(store: &mut Store, pod: &Value, dry: bool) -> Result<(), Refusal> {
     let phase = object::text(pod, "/status/phase");
     if matches!(phase, "Succeeded" | "Failed" | "Pending") || object::deleting(pod) {
@@ -29,7 +29,7 @@ pub(crate) fn permit(store: &mut Store, pod: &Value, dry: bool) -> Result<(), Re
             return Err(Refusal::unclassed(why));
         }
     };
-    if !is_ready(pod) && may_lose_unhealthy(&budget) {
+    if !is_ready(pod) && allows_unhealthy(&budget) {
         return Ok(());
     }
     let name = object::meta(&budget, "name").to_owned();
@@ -40,7 +40,7 @@ pub(crate) fn permit(store: &mut Store, pod: &Value, dry: bool) -> Result<(), Re
     Ok(())
 }
 
-/// Whether the containers of a Pod are ready.
+/// Returns whether a Pod has the condition `Ready`.
 fn is_ready(pod: &Value) -> bool {
     let conditions = object::list(pod, "/status/conditions").iter();
     conditions
@@ -48,15 +48,15 @@ fn is_ready(pod: &Value) -> bool {
         .any(|it| object::text(it, "/type") == "Ready" && object::text(it, "/status") == "True")
 }
 
-/// Pods that are not ready do not count, as long as enough others are.
-fn may_lose_unhealthy(budget: &Value) -> bool {
+/// Returns whether a budget allows the eviction of Pods that are not ready: enough others are healthy, or its policy says so.
+fn allows_unhealthy(budget: &Value) -> bool {
     let number = |field: &str| object::number(budget, &format!("/status/{field}")).unwrap_or(0);
     let healthy =
         number("currentHealthy") >= number("desiredHealthy") && number("desiredHealthy") > 0;
     healthy || object::text(budget, "/spec/unhealthyPodEvictionPolicy") == "AlwaysAllow"
 }
 
-/// Takes one disruption from what the budget allows.
+/// Takes one disruption from a budget, and adds the Pod to `disruptedPods`.
 fn take(budget: &mut Value, pod: &str, now: &str) -> Result<(), Refusal> {
     let name = object::meta(budget, "name").to_owned();
     let number = |field: &str| object::number(budget, field).unwrap_or(0);
@@ -88,7 +88,7 @@ fn take(budget: &mut Value, pod: &str, now: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Says in a condition whether the budget allows a disruption.
+/// Sets the condition `DisruptionAllowed` of a budget.
 pub(crate) fn set_condition(budget: &mut Value, generation: i64, now: &str) {
     let allowed = object::number(budget, "/status/disruptionsAllowed").is_some_and(|it| it > 0);
     let (status, reason) =

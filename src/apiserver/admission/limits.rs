@@ -1,30 +1,31 @@
-//! `LimitRanger`: the least, the most and the usual amounts of a namespace.
+//! `LimitRanger`: the minimum, maximum and default amounts of a namespace.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::{Newcomer, objects};
+use super::{NewObject, objects};
+use crate::sorted::CollectSorted as _;
 use crate::{native::quantity::Quantity, object, refusal::Refusal};
 
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
-/// The lists of containers, and what they are called.
+/// The lists of containers, and the name of each kind in messages.
 const CONTAINERS: [(&str, &str); 2] =
     [("containers", "container"), ("initContainers", "init container")];
 
 type Amounts = BTreeMap<String, Quantity>;
 
-fn ranges(newcomer: &Newcomer<'_>) -> Vec<Value> {
-    objects(newcomer.store, "limitranges", newcomer.namespace)
+fn ranges(new_object: &NewObject<'_>) -> Vec<Value> {
+    objects(new_object.store, "limitranges", new_object.namespace)
 }
 
-/// Gives the containers of a Pod the usual requests and limits that they leave out.
-pub(super) fn complete(newcomer: &Newcomer<'_>, pod: &mut Value) {
-    for range in ranges(newcomer) {
+/// Adds the default requests and limits of the namespace to containers that leave them out.
+pub(super) fn complete(new_object: &NewObject<'_>, pod: &mut Value) {
+    for range in ranges(new_object) {
         let items = object::list(&range, "/spec/limits").iter();
         let items: Vec<&Value> =
             items.filter(|it| object::text(it, "/type") == "Container").collect();
-        let mut told = Vec::new();
+        let mut changes = Vec::new();
         for (list, word) in CONTAINERS {
             let containers =
                 pod.pointer_mut(&format!("/spec/{list}")).and_then(Value::as_array_mut);
@@ -35,22 +36,22 @@ pub(super) fn complete(newcomer: &Newcomer<'_>, pod: &mut Value) {
                     let added = add(container, field, items.iter().filter_map(|it| it.get(usual)));
                     if !added.is_empty() {
                         let name = object::text(container, "/name");
-                        told.push(format!("{} {what} for {word} {name}", added.join(", ")));
+                        changes.push(format!("{} {what} for {word} {name}", added.join(", ")));
                     }
                 }
             }
         }
-        if !told.is_empty()
+        if !changes.is_empty()
             && let Some(meta) = object::meta_mut(pod)
         {
             let annotations = meta.entry("annotations").or_insert_with(|| json!({}));
-            let text = format!("LimitRanger plugin set: {}", told.join("; "));
+            let text = format!("LimitRanger plugin set: {}", changes.join("; "));
             object::put(annotations, ANNOTATION, Some(text.into()));
         }
     }
 }
 
-/// Adds what is missing in the requests or limits of a container. Returns the names of it.
+/// Adds missing requests or limits to a container. Returns the names of the added ones.
 fn add<'a>(
     container: &mut Value,
     field: &str,
@@ -72,21 +73,21 @@ fn add<'a>(
     added
 }
 
-/// What is outside of the limits of the namespace.
-pub(super) fn check(newcomer: &Newcomer<'_>, it: &Value) -> Result<(), Refusal> {
-    for range in ranges(newcomer) {
+/// Refuses a Pod or a claim that violates a limit range of its namespace.
+pub(super) fn check(new_object: &NewObject<'_>, it: &Value) -> Result<(), Refusal> {
+    for range in ranges(new_object) {
         let items = object::list(&range, "/spec/limits").iter();
         let faults: Vec<String> = items.flat_map(|item| faults(item, it)).collect();
         match faults.as_slice() {
             [] => {}
-            [one] => return Err(newcomer.forbidden(it, one)),
-            several => return Err(newcomer.forbidden(it, &format!("[{}]", several.join(", ")))),
+            [one] => return Err(new_object.forbidden(it, one)),
+            several => return Err(new_object.forbidden(it, &format!("[{}]", several.join(", ")))),
         }
     }
     Ok(())
 }
 
-/// What one item of a range finds wrong with a Pod or a claim.
+/// Returns the messages for everything in a Pod or a claim that violates one item of a range.
 fn faults(item: &Value, it: &Value) -> Vec<String> {
     let claims = it.pointer("/spec/resources").is_some();
     match object::text(item, "/type") {
@@ -108,13 +109,13 @@ fn faults(item: &Value, it: &Value) -> Vec<String> {
     }
 }
 
-/// The amounts in the requests or limits of a container or of the spec of a claim.
+/// Returns the requests or limits of a container or of the spec of a claim.
 fn asked(it: &Value, field: &str) -> Amounts {
     let amounts = it.pointer(&format!("/resources/{field}"));
     amounts_of(amounts)
 }
 
-/// The amounts of a map; what cannot be read was refused before.
+/// Returns a map of amounts as quantities. Invalid quantities were refused before, and are left out.
 pub(super) fn amounts_of(it: Option<&Value>) -> Amounts {
     let amounts = it.and_then(Value::as_object).into_iter().flatten();
     amounts
@@ -122,10 +123,11 @@ pub(super) fn amounts_of(it: Option<&Value>) -> Amounts {
             let text = it.as_str().map_or_else(|| it.to_string(), String::from);
             Some((name.clone(), Quantity::parse(&text).ok()?))
         })
-        .collect()
+        .collect_map()
 }
 
-/// The requests or limits of a whole Pod: the sum of its containers, or the most that an init container needs, and the overhead.
+/// Returns the requests or limits of a whole Pod: the sum of its containers, or the maximum of an init container, plus the
+/// overhead.
 pub(super) fn total(pod: &Value, field: &str) -> Amounts {
     let mut sum = Amounts::new();
     for container in object::list(pod, "/spec/containers") {

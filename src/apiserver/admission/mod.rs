@@ -1,6 +1,6 @@
-//! The admission that is compiled into Kubernetes: what other objects of a cluster add to a new object, or why it is refused.
+//! Built-in admission plugins: what other objects of the cluster add to a new object, or why they refuse it.
 //!
-//! It runs in the order of the real server: additions before the webhooks, quotas after them.
+//! They run in the order of the real server: additions before the webhooks, quotas after them.
 
 mod defaults;
 pub(crate) mod evictions;
@@ -12,27 +12,27 @@ use serde_json::{Value, json};
 
 use crate::{native, object, refusal::Refusal, resource::ResourceDef, store::Store, verbs::Call};
 
-/// A new object on its way in.
-struct Newcomer<'a> {
+/// What plugins know about a new object besides its fields: its kind, its namespace, and the other objects.
+struct NewObject<'a> {
     store: &'a Store,
     def: &'a ResourceDef,
     namespace: &'a str,
 }
 
-impl Newcomer<'_> {
+impl NewObject<'_> {
     fn forbidden(&self, object: &Value, why: &str) -> Refusal {
         Refusal::forbidden(self.def, object::meta(object, "name"), why)
     }
 }
 
-/// The objects of a resource in a namespace; those without one are in the namespace of no name.
+/// Returns the objects of a resource in a namespace; cluster-scoped objects are in the namespace with an empty name.
 fn objects(store: &Store, resource: &str, namespace: &str) -> Vec<Value> {
     let objects = store.tables.get(resource).map(|it| &it.objects).into_iter().flatten();
     let here = objects.filter(|(place, _)| place.namespace == namespace);
     here.map(|(_, it)| it.tree("", "")).collect()
 }
 
-/// Adds what the cluster has for a new object.
+/// Runs the mutating plugins on a new object: defaults, limits, classes and priorities of the cluster.
 pub(crate) fn complete(call: &Call<'_>, object: &mut Value) -> Result<(), Refusal> {
     let def = &call.view.kind.def;
     if !def.native {
@@ -46,30 +46,30 @@ pub(crate) fn complete(call: &Call<'_>, object: &mut Value) -> Result<(), Refusa
     }
     let store = call.shared.store();
     let namespace = call.target.namespace.as_deref().unwrap_or_default();
-    let newcomer = Newcomer { store: &store, def, namespace };
+    let new_object = NewObject { store: &store, def, namespace };
     match def.qualified().as_str() {
         "pods" => {
-            limits::complete(&newcomer, object);
-            pods::prioritize(&newcomer, object)?;
+            limits::complete(&new_object, object);
+            pods::prioritize(&new_object, object)?;
             native::tolerate(object);
-            pods::choose_runtime(&newcomer, object)?;
-            limits::check(&newcomer, object)
+            pods::choose_runtime(&new_object, object)?;
+            limits::check(&new_object, object)
         }
         "persistentvolumeclaims" => {
-            defaults::storage_class(&newcomer, object);
-            limits::check(&newcomer, object)
+            defaults::storage_class(&new_object, object);
+            limits::check(&new_object, object)
         }
         "ingresses.networking.k8s.io" => {
-            defaults::ingress_class(&newcomer, object);
+            defaults::ingress_class(&new_object, object);
             Ok(())
         }
-        "priorityclasses.scheduling.k8s.io" => pods::check_class(&newcomer, object),
+        "priorityclasses.scheduling.k8s.io" => pods::check_class(&new_object, object),
         _ => Ok(()),
     }
 }
 
-/// Counts a new object against the quotas of its namespace, and refuses what exceeds them. Nothing is written for one that is not going
-/// to be created.
+/// Counts a new object against the quotas of its namespace, and refuses it if it exceeds one. With `dry`, quotas are checked but
+/// not updated.
 pub(crate) fn charge(
     call: &Call<'_>,
     store: &mut Store,
@@ -84,9 +84,9 @@ pub(crate) fn charge(
     quotas::charge(store, def, (namespace, object), dry)
 }
 
-/// Who asks for a certificate is part of the request, whatever the client writes.
+/// Sets the requesting user in a certificate signing request, whatever the client has written there.
 fn sign(call: &Call<'_>, object: &mut Value) {
-    let user = &call.ask.user;
+    let user = &call.request.user;
     let mut wanted = json!({ "username": user.name, "groups": user.groups });
     if !user.uid.is_empty() {
         object::put(&mut wanted, "uid", Some(user.uid.as_str().into()));

@@ -1,24 +1,24 @@
-//! Priorities and runtimes of Pods.
+//! `Priority` and `RuntimeClass`: priorities and runtimes of Pods.
 
 use serde_json::{Map, Value, json};
 
-use super::{Newcomer, objects};
+use super::{NewObject, objects};
 use crate::{object, refusal::Refusal, store::Key};
 
 const CLASSES: &str = "priorityclasses.scheduling.k8s.io";
 const RUNTIMES: &str = "runtimeclasses.node.k8s.io";
 
-/// `Priority`: the number and the policy of the class that the Pod names, or of the default class.
-pub(super) fn prioritize(newcomer: &Newcomer<'_>, pod: &mut Value) -> Result<(), Refusal> {
+/// Sets the priority and the preemption policy of a Pod, from its priority class or from the default class.
+pub(super) fn prioritize(new_object: &NewObject<'_>, pod: &mut Value) -> Result<(), Refusal> {
     let name = object::text(pod, "/spec/priorityClassName").to_owned();
     let class = match name.as_str() {
-        "" => default_class(newcomer),
+        "" => default_class(new_object),
         "system-cluster-critical" => Some(json!({ "value": 2_000_000_000 })),
         "system-node-critical" => Some(json!({ "value": 2_000_001_000 })),
         name => {
-            let found = newcomer.store.get(&Key::new(CLASSES, "", name));
+            let found = new_object.store.get(&Key::new(CLASSES, "", name));
             let why = || format!("no PriorityClass with name {name} was found");
-            Some(found.ok_or_else(|| newcomer.forbidden(pod, &why()))?.tree("", ""))
+            Some(found.ok_or_else(|| new_object.forbidden(pod, &why()))?.tree("", ""))
         }
     };
     let priority = class.as_ref().and_then(|it| object::number(it, "/value")).unwrap_or(0);
@@ -30,7 +30,7 @@ pub(super) fn prioritize(newcomer: &Newcomer<'_>, pod: &mut Value) -> Result<(),
             "the integer value of priority ({given}) must not be provided in pod spec; priority admission controller computed \
              {priority} from the given PriorityClass name"
         );
-        return Err(newcomer.forbidden(pod, &why));
+        return Err(new_object.forbidden(pod, &why));
     }
     let given = object::text(pod, "/spec/preemptionPolicy");
     if !given.is_empty() && *given != policy {
@@ -38,7 +38,7 @@ pub(super) fn prioritize(newcomer: &Newcomer<'_>, pod: &mut Value) -> Result<(),
             "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority admission controller \
              computed {policy} from the given PriorityClass name"
         );
-        return Err(newcomer.forbidden(pod, &why));
+        return Err(new_object.forbidden(pod, &why));
     }
     let Some(Value::Object(spec)) = pod.get_mut("spec") else { return Ok(()) };
     if let Some(default) = class.filter(|_| name.is_empty()) {
@@ -49,39 +49,39 @@ pub(super) fn prioritize(newcomer: &Newcomer<'_>, pod: &mut Value) -> Result<(),
     Ok(())
 }
 
-/// Of several, the one with the lowest value.
-fn default_class(newcomer: &Newcomer<'_>) -> Option<Value> {
-    let classes = objects(newcomer.store, CLASSES, "").into_iter();
+/// Returns the default priority class; of several, the one with the lowest value.
+fn default_class(new_object: &NewObject<'_>) -> Option<Value> {
+    let classes = objects(new_object.store, CLASSES, "").into_iter();
     let defaults = classes.filter(|it| it.get("globalDefault") == Some(&json!(true)));
     defaults.min_by_key(|it| object::number(it, "/value"))
 }
 
-/// Only one class can be the default.
-pub(super) fn check_class(newcomer: &Newcomer<'_>, class: &Value) -> Result<(), Refusal> {
+/// Refuses a second default priority class.
+pub(super) fn check_class(new_object: &NewObject<'_>, class: &Value) -> Result<(), Refusal> {
     if class.get("globalDefault") != Some(&json!(true)) {
         return Ok(());
     }
-    match default_class(newcomer) {
+    match default_class(new_object) {
         Some(present) => {
             let name = object::meta(&present, "name");
             let why = format!(
                 "PriorityClass {name} is already marked as default. Only one default can exist"
             );
-            Err(newcomer.forbidden(class, &why))
+            Err(new_object.forbidden(class, &why))
         }
         None => Ok(()),
     }
 }
 
-/// `RuntimeClass`: its overhead and its constraints become those of the Pod.
-pub(super) fn choose_runtime(newcomer: &Newcomer<'_>, pod: &mut Value) -> Result<(), Refusal> {
+/// Copies the overhead and the scheduling constraints of the runtime class to the Pod, as `RuntimeClass` does.
+pub(super) fn choose_runtime(new_object: &NewObject<'_>, pod: &mut Value) -> Result<(), Refusal> {
     let rejected =
-        |pod: &Value, why: &str| newcomer.forbidden(pod, &format!("pod rejected: {why}"));
+        |pod: &Value, why: &str| new_object.forbidden(pod, &format!("pod rejected: {why}"));
     let name = object::text(pod, "/spec/runtimeClassName").to_owned();
     let overhead = pod.pointer("/spec/overhead").filter(|it| !it.is_null()).cloned();
     let class = match name.as_str() {
         "" => Value::Null,
-        name => match newcomer.store.get(&Key::new(RUNTIMES, "", name)) {
+        name => match new_object.store.get(&Key::new(RUNTIMES, "", name)) {
             Some(class) => class.tree("", ""),
             None => return Err(rejected(pod, &format!("RuntimeClass {name:?} not found"))),
         },

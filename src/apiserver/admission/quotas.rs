@@ -1,6 +1,6 @@
-//! `ResourceQuota`: how many objects a namespace may have, and how much its Pods and claims may ask for.
+//! `ResourceQuota`: limits the number of objects in a namespace, and the amounts that its Pods and claims request.
 //!
-//! A quota holds by its status: a controller writes there what is used, and admission adds new objects to it.
+//! The status of a quota is authoritative: a controller writes the used amounts there, and admission adds new objects to them.
 
 use std::collections::BTreeMap;
 
@@ -10,6 +10,7 @@ use super::{
     limits::{amounts_of, merge, total},
     objects,
 };
+use crate::sorted::CollectSorted as _;
 use crate::{
     native::quantity::Quantity,
     object,
@@ -19,7 +20,7 @@ use crate::{
 };
 
 const QUOTAS: &str = "resourcequotas";
-/// Kinds that are counted under their plain name, too.
+/// Kinds that are also counted under their plain name, without `count/`.
 const PLAIN: [&str; 7] = [
     "configmaps",
     "persistentvolumeclaims",
@@ -32,7 +33,7 @@ const PLAIN: [&str; 7] = [
 
 type Amounts = BTreeMap<String, Quantity>;
 
-/// Adds a new object to the quotas of its namespace.
+/// Adds a new object to the quotas of its namespace. Fails if one of them would be exceeded.
 pub(super) fn charge(
     store: &mut Store,
     def: &ResourceDef,
@@ -59,7 +60,7 @@ pub(super) fn charge(
             .iter()
             .filter(|it| hard.contains_key(it.0))
             .map(|(k, it)| (k.clone(), *it))
-            .collect();
+            .collect_map();
         if asked.is_empty() {
             continue;
         }
@@ -88,14 +89,14 @@ pub(super) fn charge(
         object::put_in(&mut quota, "status", "used", written(&used));
         changed.push((Key::new(QUOTAS, namespace, &name), quota));
     }
-    // A quota is not charged for what another one refuses.
+    // No quota is charged for an object that another quota refuses.
     for (key, quota) in changed.into_iter().filter(|_| !dry) {
         store.put(&key, quota);
     }
     Ok(())
 }
 
-/// Returns amounts as the status has them.
+/// Returns amounts in the form of a status: canonical quantities by name.
 pub(crate) fn written(amounts: &BTreeMap<String, Quantity>) -> Value {
     amounts.iter().map(|(name, it)| (name.clone(), Value::from(it.canonical()))).collect()
 }
@@ -107,7 +108,7 @@ pub(crate) fn status<'a>(
 ) -> Value {
     let hard = quota.pointer("/spec/hard").cloned().unwrap_or_else(|| json!({}));
     let mut used: Amounts =
-        amounts_of(Some(&hard)).into_keys().map(|it| (it, Quantity::ZERO)).collect();
+        amounts_of(Some(&hard)).into_keys().map(|it| (it, Quantity::ZERO)).collect_map();
     for (resource, object) in objects.filter(|(resource, it)| concerns(quota, resource, it)) {
         let mut charges = usage(resource, object);
         charges.retain(|name, _| used.contains_key(name));
@@ -116,7 +117,7 @@ pub(crate) fn status<'a>(
     json!({ "hard": hard, "used": written(&used) })
 }
 
-/// What one object counts for, under all names.
+/// Returns the amounts that one object counts for, under all names that quotas use.
 fn usage(resource: &str, object: &Value) -> Amounts {
     let mut found = Amounts::from([(format!("count/{resource}"), Quantity::ONE)]);
     let mut put = |name: &str, amount: Quantity| found.insert(name.to_owned(), amount);
@@ -162,7 +163,7 @@ fn usage(resource: &str, object: &Value) -> Amounts {
     found
 }
 
-/// A quota of cpu or memory wants every container to say how much of it it needs.
+/// Returns the message for a Pod that does not specify an amount in every container, although a quota of cpu or memory requires it.
 fn unstated(hard: &Amounts, pod: &Value) -> Option<String> {
     let mut missing: Vec<String> = Vec::new();
     for name in hard.keys() {
@@ -188,7 +189,7 @@ fn unstated(hard: &Amounts, pod: &Value) -> Option<String> {
     (!missing.is_empty()).then(|| format!("must specify {}", missing.join("; ")))
 }
 
-/// Whether a quota counts an object: those with scopes count some Pods only.
+/// Returns whether a quota counts an object. A quota with scopes counts only some of the Pods.
 fn concerns(quota: &Value, resource: &str, object: &Value) -> bool {
     let scopes = object::strings(quota, "/spec/scopes");
     let plain = scopes.iter().all(|it| resource == "pods" && in_scope(object, it, "Exists", &[]));

@@ -1,7 +1,7 @@
-//! Size and speed of the embedded API server, called in process on one thread.
+//! Memory and speed of the embedded API server, called in process on one thread.
 //!
-//! `cargo bench -p kopf-apiserver`. Creations go through the whole service: request, checks, managed fields, answer. The memory
-//! is that of this process above what it took before the first object; Linux only: reads `/proc`.
+//! Run `cargo bench -p kopf-apiserver`. Creations pass the whole service: request, validation, managed fields, response. The memory
+//! is that of this process minus the memory before the first object. Linux only: it reads `/proc`.
 #![expect(clippy::expect_used, reason = "a benchmark may stop at the first surprise")]
 #![expect(clippy::print_stdout, reason = "the table is the result")]
 #![expect(clippy::disallowed_types, reason = "it measures real time")]
@@ -15,7 +15,7 @@ use kopf_apiserver::ApiServer;
 use serde_json::{Value, json};
 use tower::Service as _;
 
-/// Objects of the size and number that the targets name.
+/// The number of objects that the targets of performance are defined for.
 const OBJECTS: u32 = 10_000;
 const TEXT_BYTES: usize = 800;
 const WATCHERS: usize = 10;

@@ -1,16 +1,16 @@
-//! How controllers read the server: everything at the start, then what has changed.
+//! How controllers read the server: everything at the start, then only what has changed.
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::Value;
 
-use crate::{ApiServer, controllers::world::Key, object};
+use crate::{ApiServer, controllers::cache::Key, object};
 
-/// The present state of one object; `None`: it is gone.
+/// The current state of one object; `None` if it has been deleted.
 pub(crate) type Present = (Key, Option<Arc<Value>>);
 
-/// The objects that have changed after a version, as they are now, in the order of their first change; and the version that
-/// this reaches to. `None` if some changes are not remembered.
+/// Returns the objects that have changed after a version, in their current state and in the order of their first change, and the
+/// version of the last change. `None` if some changes have been dropped.
 pub(crate) fn changes(server: &ApiServer, after: u64) -> Option<(Vec<Present>, u64)> {
     let (changes, revision) = server.changes(after)?;
     let mut seen: BTreeSet<Key> = BTreeSet::new();
@@ -25,7 +25,7 @@ pub(crate) fn changes(server: &ApiServer, after: u64) -> Option<(Vec<Present>, u
     Some((present, revision))
 }
 
-/// Everything there is, and a version that it is not older than.
+/// Returns all objects, and a version that they are at least as new as.
 pub(crate) fn everything(server: &ApiServer) -> (Vec<Present>, u64) {
     let revision = server.revision();
     let mut objects = Vec::new();

@@ -6,12 +6,12 @@ use crate::{
     admission::evictions,
     controllers::{
         Controller, NO_STEP, Plan,
+        cache::{Cache, Key, Update},
         time::Moment,
         workloads::{
             pods::{self, PODS},
             rollout::portion,
         },
-        world::{Key, News, World},
         write::{Write, set},
     },
     labels, object,
@@ -20,32 +20,32 @@ use crate::{
 const BUDGETS: &str = "poddisruptionbudgets.policy";
 
 pub(crate) const CONTROLLER: Controller =
-    Controller { reads: &[BUDGETS, PODS], concerns, decide, step: NO_STEP, start: &[] };
+    Controller { reads: &[BUDGETS, PODS], affected, reconcile, step: NO_STEP, start: &[] };
 
-fn concerns(world: &World, news: &News<'_>, found: &mut Vec<Key>) {
-    match news.key.resource.as_str() {
-        BUDGETS => found.push(news.key.clone()),
+fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<Key>) {
+    match update.key.resource.as_str() {
+        BUDGETS => found.push(update.key.clone()),
         PODS => {
-            let here = world.within(BUDGETS, &news.key.namespace);
+            let here = cache.within(BUDGETS, &update.key.namespace);
             found.extend(here.map(|(key, _)| key.clone()));
         }
         _ => {}
     }
 }
 
-fn decide(world: &World, key: &Key, moment: &Moment) -> Plan {
-    let Some(body) = world.body(key).filter(|it| !object::deleting(it)) else {
+fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
+    let Some(body) = cache.body(key).filter(|it| !object::deleting(it)) else {
         return Plan::none();
     };
     let selector = body.pointer("/spec/selector");
-    let all = world.within(PODS, &key.namespace).filter_map(|(_, it)| it.body.as_deref());
+    let all = cache.within(PODS, &key.namespace).filter_map(|(_, it)| it.body.as_deref());
     let selected: Vec<&Value> =
         all.filter(|it| labels::selects(selector, labels::of(it)) && !pods::ended(it)).collect();
     let healthy = selected.iter().filter(|it| pods::ready(it) && !object::deleting(it)).count();
     let expected = i64::try_from(selected.len()).unwrap_or(i64::MAX);
     let desired = desired(body, expected);
     let disrupted = body.pointer("/status/disruptedPods").and_then(Value::as_object);
-    // Those that are gone or going need not be remembered.
+    // Pods that have been deleted are removed from the map.
     let waiting = disrupted.into_iter().flatten().filter(|(name, _)| {
         selected.iter().any(|it| object::meta(it, "name") == *name && !object::deleting(it))
     });
@@ -74,7 +74,8 @@ fn decide(world: &World, key: &Key, moment: &Moment) -> Plan {
     vec![Write::change(key, body, vec![set(["status"], status)])].into()
 }
 
-/// How many of the Pods must be healthy. They are counted as they are: how many there are going to be is not known here.
+/// Returns how many of the Pods must be healthy. The existing Pods are counted: the number that their owner wants is not known
+/// here.
 fn desired(budget: &Value, pods: i64) -> i64 {
     let part = |field: &str| budget.pointer(&format!("/spec/{field}")).filter(|it| !it.is_null());
     match (part("minAvailable"), part("maxUnavailable")) {

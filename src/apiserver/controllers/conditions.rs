@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// One condition as it shall be.
+/// The desired state of one condition.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted<'a> {
     pub(crate) kind: &'a str,
@@ -11,24 +11,24 @@ pub(crate) struct Wanted<'a> {
     pub(crate) message: &'a str,
 }
 
-/// The conditions of an object.
+/// Returns the conditions of an object.
 pub(crate) fn all(object: &Value) -> Vec<Value> {
     let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
     conditions.cloned().unwrap_or_default()
 }
 
-/// A condition by its type.
+/// Returns a condition by its type.
 pub(crate) fn find<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
     let conditions = object.pointer("/status/conditions")?.as_array()?;
     conditions.iter().find(|it| it.get("type").and_then(Value::as_str) == Some(kind))
 }
 
-/// Whether a condition is there and true.
+/// Returns whether a condition exists and is true.
 pub(crate) fn holds(object: &Value, kind: &str) -> bool {
     find(object, kind).is_some_and(|it| it.get("status").and_then(Value::as_str) == Some("True"))
 }
 
-/// Puts a condition in its place. The time of its transition stays if the status does.
+/// Adds or replaces a condition. The time of its transition is kept if the status is the same.
 pub(crate) fn put(conditions: &mut Vec<Value>, wanted: Wanted<'_>, stamp: &str) {
     let is_it = |it: &&mut Value| it.get("type").and_then(Value::as_str) == Some(wanted.kind);
     let mut condition = json!({

@@ -1,40 +1,40 @@
-//! The end of a CRD: its objects go first.
+//! Deletion of CRDs: their objects are deleted first.
 //!
-//! The server marks a deleted definition with a finalizer; here it is let go when there are no objects left.
+//! The server adds a finalizer to a deleted CRD; this controller removes it when no objects are left.
 
 use serde_json::Value;
 
 use super::{
     Controller, NO_STEP, Plan,
+    cache::{Cache, Key, Update},
     conditions::{self, Wanted},
     time::Moment,
-    world::{Key, News, World},
     write::{Edit, Write, set},
 };
 use crate::resource::CRDS;
 
-/// Holds a definition until its objects are gone.
+/// The finalizer of a CRD that still has objects.
 const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 pub(super) const CONTROLLER: Controller =
-    Controller { reads: &[CRDS], concerns, decide, step: NO_STEP, start: &[] };
+    Controller { reads: &[CRDS], affected, reconcile, step: NO_STEP, start: &[] };
 
-fn concerns(world: &World, news: &News<'_>, found: &mut Vec<Key>) {
-    if news.key.resource == CRDS {
-        found.push(news.key.clone());
+fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<Key>) {
+    if update.key.resource == CRDS {
+        found.push(update.key.clone());
         return;
     }
-    // A definition is named after its resource.
-    let definition = Key::new(CRDS, "", &news.key.resource);
-    if world.get(&definition).is_some_and(|it| it.deleting) {
+    // A CRD is named after its resource.
+    let definition = Key::new(CRDS, "", &update.key.resource);
+    if cache.get(&definition).is_some_and(|it| it.deleting) {
         found.push(definition);
     }
 }
 
-fn decide(world: &World, key: &Key, moment: &Moment) -> Plan {
-    let seen = world.get(key).filter(|it| it.deleting && it.held_by(CLEANUP));
+fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
+    let seen = cache.get(key).filter(|it| it.deleting && it.held_by(CLEANUP));
     let Some(body) = seen.and_then(|it| it.body.as_ref()) else { return Plan::none() };
-    let mut objects = world.all(&key.name).peekable();
+    let mut objects = cache.all(&key.name).peekable();
     if objects.peek().is_none() {
         let wanted = Wanted {
             kind: "Terminating",
@@ -42,7 +42,7 @@ fn decide(world: &World, key: &Key, moment: &Moment) -> Plan {
             reason: "InstanceDeletionCompleted",
             message: "removed all instances",
         };
-        // Two writes: watchers see that it is done before it is gone.
+        // Two writes, so that watchers see the condition before the deletion.
         let done = Write::change(key, body, vec![condition(body, wanted, moment)]);
         return vec![done, Write::change(key, body, vec![Edit::DropFinalizer(CLEANUP)])].into();
     }

@@ -1,14 +1,15 @@
-//! What makes objects come alive: garbage collection, namespaces, workloads and Pods.
+//! The controllers of a cluster: garbage collection, namespaces, workloads and Pods.
 //!
-//! Every controller is a pair of pure functions: which objects a change concerns, and what is to be done about one of them
-//! (`World`, `Moment` → `Plan`). One loop feeds them all: it takes over the changes of the server as a burst, asks about each
-//! concerned object once, and does what they wish; their own writes are the next burst. Controllers look at levels, never at
-//! single events, so that a wish that fails or comes too late is wished again.
+//! Every controller is a pair of pure functions: `affected` collects the objects that a change affects, and `reconcile` returns
+//! what to do about one of them (`Cache`, `Moment` → `Plan`). One loop feeds them all: it takes a batch of changes from the server,
+//! reconciles each affected object once, and applies the plans; their own writes are the next batch. Controllers are
+//! level-triggered, so a write that fails or is late is planned again.
 //!
-//! Nothing runs while nothing changes: the loop sleeps until a change or the next due moment.
+//! While nothing changes, the loop sleeps until a change or the next requeued object.
 
 mod access;
 mod budgets;
+mod cache;
 mod conditions;
 mod crds;
 mod garbage;
@@ -20,14 +21,13 @@ mod run;
 mod tests;
 mod time;
 mod workloads;
-mod world;
 mod write;
 
 use std::time::Duration;
 
 use self::{
+    cache::{Cache, Key, Update},
     time::Moment,
-    world::{Key, News, World},
     write::Write,
 };
 
@@ -36,52 +36,52 @@ pub use self::{
     run::run,
 };
 
-/// Which controllers run.
+/// The controllers to run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Controllers {
-    /// Deletes what has lost its owners, and serves the propagation policies of deletions.
+    /// Deletes objects without owners, and implements the propagation policies of deletions.
     pub garbage: bool,
-    /// Fills new namespaces, and empties those that are deleted.
+    /// Creates the initial objects of new namespaces, and empties deleted ones.
     pub namespaces: bool,
-    /// Deletes the objects of deleted CRDs. In a cluster the API server itself does this.
+    /// Deletes the objects of deleted CRDs. In a real cluster, the API server does this itself.
     pub definitions: bool,
     /// Deployments, `ReplicaSet`s, `StatefulSet`s, `DaemonSet`s, Jobs, `CronJob`s, Services, quotas, disruption budgets.
     pub workloads: bool,
-    /// One node that pretends to run Pods, and binds volume claims.
+    /// A simulated node that runs Pods and binds volume claims.
     pub kubelet: bool,
 }
 
 impl Controllers {
-    /// All of them.
+    /// Options with all controllers.
     pub const ALL: Self =
         Self { garbage: true, namespaces: true, definitions: true, workloads: true, kubelet: true };
 }
 
-/// One controller.
+/// One controller, as data and functions.
 #[derive(Clone, Copy)]
 struct Controller {
-    /// Its whole bodies are needed.
+    /// The resources whose complete objects it needs; of others, only metadata is cached.
     reads: &'static [&'static str],
-    /// Collects the objects that a change concerns.
-    concerns: fn(&World, &News<'_>, &mut Vec<Key>),
-    /// What is to be done about one of them now.
-    decide: fn(&World, &Key, &Moment) -> Plan,
-    /// What goes on with an object, if this takes time: the time since this text changed is given to `decide`.
-    step: fn(&World, &Key) -> String,
-    /// What there is to be asked about at the start beside the objects that are there.
+    /// Collects the objects that a change affects.
+    affected: fn(&Cache, &Update<'_>, &mut Vec<Key>),
+    /// Returns what to do about one object now.
+    reconcile: fn(&Cache, &Key, &Moment) -> Plan,
+    /// Identifies the current step of an object, for steps that take time: `reconcile` gets the time since this string has changed.
+    step: fn(&Cache, &Key) -> String,
+    /// Objects to reconcile at the start, even if they do not exist yet.
     start: &'static [(&'static str, &'static str)],
 }
 
-/// Most controllers only look at stamps.
-const NO_STEP: fn(&World, &Key) -> String = |_, _| String::new();
+/// For controllers without steps, which use only timestamps.
+const NO_STEP: fn(&Cache, &Key) -> String = |_, _| String::new();
 
-/// What a controller wants.
+/// The result of `reconcile`.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Plan {
-    /// In this order.
+    /// The writes, in this order.
     writes: Vec<Write>,
-    /// Ask again then, even if nothing changes.
-    again: Option<Duration>,
+    /// Reconcile again after this time, even without a change.
+    requeue_after: Option<Duration>,
 }
 
 impl Plan {
@@ -89,18 +89,18 @@ impl Plan {
         Self::default()
     }
 
-    fn again(&mut self, after: Duration) {
-        self.again = Some(self.again.map_or(after, |it| it.min(after)));
+    fn requeue_after(&mut self, after: Duration) {
+        self.requeue_after = Some(self.requeue_after.map_or(after, |it| it.min(after)));
     }
 }
 
 impl From<Vec<Write>> for Plan {
     fn from(writes: Vec<Write>) -> Self {
-        Self { writes, again: None }
+        Self { writes, requeue_after: None }
     }
 }
 
-/// The chosen controllers, in the order in which they are asked.
+/// Returns the chosen controllers, in the order in which they run.
 fn chosen(options: Controllers) -> Vec<Controller> {
     let mut all = Vec::new();
     if options.namespaces {

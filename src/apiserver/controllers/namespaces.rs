@@ -1,4 +1,4 @@
-//! The life of namespaces: what every one has from the start, and how a deleted one is emptied.
+//! Namespaces: their initial objects, and the deletion of their content.
 
 use std::collections::BTreeMap;
 
@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::{
     Controller, NO_STEP, Plan,
+    cache::{Cache, Entry, Key, Update},
     conditions::{self, Wanted},
     time::Moment,
-    world::{Key, News, Seen, World},
     write::{Edit, Write, set},
 };
 use crate::{
@@ -19,18 +19,18 @@ use crate::{
 const NAMESPACES: &str = "namespaces";
 const ACCOUNTS: &str = "serviceaccounts";
 const CONFIG_MAPS: &str = "configmaps";
-/// Every namespace has them.
+/// The service account that every namespace has.
 const DEFAULT_ACCOUNT: &str = "default";
 const ROOT_CA: &str = "kube-root-ca.crt";
-/// In `spec.finalizers` until the namespace is empty.
+/// The finalizer in `spec.finalizers`; it stays until the namespace is empty.
 const FINALIZER: &str = "kubernetes";
 
 pub(super) const CONTROLLER: Controller = Controller {
     reads: &[NAMESPACES],
-    concerns,
-    decide,
+    affected,
+    reconcile,
     step: NO_STEP,
-    // A cluster has these, and makes them again.
+    // A cluster has these namespaces, and recreates them.
     start: &[
         (NAMESPACES, "default"),
         (NAMESPACES, "kube-node-lease"),
@@ -39,17 +39,17 @@ pub(super) const CONTROLLER: Controller = Controller {
     ],
 };
 
-fn concerns(world: &World, news: &News<'_>, found: &mut Vec<Key>) {
-    if news.key.resource == NAMESPACES {
-        found.push(news.key.clone());
+fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<Key>) {
+    if update.key.resource == NAMESPACES {
+        found.push(update.key.clone());
         return;
     }
-    if news.key.namespace.is_empty() {
+    if update.key.namespace.is_empty() {
         return;
     }
-    let namespace = Key::new(NAMESPACES, "", &news.key.namespace);
-    let lost = news.new.is_none() && is_standard(news.key);
-    let going = world.get(&namespace).is_some_and(|it| it.deleting);
+    let namespace = Key::new(NAMESPACES, "", &update.key.namespace);
+    let lost = update.new.is_none() && is_standard(update.key);
+    let going = cache.get(&namespace).is_some_and(|it| it.deleting);
     if lost || going {
         found.push(namespace);
     }
@@ -62,18 +62,22 @@ fn is_standard(key: &Key) -> bool {
     )
 }
 
-fn decide(world: &World, key: &Key, moment: &Moment) -> Plan {
-    let Some((seen, body)) = world.get(key).and_then(|it| Some((it, it.body.as_ref()?))) else {
+fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
+    let Some((entry, body)) = cache.get(key).and_then(|it| Some((it, it.body.as_ref()?))) else {
         return if CONTROLLER.start.contains(&(NAMESPACES, key.name.as_str())) {
             vec![create(&key.name)].into()
         } else {
             Plan::none()
         };
     };
-    if seen.deleting { empty(world, key, body, moment) } else { furnish(world, key, body).into() }
+    if entry.deleting {
+        empty(cache, key, body, moment)
+    } else {
+        add_missing(cache, key, body).into()
+    }
 }
 
-/// One of the namespaces that every cluster has.
+/// Creates one of the namespaces that every cluster has.
 fn create(name: &str) -> Write {
     let body = json!({
         "apiVersion": "v1",
@@ -85,8 +89,8 @@ fn create(name: &str) -> Write {
     Write::Create { resource: NAMESPACES, body }
 }
 
-/// What a living namespace lacks.
-fn furnish(world: &World, key: &Key, body: &Value) -> Vec<Write> {
+/// Returns the writes that add what an active namespace lacks.
+fn add_missing(cache: &Cache, key: &Key, body: &Value) -> Vec<Write> {
     let mut writes = Vec::new();
     if text(body, "/status/phase").is_empty() {
         let mut edits = vec![set(["status", "phase"], "Active")];
@@ -96,7 +100,7 @@ fn furnish(world: &World, key: &Key, body: &Value) -> Vec<Write> {
         writes.push(Write::change(key, body, edits));
     }
     let missing = |resource, name| {
-        world.def(resource).is_some() && world.get(&Key::new(resource, &key.name, name)).is_none()
+        cache.def(resource).is_some() && cache.get(&Key::new(resource, &key.name, name)).is_none()
     };
     if missing(ACCOUNTS, DEFAULT_ACCOUNT) {
         let metadata = json!({ "name": DEFAULT_ACCOUNT, "namespace": key.name });
@@ -114,47 +118,47 @@ fn furnish(world: &World, key: &Key, body: &Value) -> Vec<Write> {
     writes
 }
 
-/// A deleted namespace: its content goes first, then nothing holds it any more.
-fn empty(world: &World, key: &Key, body: &Value, moment: &Moment) -> Plan {
-    let living = world.inside(&key.name).filter(|(_, it)| !it.deleting);
+/// Deletes the content of a deleted namespace, then removes the finalizer.
+fn empty(cache: &Cache, key: &Key, body: &Value, moment: &Moment) -> Plan {
+    let living = cache.inside(&key.name).filter(|(_, it)| !it.deleting);
     let mut writes: Vec<Write> = living.map(|(at, it)| Write::delete(at, &it.uid)).collect();
     if !writes.is_empty() {
         if text(body, "/status/phase") != "Terminating" {
             let edit = set(["status", "phase"], "Terminating");
             writes.insert(0, Write::change(key, body, vec![edit]));
         }
-        // What is left after this is told by the next look.
+        // Remaining objects are reported the next time.
         return writes.into();
     }
-    let remaining: Vec<(&Key, &Seen)> = world.inside(&key.name).collect();
+    let remaining: Vec<(&Key, &Entry)> = cache.inside(&key.name).collect();
     if remaining.is_empty() {
         let finalizers = object::strings(body, "/spec/finalizers");
         let rest = finalizers.iter().any(|it| it != FINALIZER);
         let edits = vec![Edit::DropSpecFinalizer(FINALIZER)];
         writes.push(Write::change(key, body, edits));
-        if !rest && !object::held(body) {
+        if !rest && !object::has_finalizers(body) {
             writes.push(Write::Remove { at: key.clone(), uid: object::meta(body, "uid").into() });
         }
         return writes.into();
     }
     let mut conditions = conditions::all(body);
-    report(&mut conditions, world, &remaining, &moment.stamp);
+    report(&mut conditions, cache, &remaining, &moment.stamp);
     let status = json!({ "conditions": conditions, "phase": "Terminating" });
     writes.push(Write::change(key, body, vec![set(["status"], status)]));
     writes.into()
 }
 
-/// What is still there, in the words of the real controller.
-fn report(conditions: &mut Vec<Value>, world: &World, remaining: &[(&Key, &Seen)], stamp: &str) {
+/// Sets the conditions about remaining objects, with the messages of the real controller.
+fn report(conditions: &mut Vec<Value>, cache: &Cache, remaining: &[(&Key, &Entry)], stamp: &str) {
     let mut resources: BTreeMap<String, usize> = BTreeMap::new();
     let mut finalizers: BTreeMap<&str, usize> = BTreeMap::new();
-    for (key, seen) in remaining {
-        let names = world.def(&key.resource).map(|it| (it.plural.as_str(), it.group.as_str()));
+    for (key, entry) in remaining {
+        let names = cache.def(&key.resource).map(|it| (it.plural.as_str(), it.group.as_str()));
         let (plural, group) = names.unwrap_or((&key.resource, ""));
-        // The dot is there without a group, too.
+        // The real controller writes the dot even without a group.
         let name = if group.is_empty() { format!("{plural}.") } else { join(plural, group) };
         *resources.entry(name).or_default() += 1;
-        for finalizer in &seen.finalizers {
+        for finalizer in &entry.finalizers {
             *finalizers.entry(finalizer).or_default() += 1;
         }
     }

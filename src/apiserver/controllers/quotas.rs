@@ -1,11 +1,11 @@
-//! The status of `ResourceQuota`s: what the namespace uses. Admission only adds to it.
+//! The status of `ResourceQuota`s: the usage of a namespace. Admission only adds to it.
 
 use crate::{
     admission::quotas,
     controllers::{
         Controller, NO_STEP, Plan,
+        cache::{Cache, Key, Update},
         time::Moment,
-        world::{Key, News, World},
         write::{Write, set},
     },
     object,
@@ -14,25 +14,25 @@ use crate::{
 const QUOTAS: &str = "resourcequotas";
 
 pub(crate) const CONTROLLER: Controller = Controller {
-    // All others are only counted.
+    // All other resources are only counted.
     reads: &[QUOTAS, "persistentvolumeclaims", "pods", "services"],
-    concerns,
-    decide,
+    affected,
+    reconcile,
     step: NO_STEP,
     start: &[],
 };
 
-fn concerns(world: &World, news: &News<'_>, found: &mut Vec<Key>) {
-    let here = world.within(QUOTAS, &news.key.namespace).map(|(key, _)| key.clone());
-    found.extend(here.filter(|_| !news.key.namespace.is_empty()));
+fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<Key>) {
+    let here = cache.within(QUOTAS, &update.key.namespace).map(|(key, _)| key.clone());
+    found.extend(here.filter(|_| !update.key.namespace.is_empty()));
 }
 
-fn decide(world: &World, key: &Key, _moment: &Moment) -> Plan {
-    let Some(body) = world.body(key).filter(|it| !object::deleting(it)) else {
+fn reconcile(cache: &Cache, key: &Key, _moment: &Moment) -> Plan {
+    let Some(body) = cache.body(key).filter(|it| !object::deleting(it)) else {
         return Plan::none();
     };
     let nothing = serde_json::Value::Null;
-    let here = world.inside(&key.namespace);
+    let here = cache.inside(&key.namespace);
     let here =
         here.map(|(key, it)| (key.resource.as_str(), it.body.as_deref().unwrap_or(&nothing)));
     let status = quotas::status(body, here);

@@ -1,4 +1,4 @@
-//! The loop that feeds all controllers.
+//! The loop that runs all controllers.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,29 +11,30 @@ use tokio::time::{Instant, sleep_until};
 use super::{
     Controller, Controllers,
     access::{self, Present},
+    cache::{Cache, Entry, Key, Update},
     chosen,
     time::Moment,
-    world::{Key, News, Seen, World},
     write::Write,
 };
+use crate::sorted::CollectSorted as _;
 use crate::{ApiServer, Refusal, resource::CRDS};
 
-/// The first wait after a refused write; it doubles with every further one.
+/// Pause after a failed write; doubled with every further one.
 const RETRY: Duration = Duration::from_millis(500);
-/// How often it doubles at most: half a minute.
+/// Limit of doublings: about half a minute.
 const RETRY_DOUBLINGS_MAX: u32 = 6;
-/// Decisions between two chances for other tasks: a burst of ten thousand objects must not silence the server.
-const DECISIONS_AT_ONCE: usize = 64;
-/// Equal writes in a row that change something each time. More are a loop, not a repair.
+/// Objects that are reconciled before other tasks may run: a batch of ten thousand objects must not block the server.
+const RECONCILED_AT_ONCE: usize = 64;
+/// Limit of equal plans in a row that change something each time. More are a loop, not a repair.
 const REPEATED_MAX: u32 = 8;
-/// Between two rounds of a loop.
+/// Pause between two rounds of such a loop.
 const REPEATED_PAUSE: Duration = Duration::from_secs(10);
-/// A controller that asks for no wait at all still waits so long: a wrong decision must not become a hot loop.
-const AGAIN_MIN: Duration = Duration::from_millis(1);
+/// Minimum time before an object is reconciled again: a wrong decision must not become a busy loop.
+const REQUEUE_MIN: Duration = Duration::from_millis(1);
 
-/// Runs the chosen controllers on a server for as long as the future is polled. It has no result: it never ends.
+/// Runs the chosen controllers on a server for as long as the future is polled. It never ends.
 ///
-/// From the call on, deleted namespaces and definitions are left to the controllers if these are among them.
+/// After this call, the server leaves deleted namespaces and CRDs to the controllers, if these are among the chosen ones.
 pub fn run(server: ApiServer, options: Controllers) -> impl Future<Output = ()> + Send {
     let empties = options.namespaces || options.definitions;
     server.0.emptied.fetch_or(empties, Ordering::Relaxed);
@@ -48,31 +49,31 @@ async fn run_all(server: ApiServer, options: Controllers) {
     state.load();
     loop {
         state.catch_up();
-        state.wake(Instant::now());
+        state.queue_due(Instant::now());
         if state.queue.is_empty() {
             state.idle().await;
         } else {
-            state.pass().await;
+            state.reconcile_queued().await;
         }
     }
 }
 
-/// A controller by its number, and an object.
+/// The index of a controller, and an object.
 type Task = (usize, Key);
 
 struct State {
     server: ApiServer,
     controllers: Vec<Controller>,
-    world: World,
-    /// The mirror shows this version.
-    seen: u64,
+    cache: Cache,
+    /// The version that the cache shows.
+    revision: u64,
     queue: BTreeSet<Task>,
-    /// When to ask again, both ways.
+    /// When to reconcile again, indexed both ways.
     due: BTreeSet<(Instant, Task)>,
     timers: BTreeMap<Task, Instant>,
-    /// What goes on with an object, and since when.
+    /// The current step of an object, and since when.
     steps: BTreeMap<Task, (String, Instant)>,
-    /// How often in a row a write was refused.
+    /// How often in a row a write has failed.
     failures: BTreeMap<Task, u32>,
     /// The last writes, and how often in a row they have changed something.
     repeated: BTreeMap<Task, (Vec<Write>, u32)>,
@@ -84,8 +85,8 @@ impl State {
         Self {
             server,
             controllers,
-            world: World::new(whole),
-            seen: 0,
+            cache: Cache::new(whole),
+            revision: 0,
             queue: BTreeSet::new(),
             due: BTreeSet::new(),
             timers: BTreeMap::new(),
@@ -95,40 +96,40 @@ impl State {
         }
     }
 
-    /// Takes over everything, at the start and when changes were missed.
+    /// Fills the cache, at the start and after missed changes.
     fn load(&mut self) {
         let (objects, revision) = access::everything(&self.server);
         let defs = self.server.resources();
-        self.world.define(defs);
-        let present: BTreeSet<Key> = objects.iter().map(|(key, _)| key.clone()).collect();
-        let known: Vec<Key> = self.world.everything().map(|(key, _)| key.clone()).collect();
+        self.cache.define(defs);
+        let present: BTreeSet<Key> = objects.iter().map(|(key, _)| key.clone()).collect_set();
+        let known: Vec<Key> = self.cache.everything().map(|(key, _)| key.clone()).collect();
         for key in known.into_iter().filter(|it| !present.contains(it)) {
             self.take((key, None));
         }
-        // First all of them, then their concerns: these must not depend on the order of resources.
+        // First all objects, then the affected ones, which must not depend on the order of resources.
         for (key, object) in objects {
-            self.world.apply(&key, object.as_ref());
+            self.cache.apply(&key, object.as_ref());
         }
         for key in present {
-            self.concern(&key, None);
+            self.enqueue_affected(&key, None);
         }
         for (number, controller) in self.controllers.iter().enumerate() {
             let start = controller.start.iter();
             self.queue.extend(start.map(|(of, name)| (number, Key::new(of, "", name))));
         }
-        self.seen = revision;
+        self.revision = revision;
     }
 
-    /// Takes over what has changed.
+    /// Applies changes of the server to the cache.
     fn catch_up(&mut self) {
-        let Some((changes, revision)) = access::changes(&self.server, self.seen) else {
+        let Some((changes, revision)) = access::changes(&self.server, self.revision) else {
             self.load();
             return;
         };
-        self.seen = revision;
+        self.revision = revision;
         let defines = changes.iter().any(|(key, _)| key.resource == CRDS);
         if defines {
-            for key in self.world.define(self.server.resources()) {
+            for key in self.cache.define(self.server.resources()) {
                 self.take((key, None));
             }
         }
@@ -136,33 +137,33 @@ impl State {
             self.take(change);
         }
         if defines {
-            // What refers to a kind that was unknown so far can be judged now.
-            let owned = self.world.everything().filter(|(_, it)| !it.owners.is_empty());
+            // Objects whose owners were of an unknown kind can be decided now.
+            let owned = self.cache.everything().filter(|(_, it)| !it.owners.is_empty());
             let owned: Vec<Key> = owned.map(|(key, _)| key.clone()).collect();
             for key in &owned {
-                self.concern(key, None);
+                self.enqueue_affected(key, None);
             }
         }
     }
 
     fn take(&mut self, (key, object): Present) {
-        // A removed definition takes its objects along: their last changes may come later.
-        let object: Option<Arc<_>> = object.filter(|_| self.world.def(&key.resource).is_some());
-        let old = self.world.apply(&key, object.as_ref());
-        self.concern(&key, old.as_ref());
+        // The objects of a removed CRD are deleted with it: their last changes may come later.
+        let object: Option<Arc<_>> = object.filter(|_| self.cache.def(&key.resource).is_some());
+        let old = self.cache.apply(&key, object.as_ref());
+        self.enqueue_affected(&key, old.as_ref());
     }
 
-    fn concern(&mut self, key: &Key, old: Option<&Seen>) {
-        let news = News { key, old, new: self.world.get(key) };
-        let mut concerned = Vec::new();
+    fn enqueue_affected(&mut self, key: &Key, old: Option<&Entry>) {
+        let update = Update { key, old, new: self.cache.get(key) };
+        let mut keys = Vec::new();
         for (number, controller) in self.controllers.iter().enumerate() {
-            (controller.concerns)(&self.world, &news, &mut concerned);
-            self.queue.extend(concerned.drain(..).map(|it| (number, it)));
+            (controller.affected)(&self.cache, &update, &mut keys);
+            self.queue.extend(keys.drain(..).map(|it| (number, it)));
         }
     }
 
-    /// Moves what is due into the queue.
-    fn wake(&mut self, now: Instant) {
+    /// Queues the objects that are due.
+    fn queue_due(&mut self, now: Instant) {
         while let Some((at, task)) = self.due.pop_first() {
             if at > now {
                 self.due.insert((at, task));
@@ -182,17 +183,17 @@ impl State {
             }
         };
         tokio::select! {
-            // Changes first: what is due anyway is due after them, too.
+            // Changes first: what is due stays due after them.
             biased;
-            () = self.server.moved(self.seen) => {}
+            () = self.server.moved(self.revision) => {}
             () = timer => {}
         }
     }
 
-    /// Asks about everything that is queued, once.
-    async fn pass(&mut self) {
+    /// Reconciles everything in the queue once.
+    async fn reconcile_queued(&mut self) {
         for (count, task) in std::mem::take(&mut self.queue).into_iter().enumerate() {
-            if count % DECISIONS_AT_ONCE == DECISIONS_AT_ONCE - 1 {
+            if count % RECONCILED_AT_ONCE == RECONCILED_AT_ONCE - 1 {
                 tokio::task::yield_now().await;
             }
             self.handle(&task);
@@ -202,10 +203,10 @@ impl State {
     fn handle(&mut self, task: &Task) {
         let Some(controller) = self.controllers.get(task.0).copied() else { return };
         let moment = Moment::new(self.server.now(), self.in_step(&controller, task));
-        let plan = (controller.decide)(&self.world, &task.1, &moment);
-        self.set_timer(task, plan.again);
+        let plan = (controller.reconcile)(&self.cache, &task.1, &moment);
+        self.set_timer(task, plan.requeue_after);
         if self.repeats(task, &plan.writes) {
-            tracing::warn!(writes = %plan.writes.len(), "a controller writes the same again and again: it pauses");
+            tracing::warn!(writes = %plan.writes.len(), "a controller repeats the same writes: it pauses");
             self.set_timer(task, Some(REPEATED_PAUSE));
             return;
         }
@@ -227,8 +228,8 @@ impl State {
         }
     }
 
-    /// Whether the same writes have been done several times in a row, and have changed something each time: somebody takes
-    /// them back, or they are not stored as they are wanted.
+    /// Returns whether the same writes were made several times in a row, and changed something each time: another client reverts
+    /// them, or the server stores something else.
     fn repeats(&mut self, task: &Task, writes: &[Write]) -> bool {
         let same = self.repeated.get(task).filter(|(it, _)| !it.is_empty() && it == writes);
         let repeats = same.is_some_and(|(_, count)| *count >= REPEATED_MAX);
@@ -239,7 +240,7 @@ impl State {
     }
 
     fn in_step(&mut self, controller: &Controller, task: &Task) -> Duration {
-        let step = (controller.step)(&self.world, &task.1);
+        let step = (controller.step)(&self.cache, &task.1);
         if step.is_empty() {
             self.steps.remove(task);
             return Duration::ZERO;
@@ -252,11 +253,11 @@ impl State {
         now.duration_since(entry.1)
     }
 
-    /// Later wishes may depend on the refused one: all are decided anew.
+    /// Requeues an object after a failed write. The rest of its plan is dropped, because it may depend on that write.
     fn failed(&mut self, task: &Task, refusal: &Refusal) {
         let count = self.failures.entry(task.clone()).or_insert(0);
         *count = count.saturating_add(1);
-        // A conflict says that something has just changed.
+        // After a conflict, the object has just changed.
         let doublings = if refusal.code == 409 { 0 } else { (*count - 1).min(RETRY_DOUBLINGS_MAX) };
         let wait = RETRY.saturating_mul(1 << doublings);
         let sooner = self.timers.get(task).is_some_and(|it| *it < Instant::now() + wait);
@@ -269,7 +270,7 @@ impl State {
         if let Some(at) = self.timers.remove(task) {
             self.due.remove(&(at, task.clone()));
         }
-        let at = after.and_then(|it| Instant::now().checked_add(it.max(AGAIN_MIN)));
+        let at = after.and_then(|it| Instant::now().checked_add(it.max(REQUEUE_MIN)));
         if let Some(at) = at {
             self.timers.insert(task.clone(), at);
             self.due.insert((at, task.clone()));

@@ -1,17 +1,17 @@
-//! Moments, and the reading and writing of time stamps.
+//! Timestamps and durations.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// When a decision is made.
+/// The time of a decision.
 #[derive(Clone, Debug)]
 pub(crate) struct Moment {
-    /// As the server stamps.
+    /// As a timestamp of the server.
     pub(crate) stamp: String,
-    /// The same as a number; it may lag by the part of a second that stamps do not have.
+    /// The same as a number. It may lag by the fraction of a second that timestamps do not have.
     pub(crate) now: Timestamp,
-    /// How long the step of the object has been going on.
+    /// Time since the current step of the object has started.
     pub(crate) in_step: Duration,
 }
 
@@ -21,20 +21,20 @@ impl Moment {
         Self { stamp, now, in_step }
     }
 
-    /// Seconds since a stamp; `None` if it is none.
+    /// Returns the seconds since a timestamp; `None` if it is invalid.
     pub(crate) fn since(&self, stamp: &str) -> Option<i64> {
         let then: Timestamp = stamp.parse().ok()?;
         Some(self.now.as_second().saturating_sub(then.as_second()))
     }
 
-    /// Waits so long for a number of seconds after a stamp; `None` if they are over.
+    /// Returns the time left until `seconds` after a timestamp; `None` if it is over.
     pub(crate) fn until(&self, stamp: &str, seconds: i64) -> Option<Duration> {
         let left = seconds.saturating_sub(self.since(stamp)?);
         u64::try_from(left).ok().filter(|it| *it > 0).map(Duration::from_secs)
     }
 }
 
-/// Reads `1500ms`, `30s`, `2m`, `1h` or a plain number of seconds.
+/// Parses `1500ms`, `30s`, `2m`, `1h` or a plain number of seconds.
 pub(crate) fn duration(text: &str) -> Option<Duration> {
     let text = text.trim();
     let split = text.find(|it: char| it.is_ascii_alphabetic()).unwrap_or(text.len());

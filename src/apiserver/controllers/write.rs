@@ -1,17 +1,17 @@
-//! What controllers want done, as data; and the doing.
+//! The writes of controllers, as data, and their execution.
 
 use std::fmt;
 
 use serde_json::{Map, Value};
 
-use crate::{ApiServer, Refusal, controllers::world::Key, object};
+use crate::{ApiServer, Refusal, controllers::cache::Key, object};
 
 /// The finalizer of an owner that waits for its dependents.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
-/// The finalizer of an owner whose dependents stay.
+/// The finalizer of an owner that orphans its dependents.
 pub(crate) const ORPHAN: &str = "orphan";
 
-/// One wish. The uid says which object is meant: one that has come since under the same name is left alone.
+/// One write. The uid identifies the object: a new one with the same name is not changed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Write {
     Create {
@@ -23,59 +23,59 @@ pub(crate) enum Write {
         uid: String,
         edits: Vec<Edit>,
     },
-    /// As a client deletes it: held objects are only marked, Pods get their time to stop.
+    /// Deletes as a client does: objects with finalizers are only marked, Pods get their grace period.
     Delete {
         at: Key,
         uid: String,
         foreground: bool,
     },
-    /// At once, whoever holds it.
+    /// Removes at once, even with finalizers.
     Remove {
         at: Key,
         uid: String,
     },
 }
 
-/// A change of a part. Each touches no more than it must: others may have written since the decision.
+/// A change of a part of an object. It is as small as possible, because others may have written since the decision.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Edit {
-    /// Sets the field at this path; what is missing on the way is made.
+    /// Sets the field at this path; missing parents are created.
     Set(Vec<String>, Value),
     Unset(Vec<String>),
     DropFinalizer(&'static str),
     AddFinalizer(&'static str),
     /// Removes the references to these owners.
     DropOwners(Vec<String>),
-    /// Adds the managing owner unless there is one already.
+    /// Adds the controller reference, unless there is one already.
     Adopt(Value),
-    /// No owner waits for this object any more.
+    /// Clears `blockOwnerDeletion` in all owner references.
     Unblock,
     /// Removes a value from `spec.finalizers` of a namespace.
     DropSpecFinalizer(&'static str),
 }
 
-/// `Edit::Set` with a path of literals.
+/// Makes an [`Edit::Set`] with a path of literals.
 pub(crate) fn set<const N: usize>(path: [&str; N], value: impl Into<Value>) -> Edit {
     Edit::Set(path.map(String::from).into(), value.into())
 }
 
-/// `Edit::Unset` with a path of literals.
+/// Makes an [`Edit::Unset`] with a path of literals.
 pub(crate) fn unset<const N: usize>(path: [&str; N]) -> Edit {
     Edit::Unset(path.map(String::from).into())
 }
 
 impl Write {
-    /// A change of a known object.
+    /// Makes a change of a known object.
     pub(crate) fn change(at: &Key, object: &Value, edits: Vec<Edit>) -> Self {
         Self::Change { at: at.clone(), uid: object::meta(object, "uid").into(), edits }
     }
 
-    /// Deletes a known object.
+    /// Makes a deletion of a known object.
     pub(crate) fn delete(at: &Key, uid: &str) -> Self {
         Self::Delete { at: at.clone(), uid: uid.into(), foreground: false }
     }
 
-    /// Does it. An object that is not there any more, or is another one by now, is no failure.
+    /// Executes the write. An object that no longer exists, or was replaced meanwhile, is not an error.
     pub(crate) fn apply(&self, server: &ApiServer) -> Result<(), Refusal> {
         let done = match self {
             Self::Create { resource, body } => server.create(resource, body.clone()).map(drop),
@@ -116,7 +116,7 @@ fn change(server: &ApiServer, at: &Key, uid: &str, edits: &[Edit]) -> Result<(),
 }
 
 impl Edit {
-    /// Changes the object.
+    /// Applies the edit to a tree.
     pub(crate) fn apply(&self, object: &mut Value) {
         match self {
             Self::Set(path, value) => put(object, path, Some(value.clone())),

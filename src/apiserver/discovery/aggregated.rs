@@ -1,4 +1,4 @@
-//! Aggregated discovery: everything in two documents instead of one for each version, as newer clients ask for it.
+//! Aggregated discovery: two documents instead of one for each version; newer clients request them.
 
 use std::sync::Arc;
 
@@ -7,17 +7,18 @@ use serde_json::{Value, json};
 use super::{of_version, order, subresources, without_empty};
 use crate::resource::kind::Kind;
 
-/// `/api` as an `APIGroupDiscoveryList`.
+/// Returns `/api` as an `APIGroupDiscoveryList`.
 pub(crate) fn core(kinds: &[Arc<Kind>]) -> Value {
     list(kinds, &[""])
 }
 
-/// `/apis` as an `APIGroupDiscoveryList`.
+/// Returns `/apis` as an `APIGroupDiscoveryList`.
 pub(crate) fn groups(kinds: &[Arc<Kind>]) -> Value {
     list(kinds, &order::groups(kinds))
 }
 
-/// Marks the versions whose document cannot be read, by its path: they have no resources then, as those of an aggregated API that is down.
+/// Marks versions as stale and removes their resources if the path of their document is refused, as for an aggregated API server
+/// that is down.
 pub(crate) fn mark_stale(list: &mut Value, is_refused: impl Fn(&str) -> bool) {
     let groups = list.get_mut("items").and_then(Value::as_array_mut);
     for group in groups.into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! Big documents that clients keep: they ask again with the tag of what they have.
+//! Large documents that clients cache: they request them again with the `ETag` of their copy.
 
 use std::{
     fmt::Write as _,
@@ -9,11 +9,11 @@ use blake2::{Blake2s256, Digest as _};
 use bytes::Bytes;
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 
-/// A document at rest: packed, for it is asked for seldom and often in packed form.
+/// A document in memory, compressed: it is requested rarely, and often in compressed form.
 #[derive(Clone, Debug)]
 pub(crate) struct Document {
     pub(crate) content_type: &'static str,
-    /// For the header `ETag`, with its quotes.
+    /// The value of the header `ETag`, with quotes.
     pub(crate) etag: String,
     packed: Bytes,
 }
@@ -21,44 +21,44 @@ pub(crate) struct Document {
 impl Document {
     pub(crate) fn new(content_type: &'static str, body: &[u8]) -> Self {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-        // Writing to memory does not fail; if it did, clients would see an empty document.
+        // Writing to memory does not fail; if it did, clients would get an empty document.
         let packed = encoder.write_all(body).and_then(|()| encoder.finish()).unwrap_or_default();
         Self { content_type, etag: etag(body), packed: packed.into() }
     }
 
-    /// As it stands on the wire for clients that accept `gzip`.
+    /// Returns the compressed document, for clients that accept `gzip`.
     pub(crate) fn packed(&self) -> Bytes {
         self.packed.clone()
     }
 
-    /// The document itself.
+    /// Returns the document, decompressed.
     pub(crate) fn body(&self) -> Bytes {
         let mut body = Vec::new();
         match GzDecoder::new(&self.packed[..]).read_to_end(&mut body) {
             Ok(_) => body.into(),
-            // It was packed by us.
+            // This program has compressed it.
             Err(_broken) => Bytes::new(),
         }
     }
 
-    /// Whether the client has it already, by its header `If-None-Match`: the answer is 304 then, without a body.
+    /// Returns whether the client has the document, by its header `If-None-Match`: the response is then a 304 without a body.
     pub(crate) fn is_known(&self, if_none_match: &str) -> bool {
         is_known(&self.etag, if_none_match)
     }
 }
 
-/// A tag that changes with the content.
+/// Returns the `ETag` of a content.
 pub(crate) fn etag(body: &[u8]) -> String {
     let mut tag = String::from("\"");
     for byte in Blake2s256::digest(body) {
-        // Writing to a text does not fail.
+        // Writing to a string does not fail.
         write!(tag, "{byte:02X}").unwrap_or_default();
     }
     tag.push('"');
     tag
 }
 
-/// Whether one of the tags of a header `If-None-Match` is this one.
+/// Returns whether a header `If-None-Match` contains this `ETag`.
 pub(crate) fn is_known(etag: &str, if_none_match: &str) -> bool {
     let mut tags = if_none_match.split(',').map(str::trim);
     tags.any(|it| it == "*" || it.strip_prefix("W/").unwrap_or(it) == etag)

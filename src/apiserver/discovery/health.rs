@@ -1,11 +1,11 @@
-//! `/healthz`, `/livez` and `/readyz`: how the server is, in all and in its parts.
+//! `/healthz`, `/livez` and `/readyz`: the health of the server and of its parts.
 //!
-//! A server in one process that answers at all is well. The parts are those of the real server that exist here too, so that
-//! probes of single ones work.
+//! A server in one process is healthy if it responds. The parts are those of the real server that exist here, too, so that probes
+//! of single parts work.
 
 use crate::request::query::Query;
 
-/// The parts that all of them look at, in the order of the real server.
+/// The parts that all endpoints check, in the order of the real server.
 const CHECKS: [&str; 7] = [
     "ping",
     "log",
@@ -16,14 +16,14 @@ const CHECKS: [&str; 7] = [
     "poststarthook/crd-informer-synced",
 ];
 
-/// Ready is who also has these: after `etcd`, and at the end.
+/// The parts that only `/readyz` checks: the first comes after `etcd`, the second is the last one.
 const READY_CHECKS: [&str; 2] = ["informer-sync", "shutdown"];
 
-/// For the header of the answer.
+/// The content type of the response.
 pub(crate) const CONTENT_TYPE: &str = "text/plain; charset=utf-8";
 
-/// The text for a path, if it is one of ours; the status is always 200.
-pub(crate) fn answer(path: &str, query: &Query) -> Option<String> {
+/// Returns the body for a path; `None` if it is not a path of health. The status is always 200.
+pub(crate) fn respond(path: &str, query: &Query) -> Option<String> {
     let (endpoint, part) = match path.strip_prefix('/')?.split_once('/') {
         Some((endpoint, part)) => (endpoint, Some(part)),
         None => (path.strip_prefix('/')?, None),
@@ -36,7 +36,7 @@ pub(crate) fn answer(path: &str, query: &Query) -> Option<String> {
     }
 }
 
-/// All paths that have an answer.
+/// Returns all paths of health.
 pub(super) fn paths() -> impl Iterator<Item = String> {
     ["healthz", "livez", "readyz"].into_iter().flat_map(|endpoint| {
         let parts = checks(endpoint).into_iter().flatten();

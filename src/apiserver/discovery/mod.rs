@@ -1,6 +1,6 @@
-//! The documents that tell clients what is served, and how the server is.
+//! Discovery: the documents that list what the server serves, and its health.
 //!
-//! All functions take the served kinds; who asks them need not be quick, for clients keep what they hear.
+//! All functions take the served kinds. They need not be fast, because clients cache the documents.
 
 pub(crate) mod aggregated;
 pub(crate) mod document;
@@ -19,8 +19,9 @@ use serde_json::{Map, Value, json};
 
 pub(crate) use self::subresources::{Subresource, subresources};
 use crate::resource::kind::Kind;
+use crate::sorted;
 
-/// `/version`: the release whose behaviour is imitated.
+/// Returns `/version`: the release whose behavior is reproduced.
 pub(crate) fn server_version() -> Value {
     json!({
         "major": "1",
@@ -39,21 +40,21 @@ pub(crate) fn server_version() -> Value {
     })
 }
 
-/// `/api`. Clients on the machine of the server reach it by this address.
+/// Returns `/api`. Clients on the machine of the server reach it at this address.
 pub(crate) fn core_versions(address: Option<&str>) -> Value {
     let addresses = address.map(|it| json!({ "clientCIDR": "0.0.0.0/0", "serverAddress": it }));
     let addresses: Vec<Value> = addresses.into_iter().collect();
     json!({ "kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses })
 }
 
-/// `/apis`
+/// Returns `/apis`, the list of groups.
 pub(crate) fn groups(kinds: &[Arc<Kind>]) -> Value {
     let groups = order::groups(kinds).into_iter().map(|it| describe_group(kinds, it));
     let groups: Vec<Value> = groups.map(Value::Object).collect();
     json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": groups })
 }
 
-/// `/apis/GROUP`. `None`: there is no such group.
+/// Returns `/apis/GROUP`; `None` for an unknown group.
 pub(crate) fn group(kinds: &[Arc<Kind>], name: &str) -> Option<Value> {
     let known = order::groups(kinds).contains(&name);
     known.then(|| {
@@ -63,7 +64,7 @@ pub(crate) fn group(kinds: &[Arc<Kind>], name: &str) -> Option<Value> {
     })
 }
 
-/// `/apis/GROUP/VERSION` and `/api/v1`. `None`: there is no such version.
+/// Returns `/apis/GROUP/VERSION` or `/api/v1`; `None` for an unknown version.
 pub(crate) fn resources(kinds: &[Arc<Kind>], group: &str, version: &str) -> Option<Value> {
     let served = of_version(kinds, group, version);
     let group_version = served.first()?.def.api_version(version);
@@ -82,7 +83,7 @@ pub(crate) fn resources(kinds: &[Arc<Kind>], group: &str, version: &str) -> Opti
     Some(list)
 }
 
-/// `/`: every path that is no object.
+/// Returns `/`: every path without an object.
 pub(crate) fn paths(kinds: &[Arc<Kind>]) -> Value {
     let mut paths: BTreeSet<String> =
         ["/api", "/api/v1", "/apis", "/apis/", "/openapi/v2", "/openapi/v3", "/version"]
@@ -114,16 +115,16 @@ fn describe_group(kinds: &[Arc<Kind>], name: &str) -> Map<String, Value> {
     fields.into_iter().map(|(name, it)| (name.to_owned(), it)).collect()
 }
 
-/// The kinds that have this version, by their names in URLs.
+/// Returns the kinds that have this version, sorted by plural.
 fn of_version<'a>(kinds: &'a [Arc<Kind>], group: &str, version: &str) -> Vec<&'a Kind> {
     let serves =
         |it: &&Arc<Kind>| it.def.group == group && it.def.versions.iter().any(|it| it == version);
     let mut served: Vec<&Kind> = kinds.iter().filter(serves).map(|it| &**it).collect();
-    served.sort_by(|left, right| left.def.plural.cmp(&right.def.plural));
+    sorted::sort_by(&mut served, |left, right| left.def.plural.cmp(&right.def.plural));
     served
 }
 
-/// The resource and its subresources.
+/// Returns the entries of a resource and its subresources.
 fn describe_resource(kind: &Kind, version: &str) -> Vec<Value> {
     let def = &kind.def;
     let main = json!({
@@ -151,7 +152,7 @@ fn describe_resource(kind: &Kind, version: &str) -> Vec<Value> {
     std::iter::once(main).chain(parts).map(without_empty).collect()
 }
 
-/// Changes when objects are stored otherwise, so that clients know that they are. Empty for what is never stored.
+/// Returns the storage version hash. It changes with the storage version; it is empty for kinds that are never stored.
 fn storage_hash(kind: &Kind) -> String {
     let def = &kind.def;
     if !def.verbs.iter().any(|it| it == "watch") {
@@ -162,7 +163,7 @@ fn storage_hash(kind: &Kind) -> String {
     BASE64_STANDARD.encode(digest.get(..8).unwrap_or_default())
 }
 
-/// Optional fields are left out when they are empty.
+/// Removes optional fields that are empty.
 fn without_empty(mut value: Value) -> Value {
     if let Some(fields) = value.as_object_mut() {
         fields.retain(|name, value| match name.as_str() {

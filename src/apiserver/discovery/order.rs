@@ -1,10 +1,11 @@
-//! In which order groups, versions and verbs are told: clients take the first one.
+//! The order of groups, versions and verbs in discovery: clients prefer the first one.
 
 use std::{cmp::Reverse, sync::Arc};
 
 use crate::resource::kind::Kind;
+use crate::sorted;
 
-/// Groups of the server itself in the order of their priorities; all others come after them.
+/// The groups of the server itself, by priority; all other groups follow.
 const GROUPS: [&str; 21] = [
     "apiregistration.k8s.io",
     "apps",
@@ -29,20 +30,20 @@ const GROUPS: [&str; 21] = [
     "flowcontrol.apiserver.k8s.io",
 ];
 
-/// Of native kinds.
+/// The verbs of native kinds.
 const VERBS: [&str; 8] =
     ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
-/// Of kinds that CRDs define.
+/// The verbs of kinds that CRDs define.
 const CUSTOM_VERBS: [&str; 8] =
     ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 
-/// While a CRD is being deleted, these are not shown. All but the creation are accepted: finalizers are removed by patches.
+/// Verbs that are hidden while a CRD is being deleted. All but `create` are still accepted: finalizers are removed by patches.
 const UNSHOWN_VERBS: [&str; 3] = ["create", "patch", "update"];
 
-/// All groups but the core group.
+/// Returns all groups but the core group.
 pub(super) fn groups(kinds: &[Arc<Kind>]) -> Vec<&str> {
-    // Groups of equal priority are ordered by the first of the names that the real server gives to their versions.
+    // Groups with the same priority are sorted by the first of the names that the real server gives to their versions.
     let mut named: Vec<(usize, String, &str)> = Vec::new();
     for def in kinds.iter().map(|it| &it.def).filter(|it| !it.group.is_empty()) {
         let own = GROUPS.iter().position(|it| *it == def.group);
@@ -51,7 +52,7 @@ pub(super) fn groups(kinds: &[Arc<Kind>]) -> Vec<&str> {
             named.push((own.unwrap_or(GROUPS.len()), name, &def.group));
         }
     }
-    named.sort();
+    sorted::sort(&mut named);
     let mut groups: Vec<&str> = Vec::new();
     for (_, _, group) in named {
         if !groups.contains(&group) {
@@ -61,16 +62,16 @@ pub(super) fn groups(kinds: &[Arc<Kind>]) -> Vec<&str> {
     groups
 }
 
-/// The versions of a group, the best one first.
+/// Returns the versions of a group, the preferred one first.
 pub(super) fn versions<'a>(kinds: &'a [Arc<Kind>], group: &str) -> Vec<&'a str> {
     let defs = kinds.iter().map(|it| &it.def).filter(|it| it.group == group);
     let mut versions: Vec<&str> = defs.flat_map(|it| &it.versions).map(String::as_str).collect();
-    versions.sort_by_key(|it| (Reverse(rank(it)), *it));
+    sorted::sort_by_key(&mut versions, |it| (Reverse(rank(it)), *it));
     versions.dedup();
     versions
 }
 
-/// Stable before beta before alpha, newer before older; what is no such version comes last.
+/// Returns the rank of a version: stable before beta before alpha, newer before older. Other names come last.
 fn rank(version: &str) -> Option<(u8, u32, u32)> {
     let number = |text: &str| if text.starts_with('0') { None } else { text.parse().ok() };
     let rest = version.strip_prefix('v')?;
@@ -86,7 +87,7 @@ fn rank(version: &str) -> Option<(u8, u32, u32)> {
     Some((stage, number(major)?, number(minor)?))
 }
 
-/// The verbs of a resource in the order in which the real server tells them.
+/// Returns the verbs of a resource in the order of the real server.
 pub(super) fn verbs(kind: &Kind, version: &str) -> Vec<&'static str> {
     let order = if kind.def.native { VERBS } else { CUSTOM_VERBS };
     let is_terminating = kind.versions.get(version).is_some_and(|it| it.terminating);

@@ -1,4 +1,4 @@
-//! Everything that is no object, by its path: discovery, descriptions, health.
+//! The routes of all documents: discovery, OpenAPI, health.
 
 use std::sync::Arc;
 
@@ -12,43 +12,44 @@ use crate::{
     refusal::Refusal,
     reply::Reply,
     request::{
-        Ask,
+        ApiRequest,
         accept::{self, Accept, Endpoint, Shape},
         query::Query,
     },
     resource::kind::Kind,
 };
 
-/// `None`: no such path. Versions of groups whose document is refused are stale in the aggregated one.
-pub(crate) fn answer(
+/// Returns the document at a path; `None` for an unknown path. Versions whose document is refused are stale in aggregated
+/// discovery.
+pub(crate) fn respond(
     kinds: &[Arc<Kind>],
     openapi: &OpenApi,
-    ask: &Ask,
+    request: &ApiRequest,
     is_refused: impl Fn(&str) -> bool,
 ) -> Option<Reply> {
-    let query = Query::parse(&ask.query);
-    if let Some(text) = health::answer(&ask.path, &query) {
-        let part = ask.path.trim_start_matches('/').contains('/');
+    let query = Query::parse(&request.query);
+    if let Some(text) = health::respond(&request.path, &query) {
+        let part = request.path.trim_start_matches('/').contains('/');
         return Some(if part {
             Reply::Text(200, health::CONTENT_TYPE, Bytes::from(text))
         } else {
             Reply::Plain(200, Bytes::from(text))
         });
     }
-    if ask.path.starts_with("//") {
+    if request.path.starts_with("//") {
         return None;
     }
-    let path: Vec<&str> = ask.path.trim_matches('/').split('/').collect();
-    let accept = ask.header(ACCEPT);
+    let path: Vec<&str> = request.path.trim_matches('/').split('/').collect();
+    let accept = request.header(ACCEPT);
     let tagged = |document: Document| Reply::Tagged {
-        known: document.is_known(ask.header(IF_NONE_MATCH)),
-        packed: ask.header(ACCEPT_ENCODING).contains("gzip"),
+        known: document.is_known(request.header(IF_NONE_MATCH)),
+        packed: request.header(ACCEPT_ENCODING).contains("gzip"),
         document,
     };
     let found = match path.as_slice() {
         [""] => Ok(Reply::Document(200, super::paths(kinds))),
         ["version"] => {
-            // Written for people, whoever asks.
+            // Pretty-printed for every client.
             let text = serde_json::to_vec_pretty(&super::server_version()).unwrap_or_default();
             Ok(Reply::Text(200, "application/json", Bytes::from(text)))
         }
@@ -60,7 +61,7 @@ pub(crate) fn answer(
         ["openapi", "v3", "api", version] => Ok(tagged(openapi.v3(kinds, "", version)?)),
         ["openapi", "v3", "apis", group, version] => Ok(tagged(openapi.v3(kinds, group, version)?)),
         ["api" | "apis"] => {
-            discovery(kinds, &ask.path, accept).map(|(form, mut body)| match form {
+            discovery(kinds, &request.path, accept).map(|(form, mut body)| match form {
                 Some(form) => {
                     aggregated::mark_stale(&mut body, is_refused);
                     tagged(Document::new(form, body.to_string().as_bytes()))
@@ -73,7 +74,7 @@ pub(crate) fn answer(
             let native = kinds.iter().any(|it| it.def.native && it.def.group == *group);
             match super::resources(kinds, group, version) {
                 Some(found) => document(accept, native, found),
-                // Groups of the server itself know what they do not have.
+                // Groups of the server itself respond with a `Status`.
                 None if native => Err(Refusal::unknown_resource()),
                 None => return None,
             }
@@ -85,10 +86,10 @@ pub(crate) fn answer(
         _ => return None,
     };
     let found = found.unwrap_or_else(Reply::from);
-    Some(if ask.method == "GET" { found } else { Refusal::method_not_allowed().into() })
+    Some(if request.method == "GET" { found } else { Refusal::method_not_allowed().into() })
 }
 
-/// `/api` or `/apis`; with the content type, if it is the aggregated form.
+/// Returns `/api` or `/apis`; with the content type if it is aggregated discovery.
 fn discovery(
     kinds: &[Arc<Kind>],
     path: &str,
@@ -107,7 +108,7 @@ fn discovery(
     })
 }
 
-/// A document with one form; the router stands before those of native groups.
+/// Returns a document that has only one form. `routed`: the path is below a native group, where the router negotiates first.
 fn document(accept: &str, routed: bool, body: Value) -> Result<Reply, Refusal> {
     if routed {
         accept::check_routed(accept)?;

@@ -1,12 +1,13 @@
-//! The parts of objects that have endpoints of their own.
+//! Subresources: the endpoints below single objects.
 
+use crate::sorted;
 use crate::{native, resource::kind::Kind};
 
 /// One endpoint below an object.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Subresource<'a> {
     pub(crate) name: &'a str,
-    /// What is sent and received there.
+    /// The group of the bodies that are sent and received there.
     pub(crate) group: &'a str,
     pub(crate) version: &'a str,
     pub(crate) kind: &'a str,
@@ -15,7 +16,7 @@ pub(crate) struct Subresource<'a> {
 
 const WRITABLE: &[&str] = &["get", "patch", "update"];
 
-/// What is served below the objects of a kind in one of its versions. Native kinds list it by name, others the status first.
+/// Returns the subresources of a kind in one version. Those of native kinds are sorted by name, others begin with the status.
 pub(crate) fn subresources<'a>(kind: &'a Kind, version: &'a str) -> Vec<Subresource<'a>> {
     let def = &kind.def;
     let own = native::kinds::subresources(&def.group, &def.plural);
@@ -30,7 +31,7 @@ pub(crate) fn subresources<'a>(kind: &'a Kind, version: &'a str) -> Vec<Subresou
                 verbs: &it.verbs,
             })
             .collect();
-        parts.sort_by_key(|it| it.name);
+        sorted::sort_by_key(&mut parts, |it| it.name);
         return parts;
     }
     let own = kind.versions.get(version);

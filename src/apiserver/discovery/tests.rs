@@ -1,4 +1,4 @@
-//! Discovery against the documents of the real server.
+//! Discovery compared with the documents of a real server.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ fn kind(def: ResourceDef, scale: bool) -> Arc<Kind> {
     Arc::new(Kind { versions, ..Kind::plain(def) })
 }
 
-/// The kinds of a recorded document.
+/// Returns the kinds of a recorded document.
 fn kinds(group: &str, document: &Value) -> Vec<Arc<Kind>> {
     let resources = document["resources"].as_array().unwrap();
     let has = |name: String| resources.iter().any(|it| it["name"] == name);
@@ -54,22 +54,22 @@ fn kinds(group: &str, document: &Value) -> Vec<Arc<Kind>> {
         };
         kind(def, has(format!("{plural}/scale")))
     });
-    // In no order.
+    // The order of the kinds must not matter.
     let mut kinds: Vec<_> = kinds.collect();
     kinds.reverse();
     kinds
 }
 
 #[test]
-fn the_resources_of_a_version_are_told_as_by_the_real_server() {
+fn the_resources_of_a_version_are_listed_as_by_the_real_server() {
     for (path, document) in recorded()["resources"].as_object().unwrap() {
         let group = path.strip_prefix("/apis/").map_or("", |it| it.split_once('/').unwrap().0);
-        let mut told = resources(&kinds(group, document), group, "v1").unwrap();
-        // Not recorded.
-        for resource in told["resources"].as_array_mut().unwrap() {
+        let mut listed = resources(&kinds(group, document), group, "v1").unwrap();
+        // These fields are not recorded.
+        for resource in listed["resources"].as_array_mut().unwrap() {
             resource.as_object_mut().unwrap().shift_remove("storageVersionHash");
         }
-        assert_eq!(told, *document, "{path}");
+        assert_eq!(listed, *document, "{path}");
     }
 }
 
@@ -89,8 +89,8 @@ fn groups_come_in_the_order_of_the_real_server_and_custom_ones_last() {
         let def = ResourceDef { versions, ..ResourceDef::new(name, "", "things", "Thing") };
         all.push(kind(def, false));
     }
-    let told = super::groups(&all);
-    let told: Vec<(&str, Vec<String>)> = told["groups"]
+    let listed = super::groups(&all);
+    let listed: Vec<(&str, Vec<String>)> = listed["groups"]
         .as_array()
         .unwrap()
         .iter()
@@ -102,26 +102,26 @@ fn groups_come_in_the_order_of_the_real_server_and_custom_ones_last() {
         })
         .collect();
     let custom = [("b.dev", vec!["v1".to_owned()]), ("a.dev", vec!["v2".to_owned()])];
-    assert_eq!(told, [groups, custom.into()].concat());
+    assert_eq!(listed, [groups, custom.into()].concat());
 }
 
 #[test]
-fn versions_are_ordered_by_their_maturity() {
+fn versions_are_ordered_by_maturity() {
     let versions = ["foo", "v1alpha1", "v10", "v1", "v1beta1", "v01", "v11alpha2", "v1beta2"];
     let def = ResourceDef {
         versions: versions.map(String::from).into(),
         ..ResourceDef::new("g.dev", "", "things", "Thing")
     };
     let all = [kind(def, false)];
-    let told = group(&all, "g.dev").unwrap();
-    let told: Vec<&str> = told["versions"]
+    let listed = group(&all, "g.dev").unwrap();
+    let listed: Vec<&str> = listed["versions"]
         .as_array()
         .unwrap()
         .iter()
         .map(|it| it["version"].as_str().unwrap())
         .collect();
     let order = ["v10", "v1", "v1beta2", "v1beta1", "v11alpha2", "v1alpha1", "foo", "v01"];
-    assert_eq!(told, order);
+    assert_eq!(listed, order);
     assert_eq!(group(&all, "other.dev"), None);
     assert_eq!(resources(&all, "g.dev", "v3"), None);
 }
@@ -129,9 +129,9 @@ fn versions_are_ordered_by_their_maturity() {
 #[test]
 fn aggregated_discovery_has_everything_at_once() {
     let apps = kinds("apps", &recorded()["resources"]["/apis/apps/v1"]);
-    let told = aggregated::groups(&apps);
-    assert_eq!(told["apiVersion"], "apidiscovery.k8s.io/v2");
-    let group = &told["items"][0];
+    let listed = aggregated::groups(&apps);
+    assert_eq!(listed["apiVersion"], "apidiscovery.k8s.io/v2");
+    let group = &listed["items"][0];
     assert_eq!(group["metadata"], json!({ "name": "apps" }));
     let version = &group["versions"][0];
     assert_eq!((&version["version"], &version["freshness"]), (&json!("v1"), &json!("Current")));
@@ -162,16 +162,16 @@ fn aggregated_discovery_has_everything_at_once() {
         })
     );
     let core = kinds("", &recorded()["resources"]["/api/v1"]);
-    let told = aggregated::core(&core);
-    assert_eq!(told["apiVersion"], "apidiscovery.k8s.io/v2");
-    assert_eq!(told["items"][0]["metadata"], json!({}));
-    // The core group is not among the groups.
+    let listed = aggregated::core(&core);
+    assert_eq!(listed["apiVersion"], "apidiscovery.k8s.io/v2");
+    assert_eq!(listed["items"][0]["metadata"], json!({}));
+    // The core group is not in the list of groups.
     assert_eq!(aggregated::groups(&core)["items"], json!([]));
 }
 
 #[test]
-fn the_health_is_told_in_the_words_of_the_real_server() {
-    let ask = |path: &str, query: &str| health::answer(path, &Query::parse(query));
+fn the_health_is_reported_as_by_the_real_server() {
+    let ask = |path: &str, query: &str| health::respond(path, &Query::parse(query));
     for path in ["/healthz", "/livez", "/readyz", "/readyz/ping", "/livez/etcd", "/readyz/shutdown"]
     {
         assert_eq!(ask(path, "").as_deref(), Some("ok"), "{path}");
@@ -190,16 +190,16 @@ fn the_health_is_told_in_the_words_of_the_real_server() {
 #[test]
 fn all_paths_are_listed() {
     let all = [kind(ResourceDef::new("g.dev", "v1", "things", "Thing"), false)];
-    let told = paths(&all);
-    let told = texts(&told["paths"]);
+    let listed = paths(&all);
+    let listed = texts(&listed["paths"]);
     for path in ["/apis/g.dev/v1", "/readyz/ping", "/openapi/v3/apis/g.dev/v1", "/version"] {
-        assert!(told.iter().any(|it| it == path), "{path}");
+        assert!(listed.iter().any(|it| it == path), "{path}");
     }
-    assert!(told.is_sorted());
+    assert!(listed.is_sorted());
 }
 
 #[test]
-fn documents_are_sent_once_to_those_who_keep_them() {
+fn documents_are_sent_once_to_clients_that_cache_them() {
     let document = document::Document::new("text/plain", b"hello");
     assert_eq!(document.body(), "hello");
     assert!(document.is_known(&document.etag) && document.is_known("*"));

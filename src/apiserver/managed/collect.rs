@@ -1,4 +1,4 @@
-//! The fields of a value, and sets of fields seen through a schema.
+//! Sets of fields: those of a value, and sets adapted to a schema.
 
 use serde_json::Value;
 
@@ -8,12 +8,12 @@ use super::{
     typing::{Declared, Form, Type},
 };
 
-/// All fields that a value sets.
+/// Returns all fields that a value sets.
 pub(super) fn fields_of(kind: Type<'_>, value: &Value) -> FieldSet {
     collect(kind, value, false).below
 }
 
-/// All fields that are there: also those that are empty, and those above others.
+/// Returns all existing fields, including empty ones and the parents of others.
 pub(super) fn present(kind: Type<'_>, value: &Value) -> FieldSet {
     with_named(kind, &collect(kind, value, true).below)
 }
@@ -27,13 +27,13 @@ fn collect(kind: Type<'_>, value: &Value, empties: bool) -> Node {
             for (name, value) in fields {
                 let (kind, declared) = kind.field(name);
                 let mut node = collect(kind, value, empties);
-                node.member |= declared != Declared::Named || (empties && is_nothing(value));
+                node.member |= declared != Declared::Named || (empties && is_empty_value(value));
                 below.put(Element::Field(name.clone()), node);
             }
         }
         (Form::List(order), Value::Array(items)) => {
             for item in items {
-                // Items that cannot be told apart make the list one field.
+                // Items that cannot be distinguished make the list a single field.
                 let Ok(element) = kind.element(order, item) else { return leaf };
                 below.put(element, Node { member: true, ..collect(kind.items(), item, empties) });
             }
@@ -43,8 +43,8 @@ fn collect(kind: Type<'_>, value: &Value, empties: bool) -> Node {
     Node { member: false, below }
 }
 
-/// Whether a value is null or has nothing in it.
-pub(super) fn is_nothing(value: &Value) -> bool {
+/// Returns whether a value is null or an empty list or map.
+pub(super) fn is_empty_value(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Object(fields) => fields.is_empty(),
@@ -53,7 +53,7 @@ pub(super) fn is_nothing(value: &Value) -> bool {
     }
 }
 
-/// The set with the named fields above its fields, so that they go when all below them goes.
+/// Adds the declared parents of the fields in a set, so that they are removed with their last field.
 pub(super) fn with_named(kind: Type<'_>, set: &FieldSet) -> FieldSet {
     set.combine(|element, node| {
         let (kind, declared) = kind.part(element);
@@ -62,7 +62,7 @@ pub(super) fn with_named(kind: Type<'_>, set: &FieldSet) -> FieldSet {
     })
 }
 
-/// The set after the schema has made one field of what had fields of its own.
+/// Adapts a set to a schema in which a granular field has become atomic.
 pub(super) fn reconciled(kind: Type<'_>, set: &FieldSet) -> FieldSet {
     set.combine(|element, node| {
         let (kind, _) = kind.part(element);

@@ -1,20 +1,20 @@
-//! What differs between two versions of an object, as sets of fields.
+//! The difference between two versions of an object, as sets of fields.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
 use super::{
-    collect::is_nothing,
+    collect::is_empty_value,
     element::{Element, same},
     set::FieldSet,
     typing::{Form, Node, Order, Type},
 };
 
-/// The differences.
+/// The changed and removed fields.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Changes {
-    /// Added or with another value.
+    /// Fields that were added or have another value.
     pub(super) set: FieldSet,
     pub(super) removed: FieldSet,
 }
@@ -24,14 +24,14 @@ impl Changes {
         self.set.is_empty() && self.removed.is_empty()
     }
 
-    /// Without some top-level fields.
+    /// Removes some top-level fields.
     pub(super) fn without(self, fields: &[&str]) -> Self {
         Self { set: self.set.without(fields), removed: self.removed.without(fields) }
     }
 }
 
-/// Compares two versions. What is missing counts as the same part of `zero`: what the server shows of an object that nobody
-/// has filled in, `null` if that is nothing.
+/// Compares two versions. A missing part counts as the same part of `zero`: what the server shows in an object that no client has
+/// filled in; `null` if there is none.
 pub(super) fn compare(kind: Type<'_>, zero: &Value, old: &Value, new: &Value) -> Changes {
     let mut walk = Walk::default();
     walk.node(kind, zero, Pair { old: Some(old), new: Some(new) });
@@ -44,7 +44,7 @@ struct Walk {
     path: Vec<Element>,
 }
 
-/// The same place in both versions. Never neither.
+/// The same field in both versions. At least one of them has it.
 #[derive(Clone, Copy)]
 struct Pair<'a> {
     old: Option<&'a Value>,
@@ -114,13 +114,13 @@ impl Walk {
             .flatten()
             .filter(|(name, _)| old.is_none_or(|it| !it.contains_key(*name)));
         for (name, _) in old.into_iter().flatten().chain(added) {
-            // It is about the fields, not one of them.
+            // `managedFields` describes fields and is not managed itself.
             if metadata && name == "managedFields" {
                 continue;
             }
             let default = zero.get(name);
-            // Nothing in the metadata is ever stored empty.
-            let kept = |it: &&Value| !metadata || !is_nothing(it);
+            // Empty fields of metadata are never stored.
+            let kept = |it: &&Value| !metadata || !is_empty_value(it);
             let (kind, _) = kind.field(name);
             let pair = Pair {
                 old: old.and_then(|it| it.get(name)).filter(kept).or(default),
@@ -135,7 +135,7 @@ impl Walk {
         }
     }
 
-    /// Whether the items can be told apart.
+    /// Compares the items of a list. Returns whether they can be distinguished.
     fn list(&mut self, kind: Type<'_>, order: Order<'_>, pair: Pair<'_>) -> bool {
         let mut items: BTreeMap<Element, (Vec<&Value>, Vec<&Value>)> = BTreeMap::new();
         for item in pair.old.and_then(Value::as_array).into_iter().flatten() {
@@ -153,7 +153,7 @@ impl Walk {
                     let pair = Pair { old: old.first().copied(), new: new.first().copied() };
                     self.node(kind.items(), &NOTHING, pair);
                 }
-                // Native kinds allow some duplicates; they are one field together.
+                // Native kinds allow some duplicates, which are a single field together.
                 (_, []) => self.changes.removed.insert(&self.path),
                 (old, new) => {
                     let equal =

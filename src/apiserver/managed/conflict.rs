@@ -1,29 +1,29 @@
-//! The refusal of an apply that would change what others manage.
+//! The refusal of an apply with conflicts.
 
 use serde_json::{Value, json};
 
 use super::{entries::Id, set::FieldSet};
 use crate::refusal::Refusal;
 
-/// Says who manages which of the fields.
+/// Makes the refusal, with the managers of the conflicting fields.
 pub(super) fn refusal(conflicts: &[(&Id, FieldSet)]) -> Refusal {
     let found: Vec<(String, Vec<String>)> =
-        conflicts.iter().map(|(id, set)| (holder(id), set.paths())).collect();
+        conflicts.iter().map(|(id, set)| (manager_text(id), set.paths())).collect();
     let count: usize = found.iter().map(|(_, paths)| paths.len()).sum();
     let text = match found.as_slice() {
-        [(holder, paths)] if count == 1 => {
-            format!("1 conflict: conflict with {holder}: {}", paths.concat())
+        [(manager_text, paths)] if count == 1 => {
+            format!("1 conflict: conflict with {manager_text}: {}", paths.concat())
         }
         several => {
-            let lines = several.iter().map(|(holder, paths)| {
-                format!("conflicts with {holder}:\n- {}", paths.join("\n- "))
+            let lines = several.iter().map(|(manager_text, paths)| {
+                format!("conflicts with {manager_text}:\n- {}", paths.join("\n- "))
             });
             format!("{count} conflicts: {}", lines.collect::<Vec<_>>().join("\n"))
         }
     };
-    let causes = found.iter().flat_map(|(holder, paths)| {
+    let causes = found.iter().flat_map(|(manager_text, paths)| {
         paths.iter().map(move |path| {
-            let message = format!("conflict with {holder}");
+            let message = format!("conflict with {manager_text}");
             json!({ "reason": "FieldManagerConflict", "message": message, "field": path })
         })
     });
@@ -36,8 +36,8 @@ pub(super) fn refusal(conflicts: &[(&Id, FieldSet)]) -> Refusal {
     }
 }
 
-/// A manager in words.
-fn holder(id: &Id) -> String {
+/// Formats a manager for messages.
+fn manager_text(id: &Id) -> String {
     let mut text = format!("{:?}", id.manager);
     if !id.subresource.is_empty() {
         text = format!("{text} with subresource {:?}", id.subresource);

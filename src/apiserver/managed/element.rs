@@ -1,36 +1,37 @@
-//! One step of the path to a field, ordered and written as the real server does it.
+//! Path elements of fields, ordered and serialized as on the real server.
 
 use std::{cmp::Ordering, fmt};
 
+use crate::sorted;
 use serde_json::{Map, Value};
 
-/// How a part of a value is found inside it. The order of the variants is the order in which they are written.
+/// How a part is found inside of a value. The order of the variants is that of `fieldsV1`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Element {
     /// A field of a map.
     Field(String),
-    /// The item of a list that has these values in these fields; sorted by the names.
+    /// The list item with these values in its key fields; sorted by name.
     Key(Vec<(String, Atom)>),
-    /// The item of a list that is this value.
+    /// The list item with this value.
     Value(Atom),
-    /// The item of a list at this place. We never make one; others may have written it.
+    /// The list item at this index. This server never writes it, but clients may.
     Index(i64),
 }
 
-/// A value that can be ordered and compared as the real server does it: numbers by what they mean.
+/// A value that is ordered and compared as on the real server: numbers by their value.
 #[derive(Clone, Debug)]
 pub(super) struct Atom(pub(super) Value);
 
-/// An element as others have written it.
+/// A path element that a client has written.
 #[derive(Clone, Debug)]
 pub(super) enum Parsed {
     Known(Element),
-    /// Of a kind that later servers know. Such fields are left out.
+    /// A kind of element of newer servers. Such fields are dropped.
     Unknown,
 }
 
 impl Element {
-    /// Reads the form in which `fieldsV1` has it. Nothing if that is broken.
+    /// Parses an element of `fieldsV1`; `None` if it is invalid.
     pub(super) fn parse(text: &str) -> Option<Parsed> {
         let (kind, rest) = text.split_once(':')?;
         let json = || serde_json::from_str::<Value>(rest).ok();
@@ -46,14 +47,14 @@ impl Element {
         }))
     }
 
-    /// The item with these values.
+    /// Makes the element of the item with these keys.
     pub(super) fn key(fields: Vec<(String, Value)>) -> Self {
         let mut fields: Vec<_> = fields.into_iter().map(|(name, it)| (name, Atom(it))).collect();
-        fields.sort();
+        sorted::sort(&mut fields);
         Self::Key(fields)
     }
 
-    /// The form in which `fieldsV1` has it.
+    /// Returns the form in `fieldsV1`.
     pub(super) fn text(&self) -> String {
         match self {
             Self::Field(name) => format!("f:{name}"),
@@ -67,7 +68,7 @@ impl Element {
     }
 }
 
-/// As messages have it: `.name`, `[name="a"]`, `[="a"]`, `[0]`.
+/// The form in messages: `.name`, `[name="a"]`, `[="a"]`, `[0]`.
 impl fmt::Display for Element {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -102,12 +103,12 @@ impl Ord for Atom {
     }
 }
 
-/// Whether two values mean the same: `1` is `1.0`, and the order of fields does not matter.
+/// Returns whether two values are equal: `1` equals `1.0`, and the order of fields does not matter.
 pub(super) fn same(left: &Value, right: &Value) -> bool {
     left == right || order(left, right).is_eq()
 }
 
-/// Numbers, texts, booleans, lists, maps, null. The depth is that of a decoded body, which is bounded.
+/// Orders values: numbers, strings, booleans, lists, maps, null. The depth is that of a decoded body, which is bounded.
 fn order(left: &Value, right: &Value) -> Ordering {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => {
@@ -130,7 +131,7 @@ fn order(left: &Value, right: &Value) -> Ordering {
             let sorted = |map: &'_ Map<String, Value>| {
                 let mut fields: Vec<_> =
                     map.iter().map(|(k, v)| (k.clone(), Atom(v.clone()))).collect();
-                fields.sort();
+                sorted::sort(&mut fields);
                 fields
             };
             sorted(left).cmp(&sorted(right))

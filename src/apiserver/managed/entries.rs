@@ -6,32 +6,33 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::set::FieldSet;
+use crate::sorted::{self, CollectSorted as _};
 
 /// The operation of server-side apply.
 const APPLY: &str = "Apply";
 /// The operation of all other writes.
 const UPDATE: &str = "Update";
-/// With more entries of updates, the oldest ones are joined.
+/// Limit of entries of updates; beyond it, the oldest ones are merged.
 const UPDATES_MAX: usize = 10;
-/// The name of joined entries.
+/// The manager of merged entries.
 const ANCIENT: &str = "ancient-changes";
 
-/// Who manages fields. Entries with equal ids are one.
+/// A field manager. Entries with equal ids are the same one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Id {
     pub(super) manager: String,
     operation: String,
-    /// Empty for those who apply: they are the same manager in all versions.
+    /// Empty for an applier, which is the same manager in all versions.
     api_version: String,
     pub(super) subresource: String,
 }
 
-/// What one of them manages.
+/// The fields of one manager.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Entry {
     /// The version in which the fields are named.
     pub(super) api_version: String,
-    /// Of the last change of the fields. Clients may have left it out.
+    /// The time of the last change of the fields. Clients may have left it out.
     pub(super) time: Option<String>,
     pub(super) fields: FieldSet,
 }
@@ -62,20 +63,20 @@ impl Id {
         self.operation == APPLY
     }
 
-    /// The version in which it updates; nothing if it applies.
+    /// Returns the version of an updater; `None` for an applier.
     pub(super) fn version(&self) -> Option<&str> {
         (!self.applies()).then_some(&self.api_version)
     }
 }
 
 impl Entries {
-    /// Reads what an object has. Nothing if any entry cannot be understood.
+    /// Parses the entries of an object; `None` if any of them is invalid.
     pub(super) fn read(object: &Value) -> Option<Self> {
         let Some(list) = raw(object) else { return Some(Self::default()) };
-        list.as_array()?.iter().map(read_entry).collect::<Option<_>>().map(Self)
+        list.as_array()?.iter().map(|it| read_entry(it).ok_or(())).try_collect_map().ok().map(Self)
     }
 
-    /// Whether a client asks to forget who manages the object: no entries, or one with nothing in it.
+    /// Returns whether a client resets managed fields: with an empty list, or a single empty entry.
     pub(super) fn is_reset(object: &Value) -> bool {
         match raw(object).and_then(Value::as_array).map(Vec::as_slice) {
             Some([]) => true,
@@ -84,28 +85,28 @@ impl Entries {
         }
     }
 
-    /// The form in which objects have it: those who apply first, then by time and name.
+    /// Serializes the entries: appliers first, then by time and name.
     pub(super) fn to_json(&self) -> Value {
         let mut entries: Vec<(&Id, &Entry)> = self.0.iter().collect();
-        entries.sort_by_key(|(id, entry)| {
+        sorted::sort_by_key(&mut entries, |(id, entry)| {
             (&id.operation, seconds(entry), &id.manager, &entry.api_version, &id.subresource)
         });
         Value::Array(entries.into_iter().map(|(id, entry)| write_entry(id, entry)).collect())
     }
 
-    /// Takes fields from all entries but one.
+    /// Removes fields from all entries but one.
     pub(super) fn take(&mut self, fields: &FieldSet, but: Option<&Id>) {
         for (_, entry) in self.0.iter_mut().filter(|(id, _)| Some(*id) != but) {
             entry.fields = entry.fields.difference(fields);
         }
     }
 
-    /// Forgets those who manage nothing any more.
-    pub(super) fn tidy(&mut self) {
+    /// Removes the entries without fields.
+    pub(super) fn drop_empty(&mut self) {
         self.0.retain(|_, entry| !entry.fields.is_empty());
     }
 
-    /// What anybody manages.
+    /// Returns the fields of all managers.
     pub(super) fn all_fields(&self) -> FieldSet {
         let mut all = FieldSet::default();
         for entry in self.0.values() {
@@ -114,7 +115,7 @@ impl Entries {
         all
     }
 
-    /// Joins the oldest updates of each version until there are not too many.
+    /// Merges the oldest updates of each version until the limit is met.
     pub(super) fn cap(&mut self) {
         let mut updates: Vec<_> = self
             .0
@@ -123,7 +124,7 @@ impl Entries {
             .map(|(id, entry)| (seconds(entry), id.clone()))
             .collect();
         let mut count = updates.len();
-        updates.sort();
+        sorted::sort(&mut updates);
         let mut first_of_version: BTreeMap<String, Id> = BTreeMap::new();
         for (_, id) in updates {
             if count <= UPDATES_MAX {
@@ -146,7 +147,7 @@ impl Entries {
                 && let Some(joined) = self.0.get_mut(&bucket)
             {
                 joined.fields.extend(entry.fields);
-                // The younger of the two.
+                // The time of the newer one.
                 joined.time = entry.time;
                 count = count.saturating_sub(1);
             }
@@ -158,7 +159,7 @@ fn raw(object: &Value) -> Option<&Value> {
     object.get("metadata")?.get("managedFields").filter(|it| !it.is_null())
 }
 
-/// When an entry was written; entries without a time are the oldest.
+/// Returns the time of an entry in seconds; entries without a time are the oldest.
 fn seconds(entry: &Entry) -> i64 {
     let time = entry.time.as_ref().and_then(|it| it.parse::<Timestamp>().ok());
     time.map_or(0, Timestamp::as_second)
@@ -185,7 +186,7 @@ fn read_entry(entry: &Value) -> Option<(Id, Entry)> {
             api_version: api_version.into(),
             time: match text("time")? {
                 "" => None,
-                // To the second, in UTC.
+                // In seconds, UTC.
                 time => Some(
                     Timestamp::new(time.parse::<Timestamp>().ok()?.as_second(), 0)
                         .ok()?

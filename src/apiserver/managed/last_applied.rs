@@ -1,5 +1,5 @@
-//! The annotation in which `kubectl apply` remembers what it sent. Server-side applies of kubectl keep it true, so that one may
-//! go back to the other way.
+//! The annotation with the last configuration of `kubectl apply`. Server-side applies of kubectl update it, so that users can
+//! switch back to client-side apply.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::object;
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 const POINTER: &str = "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration";
 
-/// Writes what is applied into the annotation, if the object has one and the writer is kubectl.
+/// Updates the annotation, if the object has it and the writer is kubectl.
 pub(super) fn update(manager: &str, config: &Value, object: &mut Value) {
     if manager != "kubectl" || object.pointer(POINTER).is_none() {
         return;

@@ -1,17 +1,18 @@
-//! Puts an applied configuration into an object, and takes out what is not applied any more.
+//! Merges an applied configuration into an object, and removes fields that are no longer applied.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde_json::{Map, Value};
 
 use super::{
-    collect::{is_nothing, present, with_named},
+    collect::{is_empty_value, present, with_named},
     element::Element,
     set::FieldSet,
     typing::{Form, Order, Type},
 };
+use crate::sorted::CollectSorted as _;
 
-/// The live value with all that the configuration sets. The order of what is there stays; what is new comes after it.
+/// Returns the live value with all fields of the configuration. Existing fields keep their order, new ones follow.
 pub(super) fn merge(kind: Type<'_>, live: &Value, config: &Value) -> Value {
     let form = kind.form(config);
     if form == Form::Leaf || form != kind.form(live) {
@@ -38,14 +39,13 @@ pub(super) fn merge(kind: Type<'_>, live: &Value, config: &Value) -> Value {
                 None => Value::Array(config.clone()),
             }
         }
-        // An explicit null or nothing at all leaves what is there, unless that is nothing too.
-        (_, live, Value::Null) if !is_nothing(live) => live.clone(),
+        // An explicit null keeps an existing value, unless that is empty, too.
+        (_, live, Value::Null) if !is_empty_value(live) => live.clone(),
         _ => config.clone(),
     }
 }
 
-/// The items of both lists. Those of the configuration keep their order, and those of the live list that are not among them
-/// stay between the same neighbours.
+/// Merges two lists. Items of the configuration keep their order; other items of the live list stay between the same neighbors.
 fn merge_items(
     kind: Type<'_>,
     order: Order<'_>,
@@ -60,7 +60,7 @@ fn merge_items(
         let count = counts.entry(element).or_default();
         *count = count.saturating_add(1);
     }
-    // Duplicates of what is applied give way to it.
+    // Duplicates of an applied item are replaced by it.
     let of_both = |element: &Element, config: &Value| {
         let at = mine.iter().position(|it| it == element);
         match at.and_then(|at| live.get(at)).filter(|_| counts.get(element) == Some(&1)) {
@@ -68,7 +68,7 @@ fn merge_items(
             None => config.clone(),
         }
     };
-    let is_wanted: BTreeSet<&Element> = wanted.iter().collect();
+    let is_wanted: BTreeSet<&Element> = wanted.iter().collect_set();
     let mut shared: VecDeque<&Element> =
         wanted.iter().filter(|it| counts.contains_key(it)).collect();
     let mut next = shared.pop_front();
@@ -112,7 +112,7 @@ fn merge_items(
     Some(merged)
 }
 
-/// Takes fields out of a value.
+/// Removes fields from a value.
 pub(super) fn remove(kind: Type<'_>, value: &mut Value, set: &FieldSet) {
     match (kind.form(value), value) {
         (Form::Map, Value::Object(fields)) => fields.retain(|name, value| {
@@ -120,10 +120,10 @@ pub(super) fn remove(kind: Type<'_>, value: &mut Value, set: &FieldSet) {
             if node.member {
                 return false;
             }
-            let before = is_nothing(value);
+            let before = is_empty_value(value);
             remove(kind.field(name).0, value, &node.below);
             // The real server leaves null here, which native kinds do not show.
-            !kind.native || before || !is_nothing(value)
+            !kind.native || before || !is_empty_value(value)
         }),
         (Form::List(order), Value::Array(items)) => items.retain_mut(|item| {
             let Ok(element) = kind.element(order, item) else { return true };
@@ -137,7 +137,7 @@ pub(super) fn remove(kind: Type<'_>, value: &mut Value, set: &FieldSet) {
     }
 }
 
-/// Takes out what the manager applied before, applies no more, and nobody else manages.
+/// Removes fields that the manager has applied before, does not apply any more, and no other manager owns.
 pub(super) fn prune(kind: Type<'_>, merged: Value, last: &FieldSet, managed: &FieldSet) -> Value {
     if last.is_empty() {
         return merged;
@@ -149,9 +149,9 @@ pub(super) fn prune(kind: Type<'_>, merged: Value, last: &FieldSet, managed: &Fi
         remove(kind, &mut value, set);
         value
     };
-    // What others manage comes back, with all that is in it.
+    // Fields of other managers are restored, with everything below them.
     let kept = present(kind, &without(&last)).union(&with_named(kind, managed));
     let kept = present(kind, &without(&all.difference(&kept)));
-    // And what was never applied by this manager stays.
+    // Fields that this manager has never applied stay.
     without(&all.difference(&kept).intersection(&last))
 }

@@ -1,13 +1,12 @@
-//! Who manages which fields: `metadata.managedFields`, and server-side apply.
+//! Field management: `metadata.managedFields`, and server-side apply.
 //!
-//! Pure functions. Writes of any kind are tracked by [`track`]; an applied configuration becomes an object by [`apply`]. Both
-//! come after defaults, but before webhooks and before the server sets fields of its own: nobody manages what these set.
-//! [`settle`] comes last.
+//! Pure functions. [`track`] records the manager of any write; [`apply`] merges an applied configuration into an object. Both run
+//! after defaulting, but before webhooks and before the server sets its own fields, which have no manager. [`settle`] runs last.
 //!
-//! Objects are taken as having the same fields in all versions, as conversion by `None` does it. The real server that the
-//! tests were recorded with has mistakes that later ones have not, and that are not repeated here: it forgets the schema of a
-//! CRD with an `int-or-string`, all entries of an object with duplicates in a list, and how to remove the last field of a map
-//! of a custom object; and who once made a map that is empty now gets all that others put there later.
+//! Objects are assumed to have the same fields in all versions, as with the conversion strategy `None`. The real server of the
+//! recordings has bugs that newer ones have fixed, and that are not reproduced: it forgets the schema of a CRD with an
+//! `int-or-string`, all entries of an object with duplicates in a list, and how to remove the last field of a map of a custom
+//! object; and the creator of a map that is now empty becomes the manager of everything that others add to it.
 
 mod collect;
 mod compare;
@@ -39,10 +38,10 @@ use self::{
 };
 use crate::{object, refusal::Refusal, schema::Schema};
 
-/// Manages what was there before anybody applied.
+/// The manager of fields that existed before the first apply.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
-/// Fields of the metadata that nobody manages, because the server or the URL sets them.
+/// Fields of the metadata without a manager, because the server or the URL sets them.
 const IDENTITY: [&str; 9] = [
     "name",
     "namespace",
@@ -69,23 +68,23 @@ static NOBODYS: LazyLock<FieldSet> = LazyLock::new(|| {
 
 static EMPTY: Value = Value::Null;
 
-/// Who writes, and through what.
+/// The field manager of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Writer<'a> {
     pub(crate) manager: &'a str,
-    /// The version that the request is in.
+    /// The version of the request.
     pub(crate) api_version: &'a str,
     /// Empty for the object itself.
     pub(crate) subresource: &'a str,
-    /// When, to the second.
+    /// The time of the write, in seconds.
     pub(crate) time: &'a str,
-    /// Top-level fields that this request cannot write, such as `status` where that is a subresource.
+    /// Top-level fields that this request cannot change, such as `status` if that is a subresource.
     pub(crate) ignored: &'a [&'a str],
 }
 
-/// Sets the `managedFields` of an object that is about to be stored. `old` is what is stored now, in the same version.
+/// Sets the `managedFields` of an object before it is stored. `old` is the stored object in the same version.
 ///
-/// Objects without entries stay without them until somebody applies, except new ones.
+/// Objects without entries stay without them until the first apply, except new ones.
 pub(crate) fn track(
     schema: Option<&Schema>,
     writer: &Writer<'_>,
@@ -104,7 +103,7 @@ pub(crate) fn track(
     store(new, &entries);
 }
 
-/// Gives one field that was written through a subresource to its writer: the replicas of a scale.
+/// Makes the writer the manager of a field that was written through a subresource: the replicas of a scale.
 pub(crate) fn hand_over(writer: &Writer<'_>, path: &str, new: &mut Value) {
     let Some(mut entries) = Entries::read(new) else { return };
     let elements = path.split('.').filter(|it| !it.is_empty());
@@ -116,11 +115,11 @@ pub(crate) fn hand_over(writer: &Writer<'_>, path: &str, new: &mut Value) {
     let api_version = writer.api_version.to_owned();
     let empty = Entry { api_version, time: None, fields: FieldSet::default() };
     entries.0.entry(id).or_insert(empty).fields.extend(field);
-    entries.tidy();
+    entries.drop_empty();
     store(new, &entries);
 }
 
-/// The entries that an update starts from; nothing if the object is not tracked.
+/// Returns the entries before an update; `None` if the object is not tracked.
 fn continued(writer: &Writer<'_>, old: &Value, new: &Value) -> Option<Entries> {
     let filled = |it: &Entries| !it.0.is_empty();
     let stored = || Entries::read(old).filter(filled);
@@ -130,11 +129,11 @@ fn continued(writer: &Writer<'_>, old: &Value, new: &Value) -> Option<Entries> {
     if Entries::is_reset(new) {
         return None;
     }
-    // Clients may edit the entries. Those that do not know them, or spoil them, do not lose them.
+    // Clients may edit entries. Those that do not know them, or send invalid ones, keep them.
     Entries::read(new).filter(filled).or_else(stored)
 }
 
-/// Gives the writer what it has changed.
+/// Makes the writer the manager of the fields that it has changed.
 fn update(
     schema: Option<&Schema>,
     writer: &Writer<'_>,
@@ -157,12 +156,12 @@ fn update(
         let same = former.as_ref().filter(|it| it.fields == entry.fields);
         entry.time = same.map_or_else(|| Some(writer.time.into()), |it| it.time.clone());
     }
-    entries.tidy();
+    entries.drop_empty();
     entries.cap();
 }
 
-/// The object that an applied configuration makes of the stored one, with its `managedFields`. Equal to the stored one if it
-/// changes nothing. `config` is in the version of the request.
+/// Returns the stored object with an applied configuration, and its `managedFields`. It equals the stored one if nothing changes.
+/// `config` is in the version of the request.
 pub(crate) fn apply(
     schema: Option<&Schema>,
     writer: &Writer<'_>,
@@ -187,7 +186,7 @@ pub(crate) fn apply(
     let mut merged = merged(kind, writer, live, config);
     if let Some(last) = &last {
         let last = last.fields.clone().without(writer.ignored);
-        // The name that is applied keeps the metadata from going with its last other field.
+        // The applied name keeps the metadata from being removed with its last other field.
         let managed = entries.all_fields().union(&applied);
         merged = merge::prune(kind, merged, &last, &managed);
     }
@@ -202,14 +201,14 @@ pub(crate) fn apply(
     let time = last.and_then(|it| it.time);
     let api_version = writer.api_version.to_owned();
     entries.0.insert(id.clone(), Entry { api_version, time, fields });
-    entries.tidy();
+    entries.drop_empty();
     last_applied::update(writer.manager, config, &mut merged);
     let remembered = |it: &Value| it.pointer("/metadata/annotations").cloned();
     let same = live.is_some_and(|it| remembered(it) == remembered(&merged));
     if let Some(live) = live.filter(|_| same && changes.is_empty() && entries == former) {
         return Ok(live.clone());
     }
-    // Who applies what is there already manages it without having written.
+    // An applier of unchanged fields becomes their manager without a new time.
     let is_written = live.is_none() || !changes.is_empty() || !same;
     if let Some(entry) = entries.0.get_mut(&id).filter(|_| is_written) {
         entry.time = Some(writer.time.into());
@@ -218,8 +217,8 @@ pub(crate) fn apply(
     Ok(merged)
 }
 
-/// Takes back new times of entries if nothing else has changed, so that such a write changes nothing. For use after
-/// everything else that changes objects.
+/// Restores the times of entries if nothing else has changed, so that such a write is a no-op. It must run after everything else
+/// that changes the object.
 pub(crate) fn settle(old: &Value, new: &mut Value) {
     let list = |object: &'_ Value| object.pointer("/metadata/managedFields").cloned();
     let (Some(Value::Array(before)), Some(Value::Array(after))) = (list(old), list(new)) else {
@@ -236,7 +235,7 @@ pub(crate) fn settle(old: &Value, new: &mut Value) {
     }
 }
 
-/// Whether two maps are equal except for one field; that one by another rule.
+/// Returns whether two maps are equal except for one field, which is compared by another rule.
 fn same_but(
     left: &Value,
     right: &Value,
@@ -252,7 +251,7 @@ fn same_but(
         })
 }
 
-/// Refuses what cannot be applied.
+/// Refuses a configuration that cannot be applied.
 fn check_config(kind: Type<'_>, config: &Value) -> Result<(), Refusal> {
     if config.get("metadata").and_then(|it| it.get("managedFields")).is_some_and(|it| !it.is_null())
     {
@@ -262,7 +261,7 @@ fn check_config(kind: Type<'_>, config: &Value) -> Result<(), Refusal> {
     let (api_version, given) = (text("/apiVersion"), text("/kind"));
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let Some(text_of) = validate::mistakes(kind, config) else { return Ok(()) };
-    // The real server takes it for a mistake of its own, and has no reason for it.
+    // The real server reports it as an internal error, without a reason.
     Err(Refusal {
         code: 500,
         reason: "".into(),
@@ -276,7 +275,7 @@ fn check_config(kind: Type<'_>, config: &Value) -> Result<(), Refusal> {
     })
 }
 
-/// The live object with the configuration in it, without its entries.
+/// Returns the live object merged with the configuration, without its entries.
 fn merged(kind: Type<'_>, writer: &Writer<'_>, live: Option<&Value>, config: &Value) -> Value {
     let mut config = config.clone();
     if let Some(fields) = config.as_object_mut() {

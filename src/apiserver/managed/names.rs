@@ -1,13 +1,13 @@
-//! The names of managers, and the entries that clients write themselves.
+//! Names of field managers, and validation of entries that clients write.
 
 use serde_json::Value;
 
 use crate::refusal::Problem;
 
-/// Of the name of a manager, in bytes.
+/// Limit of the name of a manager, in bytes.
 const MANAGER_MAX: usize = 128;
 
-/// Who a writer is: what it says, or the first part of its `User-Agent`.
+/// Returns the field manager of a request: the parameter, or the first part of its `User-Agent`.
 pub(crate) fn manager_of(field_manager: &str, user_agent: &str) -> String {
     if !field_manager.is_empty() {
         return field_manager.into();
@@ -23,7 +23,7 @@ pub(crate) fn manager_of(field_manager: &str, user_agent: &str) -> String {
     manager
 }
 
-/// What is wrong with the entries of an object that is about to be stored.
+/// Validates the entries of an object before it is stored.
 pub(crate) fn check_entries(object: &Value) -> Vec<Problem> {
     let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array);
     let operations = entries.into_iter().flatten().map(|it| it.get("operation").cloned());
@@ -33,7 +33,7 @@ pub(crate) fn check_entries(object: &Value) -> Vec<Problem> {
     wrong.map(|it| Problem::invalid(field, it, "must be `Apply` or `Update`")).collect()
 }
 
-/// As Go sees it: letters, marks, numbers, punctuation, symbols, and the plain space.
+/// Returns whether Go considers a character printable: letters, marks, numbers, punctuation, symbols, and the plain space.
 fn is_printable(letter: char) -> bool {
     letter == ' ' || !(letter.is_control() || letter.is_whitespace())
 }

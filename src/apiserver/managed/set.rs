@@ -1,24 +1,25 @@
-//! A set of fields: the tree that `fieldsV1` is the text of.
+//! A set of fields: the tree that `fieldsV1` serializes.
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
 use serde_json::{Map, Value};
 
 use super::element::{Element, Parsed};
+use crate::sorted::CollectSorted as _;
 
-/// Deeper paths are not read. Bodies are not decoded as deep as this.
+/// Limit of the depth of paths. Decoded bodies are not as deep.
 const DEPTH_MAX: usize = 256;
 
 /// Fields, by the first element of their paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FieldSet(BTreeMap<Element, Node>);
 
-/// A field in a set or above one. Never neither: that is not kept.
+/// A field that is in the set, or has fields below it that are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Node {
     /// The field itself is in the set, not only some below it.
     pub(super) member: bool,
-    /// What is in the set below it.
+    /// The fields of the set below it.
     pub(super) below: FieldSet,
 }
 
@@ -37,7 +38,7 @@ impl FieldSet {
         self.0.get(element)
     }
 
-    /// Adds a field and what is below it.
+    /// Adds a field and those below it.
     pub(super) fn put(&mut self, element: Element, node: Node) {
         if node.is_empty() {
             return;
@@ -77,7 +78,7 @@ impl FieldSet {
         all
     }
 
-    /// What is not in the other set.
+    /// Returns the fields that are not in the other set.
     pub(super) fn difference(&self, other: &Self) -> Self {
         self.combine(|element, node| match other.0.get(element) {
             None => node.clone(),
@@ -88,7 +89,7 @@ impl FieldSet {
         })
     }
 
-    /// What is in the other set too.
+    /// Returns the fields that are also in the other set.
     pub(super) fn intersection(&self, other: &Self) -> Self {
         self.combine(|element, node| match other.0.get(element) {
             None => Node::default(),
@@ -99,7 +100,7 @@ impl FieldSet {
         })
     }
 
-    /// Without some top-level fields and all that is below them.
+    /// Removes some top-level fields and everything below them.
     pub(super) fn without(mut self, fields: &[&str]) -> Self {
         self.0.retain(|element, _| match element {
             Element::Field(name) => !fields.contains(&name.as_str()),
@@ -108,13 +109,13 @@ impl FieldSet {
         self
     }
 
-    /// The same tree with other nodes; empty ones are left out.
+    /// Replaces the nodes of the tree; empty ones are dropped.
     pub(super) fn combine(&self, change: impl Fn(&Element, &Node) -> Node) -> Self {
         let nodes = self.0.iter().map(|(element, node)| (element.clone(), change(element, node)));
-        Self(nodes.filter(|(_, node)| !node.is_empty()).collect())
+        Self(nodes.filter(|(_, node)| !node.is_empty()).collect_map())
     }
 
-    /// The paths of all fields as messages have them, in the order of the real server: a level before what is below it.
+    /// Returns the paths of all fields in their form in messages, in the order of the real server: a level before those below it.
     pub(super) fn paths(&self) -> Vec<String> {
         let mut paths = Vec::new();
         self.list("", &mut paths);
@@ -129,7 +130,7 @@ impl FieldSet {
         }
     }
 
-    /// As `fieldsV1` has it.
+    /// Serializes the set to `fieldsV1`.
     pub(super) fn to_json(&self) -> Value {
         Value::Object(self.to_map(false))
     }
@@ -145,7 +146,7 @@ impl FieldSet {
         map
     }
 
-    /// Reads `fieldsV1`. Nothing if it cannot be understood.
+    /// Parses `fieldsV1`; `None` if it is invalid.
     pub(super) fn from_json(json: &Value) -> Option<Self> {
         Some(Self::read(json.as_object()?, 0)?.below)
     }
@@ -161,7 +162,7 @@ impl FieldSet {
             let below = value.as_object().filter(|_| depth < DEPTH_MAX)?;
             node.below.put(element, Self::read(below, depth.saturating_add(1))?);
         }
-        // What has nothing below it stands for itself.
+        // A leaf of the tree is in the set itself.
         node.member |= node.below.is_empty();
         Some(node)
     }

@@ -1,78 +1,78 @@
-//! What the schema says about a value, in the terms of field management: what is one field, and what has fields of its own.
+//! The type of a value for field management: whether it is atomic, or granular with fields or items of its own.
 //!
-//! Where nothing is said, the real server deduces from the value: maps have fields, lists are one field.
+//! Without a schema, the type is deduced from the value, as on the real server: maps are granular, lists are atomic.
 
 use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-use super::{collect::is_nothing, element::Element};
+use super::{collect::is_empty_value, element::Element};
 use crate::{
     native::{self, OBJECT_META},
     schema::{ListType, Schema, Shape},
 };
 
-/// Deeper values are one field. Bodies are not decoded as deep as this.
+/// Limit of the depth; deeper values are atomic. Decoded bodies are not as deep.
 const DEPTH_MAX: usize = 256;
 
 static TEXT: LazyLock<Schema> = LazyLock::new(|| Schema::parse(&json!({ "type": "string" })));
 
-/// What is known of the values at one place.
+/// The type of the values of one field.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Type<'a> {
     pub(super) node: Node<'a>,
-    /// The whole object keeps unknown fields, so that they have fields of their own.
+    /// The object keeps unknown fields, so these have deduced types.
     open: bool,
-    /// Compiled into Kubernetes: unset fields are left out rather than empty.
+    /// Compiled into Kubernetes: empty fields are left out.
     pub(super) native: bool,
     depth: usize,
 }
 
-/// The source of the knowledge.
+/// The source of the type.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Node<'a> {
-    /// A whole object; `None` if it may be anything.
+    /// A complete object; `None` without a schema.
     Object(Option<&'a Schema>),
     Metadata,
     Known(&'a Schema),
-    /// By the value.
+    /// Deduced from the value.
     Deduced,
-    /// One field, whatever it is.
+    /// Atomic in any case.
     Untyped,
 }
 
 /// How a value is managed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form<'a> {
-    /// As one field.
+    /// Managed as a single field.
     Leaf,
-    /// By its fields.
+    /// Managed by its fields.
     Map,
-    /// By its items.
+    /// Managed by its items.
     List(Order<'a>),
 }
 
-/// What distinguishes the items of a list.
+/// How the items of a list are distinguished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order<'a> {
-    /// They themselves.
+    /// Distinguished by their values.
     Set,
-    /// These fields of them.
+    /// Distinguished by these fields.
     Keys(&'a [String]),
 }
 
-/// What is known of a field.
+/// How the schema declares a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Declared {
-    /// The schema names it. Such a field is not managed for its own sake, only for its content.
+    /// By name. Such a field is managed only through its content.
     Named,
-    /// It may be there, under any name.
+    /// Under any name, as an additional property.
     Allowed,
     Unknown,
 }
 
 impl<'a> Type<'a> {
-    /// The type of whole objects.
+    /// Returns the type of complete objects.
     pub(super) fn object(schema: Option<&'a Schema>, native: bool) -> Self {
         let open = schema.is_none_or(|it| it.preserves_unknown || matches!(it.shape, Shape::Any));
         Self { node: Node::Object(schema), open, native, depth: 0 }
@@ -83,7 +83,7 @@ impl<'a> Type<'a> {
         Self { node, depth: self.depth.saturating_add(1), ..self }
     }
 
-    /// Where nothing is said.
+    /// Returns the type of fields that the schema does not declare.
     fn unsaid(self) -> Node<'a> {
         if self.open { Node::Deduced } else { Node::Untyped }
     }
@@ -97,7 +97,7 @@ impl<'a> Type<'a> {
         }
     }
 
-    /// How a value of this type is managed. A value that does not fit the schema is one field.
+    /// Returns how a value of this type is managed. A value that does not match the schema is a single field.
     pub(super) fn form(self, value: &Value) -> Form<'a> {
         let map = if value.is_object() || value.is_null() { Form::Map } else { Form::Leaf };
         match self.node {
@@ -106,9 +106,9 @@ impl<'a> Type<'a> {
             Node::Known(schema) => match &schema.shape {
                 Shape::Any if self.open => map,
                 Shape::Any | Shape::Scalar(_) | Shape::Map { atomic: true, .. } => Form::Leaf,
-                // Kept as it comes, in kinds that are otherwise known to the last field: the data of a ControllerRevision.
+                // A map without declared fields in a native kind is kept as it is: the data of a ControllerRevision.
                 Shape::Map { fields, rest: None, .. }
-                    if self.native && fields.is_empty() && !is_nothing(value) =>
+                    if self.native && fields.is_empty() && !is_empty_value(value) =>
                 {
                     Form::Leaf
                 }
@@ -121,7 +121,7 @@ impl<'a> Type<'a> {
         }
     }
 
-    /// Whether the schema says that maps or lists of this type are one field.
+    /// Returns whether the schema says that maps or lists of this type are atomic.
     pub(super) fn is_atomic(self) -> bool {
         let Node::Known(schema) = self.node else { return false };
         match schema.shape {
@@ -131,7 +131,7 @@ impl<'a> Type<'a> {
         }
     }
 
-    /// The type of a field, and what the schema says of it.
+    /// Returns the type of a field, and how the schema declares it.
     pub(super) fn field(self, name: &str) -> (Self, Declared) {
         let schema = match self.node {
             Node::Object(_) if name == "metadata" => {
@@ -168,7 +168,7 @@ impl<'a> Type<'a> {
         let nameless = fields.is_empty() && !schema.embedded && matches!(self.node, Node::Known(_));
         match rest {
             Some(link) => (self.child(linked(link)), Declared::Allowed),
-            // The real server does not look into a map of which nothing else is said than that it is one.
+            // For a map without declared fields, the real server has no types of its values.
             None if nameless => (self.child(self.unsaid()), Declared::Allowed),
             None if schema.preserves_unknown || self.open => {
                 (self.child(Node::Deduced), Declared::Allowed)
@@ -177,13 +177,13 @@ impl<'a> Type<'a> {
         }
     }
 
-    /// The type of the items of a list.
+    /// Returns the type of the items of a list.
     pub(super) fn items(self) -> Self {
         let items = self.schema().and_then(Schema::items);
         self.child(items.map_or_else(|| self.unsaid(), Node::Known))
     }
 
-    /// The type of the part of a value that an element of a path leads to.
+    /// Returns the type of the part at a path element.
     pub(super) fn part(self, element: &Element) -> (Self, Declared) {
         match element {
             Element::Field(name) => self.field(name),
@@ -193,7 +193,7 @@ impl<'a> Type<'a> {
         }
     }
 
-    /// What distinguishes an item of a list of this type from the others; or why nothing does.
+    /// Returns the path element of an item of a list of this type. The error is the reason why there is none.
     pub(super) fn element(self, order: Order<'a>, item: &Value) -> Result<Element, String> {
         let refuse = |text: &str| Err(text.to_owned());
         match (order, item) {
@@ -229,13 +229,13 @@ impl<'a> Type<'a> {
         }
     }
 
-    /// What a missing key of an item stands for.
+    /// Returns the default of a missing key of an item.
     fn default_of(self, key: &str) -> Option<Value> {
         let field = self.schema().and_then(Schema::items)?.field(key)?;
         if let Some(default) = &field.default {
             return Some(default.clone());
         }
-        // Required fields of native kinds have the zero value of their type in the real server, and are checked later.
+        // Missing required fields of native kinds have the zero value of their type in the real server; they are validated later.
         match &field.shape {
             Shape::Scalar(_) if !self.native => None,
             Shape::Scalar(_) if key == "protocol" => Some("TCP".into()),
@@ -246,7 +246,7 @@ impl<'a> Type<'a> {
     }
 }
 
-/// What distinguishes the items; nothing if the list is one field. Native kinds mostly say it for patches only.
+/// Returns how items are distinguished; `None` for an atomic list. Native kinds mostly declare it for patches only.
 fn order(schema: &Schema) -> Option<Order<'_>> {
     match schema.list_type() {
         ListType::Set => Some(Order::Set),

@@ -1,4 +1,4 @@
-//! Whether an applied configuration fits its schema, in the words of the real server.
+//! Validation of an applied configuration by the schema, with the messages of the real server.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use crate::{
     schema::{Scalar, Shape},
 };
 
-/// A configuration with more mistakes gets the first ones only.
+/// Limit of reported mistakes.
 const MISTAKES_MAX: usize = 100;
 
-/// What is wrong with a configuration, as one text; nothing if it fits.
+/// Returns all mistakes of a configuration as one message; `None` if it is valid.
 pub(super) fn mistakes(kind: Type<'_>, config: &Value) -> Option<String> {
     let mut all = Vec::new();
     check(kind, config, &mut String::new(), &mut all);
@@ -77,7 +77,7 @@ fn check(kind: Type<'_>, value: &Value, path: &mut String, mistakes: &mut Vec<St
     }
 }
 
-/// Whether the value has another JSON type than the schema says.
+/// Returns the mistake of a value with another JSON type than the schema says.
 fn type_mistake(kind: Type<'_>, value: &Value) -> Option<String> {
     let schema = match kind.node {
         Node::Object(_) | Node::Deduced | Node::Untyped => return None,

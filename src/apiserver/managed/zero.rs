@@ -1,13 +1,13 @@
-//! What the real server shows of native objects that nobody has filled in.
+//! The zero values of native objects: the fields that the real server shows even if no client has set them.
 //!
-//! Its native kinds have parts that are always there, be they empty. Nobody who fills them in becomes the manager of these
-//! parts themselves, and a field that is set to what it is anyway is not managed at all.
+//! A client that fills in such a part manages its fields, but not the part itself. A client that sets a field to its zero value does
+//! not become its manager.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
 use serde_json::{Value, json};
 
-/// By kind, without the metadata. Read by a test too, so that it is not broken.
+/// By kind, without metadata. A test reads it, too, so that it is valid.
 static ZEROS: LazyLock<BTreeMap<String, Value>> =
     LazyLock::new(|| serde_json::from_str(include_str!("zeros.json")).unwrap_or_default());
 static PLAIN: LazyLock<Value> = LazyLock::new(|| json!({}));
@@ -34,14 +34,14 @@ const LONG_GROUPS: [&str; 17] = [
     "storage",
 ];
 
-/// The parts that an object of this kind always has. Nothing for kinds that are not native.
+/// Returns the fields that an object of this kind always has; `None` for kinds that are not native.
 pub(super) fn of(api_version: &str, kind: &str) -> Option<&'static Value> {
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
     let long = group.strip_suffix(".k8s.io");
     if !SHORT_GROUPS.contains(&group) && !long.is_some_and(|it| LONG_GROUPS.contains(&it)) {
         return None;
     }
-    // Events are native twice, and differ.
+    // Events are in two groups, with different fields.
     let name = if kind == "Event" && group.is_empty() { "core Event" } else { kind };
     Some(ZEROS.get(name).unwrap_or(&PLAIN))
 }

@@ -1,13 +1,13 @@
-//! Names for objects that have only the start of one.
+//! Generated names: `generateName`.
 
-/// No vowels and no signs that look alike, so that no words come out.
+/// The characters of a suffix: no vowels and none that look alike, so that no words come out.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
-/// How many random signs are added.
+/// The length of a suffix, in characters.
 const SUFFIX: usize = 5;
-/// The longest name that is made, which is a DNS label.
+/// Limit of a generated name, which is a DNS label.
 const NAME_MAX: usize = 63;
 
-/// Adds a random end to the start of a name. `random` gives a number below its argument.
+/// Appends a random suffix to a prefix. `random` returns a number below its argument.
 pub(crate) fn generate_name(base: &str, mut random: impl FnMut(usize) -> usize) -> String {
     let mut length = base.len().min(NAME_MAX - SUFFIX);
     while !base.is_char_boundary(length) {

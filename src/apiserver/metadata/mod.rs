@@ -1,6 +1,6 @@
-//! The metadata of objects: what names, labels and the like may be, and what of them the server sets.
+//! The metadata of objects: validation, and the fields that the server sets.
 //!
-//! Types are checked before, when a body is decoded: what has another type here counts as missing.
+//! The types of fields are checked earlier, when a body is decoded: a field of another type counts as missing here.
 
 mod generate;
 pub(crate) mod names;
@@ -20,36 +20,36 @@ use crate::{
     resource::ResourceDef,
 };
 
-/// What the annotations of an object may take together.
+/// Limit of all annotations of an object together, in bytes.
 const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
 /// The finalizers of Kubernetes itself, which have no domain.
 pub(crate) const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", ORPHAN, FOREGROUND];
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
-/// Bytes of the name of a field manager.
+/// Limit of the name of a field manager, in bytes.
 const MANAGER_BYTES_MAX: usize = 128;
-/// How many of its signs are told to be wrong, each with the whole name.
+/// Limit of reported characters of the name of a field manager: each message contains the whole name.
 const MANAGER_FAULTS_MAX: usize = 100;
 
-/// What is known of a kind.
+/// The facts about a kind that the validation depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KindFacts {
     pub(crate) names: NameFormat,
     pub(crate) namespaced: bool,
-    /// Finalizers of native kinds are well-known or have a domain.
+    /// Finalizers of native kinds must be well-known or have a domain.
     pub(crate) native: bool,
 }
 
 impl KindFacts {
     pub(crate) fn of(def: &ResourceDef) -> Self {
-        // Definitions are checked like custom objects.
+        // CRDs are validated like custom objects.
         let native = def.native && def.group != "apiextensions.k8s.io";
         let names = NameFormat::of(&def.group, &def.plural);
         Self { names, namespaced: def.namespaced, native }
     }
 }
 
-/// What is wrong with the metadata of a new object, which has its name already.
+/// Validates the metadata of a new object, which already has its name.
 pub(crate) fn check_create(facts: KindFacts, object: &Value) -> Vec<Problem> {
     let mut found = common(facts, facts.names, object);
     if facts.native {
@@ -58,10 +58,10 @@ pub(crate) fn check_create(facts: KindFacts, object: &Value) -> Vec<Problem> {
     found
 }
 
-/// What is wrong with a change. The new object has been through [`carry_over`].
+/// Validates the metadata of a changed object, after [`carry_over`].
 pub(crate) fn check_update(facts: KindFacts, new: &Value, old: &Value) -> Vec<Problem> {
-    // The real server checks again and again, and its answers show all of it: once for every object, with a weaker rule for
-    // names, and twice for objects that were there before.
+    // The real server validates several times and reports every result: once for all objects, with a weaker rule for names, and
+    // twice for objects that existed before.
     let mut found = common(facts, NameFormat::PathSegment, new);
     found.extend(changes(new, old));
     found.extend(changes(new, old));
@@ -71,7 +71,7 @@ pub(crate) fn check_update(facts: KindFacts, new: &Value, old: &Value) -> Vec<Pr
     found
 }
 
-/// Forgets what clients cannot set on a new object.
+/// Removes fields that clients cannot set on a new object.
 pub(crate) fn reset(object: &mut Value) {
     if let Some(meta) = object::meta_mut(object) {
         meta.retain(|field, _| {
@@ -89,7 +89,7 @@ pub(crate) fn reset(object: &mut Value) {
     }
 }
 
-/// Keeps of the old object what a change cannot touch without being wrong.
+/// Copies the fields from the old object that a client may leave out, or cannot change.
 pub(crate) fn carry_over(new: &mut Value, old: &Value) {
     let old_field = |field: &str| old.get("metadata").and_then(|it| it.get(field)).cloned();
     let Some(meta) = object::meta_mut(new) else { return };
@@ -107,7 +107,7 @@ pub(crate) fn carry_over(new: &mut Value, old: &Value) {
     }
 }
 
-/// `null` becomes what it means: nothing, or an empty text inside a map.
+/// Removes nulls, and replaces those in labels and annotations by empty strings.
 pub(crate) fn normalize(object: &mut Value) {
     let Some(meta) = object::meta_mut(object) else { return };
     meta.retain(|_, value| !value.is_null());
@@ -129,7 +129,7 @@ pub(crate) fn normalize(object: &mut Value) {
     }
 }
 
-/// What is wrong with the name of a field manager.
+/// Validates the name of a field manager.
 pub(crate) fn check_manager(manager: &str) -> Vec<Problem> {
     let field = "fieldManager";
     let mut found = Vec::new();
@@ -199,7 +199,7 @@ fn namespace(facts: KindFacts, namespace: &str) -> Vec<Problem> {
     }
 }
 
-/// Keys and values of labels, wherever they stand.
+/// Validates the keys and values of labels, in any field.
 pub(crate) fn labels(labels: Option<&Value>, field: &str) -> Vec<Problem> {
     let mut found = Vec::new();
     for (key, value) in labels.and_then(Value::as_object).into_iter().flatten() {
@@ -217,7 +217,7 @@ fn annotations(annotations: Option<&Value>) -> Vec<Problem> {
     let mut found = Vec::new();
     let mut bytes = 0_usize;
     for (key, value) in annotations.and_then(Value::as_object).into_iter().flatten() {
-        // The case of keys does not matter here.
+        // The case of keys is ignored here.
         let faults = names::qualified_name(&key.to_lowercase()).into_iter();
         found.extend(faults.map(|it| Problem::invalid(field, key.as_str(), it)));
         bytes += key.len() + value.as_str().unwrap_or_default().len();
@@ -253,7 +253,7 @@ fn unqualified_finalizers(object: &Value) -> Vec<Problem> {
         .collect()
 }
 
-/// What may not be changed. Labels and the like once more, as in the real answers.
+/// Checks that immutable fields have not changed. Validates labels and others once more, as the real server does.
 fn changes(new: &Value, old: &Value) -> Vec<Problem> {
     let mut found = Vec::new();
     if object::deleting(old) {

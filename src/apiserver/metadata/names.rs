@@ -1,8 +1,8 @@
-//! Formats of names, and why a text does not have one.
+//! Formats of names, and the messages about violations.
 
-/// The longest DNS label, and the longest name of a label or an annotation.
+/// Maximum length of a DNS label, and of the name of a label or an annotation.
 const LABEL_MAX: usize = 63;
-/// The longest DNS subdomain.
+/// Maximum length of a DNS subdomain.
 const SUBDOMAIN_MAX: usize = 253;
 
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
@@ -21,20 +21,20 @@ const VALUE: &str = "a valid label must be an empty string or consist of alphanu
     start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation \
     is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
-/// How objects of a kind may be called.
+/// The format of the names of a kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum NameFormat {
-    /// As host names: most kinds.
+    /// A DNS subdomain: most kinds.
     #[default]
     Subdomain,
-    /// As one part of a host name: namespaces and services.
+    /// A DNS label: namespaces and services.
     Label,
-    /// Anything that fits into a path: roles and their bindings.
+    /// Any segment of a path: roles and their bindings.
     PathSegment,
 }
 
 impl NameFormat {
-    /// Of the objects of a resource.
+    /// Returns the format for the objects of a resource.
     pub(crate) fn of(group: &str, plural: &str) -> Self {
         match (group, plural) {
             ("", "namespaces" | "services") => Self::Label,
@@ -43,9 +43,9 @@ impl NameFormat {
         }
     }
 
-    /// What is wrong with a name; with `prefix`, with the start of one.
+    /// Returns the messages about a name; with `prefix`, about the start of a generated one.
     pub(crate) fn faults(self, name: &str, prefix: bool) -> Vec<String> {
-        // The start of a name may end with a dash: something follows.
+        // A prefix may end with a dash, because a suffix follows.
         let masked = match name.strip_suffix('-') {
             Some(start) if prefix && name.len() > 1 => format!("{start}a"),
             _ => name.to_owned(),
@@ -58,29 +58,29 @@ impl NameFormat {
     }
 }
 
-/// A DNS subdomain.
+/// Validates a DNS subdomain.
 pub(crate) fn dns_subdomain(name: &str) -> Vec<String> {
     let good = name.split('.').all(is_label);
     faults(name, SUBDOMAIN_MAX, good, SUBDOMAIN)
 }
 
-/// A DNS label.
+/// Validates a DNS label.
 pub(crate) fn dns_label(name: &str) -> Vec<String> {
     faults(name, LABEL_MAX, is_label(name), without_dots(name, LABEL))
 }
 
-/// A DNS label that starts with a letter.
+/// Validates a DNS label that starts with a letter.
 pub(crate) fn dns_1035_label(name: &str) -> Vec<String> {
     let good = is_label(name) && name.starts_with(|it: char| it.is_ascii_lowercase());
     faults(name, LABEL_MAX, good, without_dots(name, LABEL_1035))
 }
 
-/// What is wrong with a label that would be a good subdomain.
+/// Returns the message about a label that would be a valid subdomain.
 fn without_dots<'a>(name: &str, rule: &'a str) -> &'a str {
     if name.split('.').all(is_label) && name.contains('.') { "must not contain dots" } else { rule }
 }
 
-/// A name that can stand in a path.
+/// Validates a segment of a path.
 pub(crate) fn path_segment(name: &str) -> Vec<String> {
     if matches!(name, "." | "..") {
         return vec![format!("may not be '{name}'")];
@@ -89,7 +89,7 @@ pub(crate) fn path_segment(name: &str) -> Vec<String> {
     bad.map(|it| format!("may not contain '{it}'")).collect()
 }
 
-/// The key of a label, an annotation or a finalizer: a name, maybe with a DNS subdomain before it.
+/// Validates the key of a label, an annotation or a finalizer: a name, optionally with a DNS subdomain as its prefix.
 pub(crate) fn qualified_name(key: &str) -> Vec<String> {
     let parts: Vec<&str> = key.split('/').collect();
     let mut found = Vec::new();
@@ -122,14 +122,14 @@ pub(crate) fn qualified_name(key: &str) -> Vec<String> {
     found
 }
 
-/// The value of a label.
+/// Validates the value of a label.
 pub(crate) fn label_value(value: &str) -> Vec<String> {
     let long = (value.len() > LABEL_MAX).then(|| format!("must be no more than {LABEL_MAX} bytes"));
     let good = value.is_empty() || is_word(value);
     long.into_iter().chain((!good).then(|| VALUE.to_owned())).collect()
 }
 
-/// `must be no more than 63 characters`
+/// Returns the message `must be no more than 63 characters`.
 pub(crate) fn too_long(most: usize) -> String {
     format!("must be no more than {most} characters")
 }
@@ -139,7 +139,7 @@ fn faults(text: &str, most: usize, good: bool, rule: &str) -> Vec<String> {
     long.into_iter().chain((!good).then(|| rule.to_owned())).collect()
 }
 
-/// Whether this is a DNS label, of any length.
+/// Returns whether a name is a DNS label of any length.
 pub(crate) fn is_label(part: &str) -> bool {
     let inside = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'-';
     !part.is_empty() && part.bytes().all(inside) && !part.starts_with('-') && !part.ends_with('-')

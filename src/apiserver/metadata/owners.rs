@@ -1,19 +1,19 @@
-//! References to owners.
+//! Validation of owner references.
 
 use serde_json::Value;
 
 use crate::refusal::Problem;
 
 const FIELD: &str = "metadata.ownerReferences";
-/// How many controllers too many are told, each with the whole list: a body must not become terabytes.
-const TOLD_MAX: usize = 3;
+/// Limit of reported surplus controllers: each message contains the whole list, so a response could become terabytes large.
+const REPORTED_MAX: usize = 3;
 
-/// What is wrong with the owners of an object.
+/// Validates the owner references of an object.
 pub(crate) fn check(owners: Option<&Value>) -> Vec<Problem> {
     let owners = owners.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let mut found = Vec::new();
     let mut controller: Option<String> = None;
-    let mut told = 0_usize;
+    let mut reported = 0_usize;
     for owner in owners {
         found.extend(check_one(owner));
         if owner.get("controller") != Some(&Value::Bool(true)) {
@@ -22,8 +22,8 @@ pub(crate) fn check(owners: Option<&Value>) -> Vec<Problem> {
         let name = format!("{}/{}", text(owner, "kind"), text(owner, "name"));
         match &controller {
             None => controller = Some(name),
-            Some(first) if told < TOLD_MAX => {
-                told = told.saturating_add(1);
+            Some(first) if reported < REPORTED_MAX => {
+                reported = reported.saturating_add(1);
                 let detail = format!(
                     "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {name}"
                 );
@@ -41,7 +41,7 @@ fn check_one(owner: &Value) -> Vec<Problem> {
         found.push(Problem::invalid(format!("{FIELD}.{field}"), value, detail));
     };
     let api_version = text(owner, "apiVersion");
-    // What cannot be read as a group and a version has no version.
+    // A string that is not a group and a version has no version.
     if api_version.is_empty() || api_version.ends_with('/') || api_version.matches('/').count() > 1
     {
         empty("apiVersion", api_version, "version must not be empty");

@@ -1,4 +1,4 @@
-//! Metadata with what Kubernetes 1.20.2 says to it.
+//! Metadata, compared with the responses of Kubernetes 1.20.2.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ fn last(faults: &[String]) -> String {
     faults.last().cloned().unwrap_or_default()
 }
 
-/// The rules of names in short.
+/// Abbreviates the rules for names.
 fn brief(problems: &[Problem]) -> String {
     let texts: Vec<String> =
         problems.iter().map(|it| format!("{}: {}", it.field, it.text())).collect();
@@ -86,7 +86,7 @@ fn names_have_the_format_of_their_kind() {
 }
 
 #[test]
-fn starts_of_names_may_end_with_a_dash() {
+fn prefixes_of_names_may_end_with_a_dash() {
     for (start, good) in [
         ("a-", true),
         ("a", true),
@@ -120,7 +120,7 @@ fn kinds_have_formats() {
     }
 }
 
-/// Metadata, and what is wrong with it on objects of native and of custom kinds; `=`: the same.
+/// Compares the problems of metadata for native and for custom kinds; `=` means the same.
 fn check_new(cases: &[(Value, &str, &str)]) {
     for (metadata, native, custom) in cases {
         let custom = if *custom == "=" { native } else { custom };
@@ -134,7 +134,7 @@ fn check_new(cases: &[(Value, &str, &str)]) {
 }
 
 #[test]
-fn labels_and_annotations_are_checked_as_by_the_real_server() {
+fn labels_and_annotations_are_validated_as_by_the_real_server() {
     let x64 = "x".repeat(64);
     check_new(&[
         (json!({ "labels": { "a b": "c" } }), "labels: Invalid value: \"a b\": NAME", "="),
@@ -187,7 +187,7 @@ fn labels_and_annotations_are_checked_as_by_the_real_server() {
 }
 
 #[test]
-fn new_objects_are_checked_as_by_the_real_server() {
+fn new_objects_are_validated_as_by_the_real_server() {
     check_new(&[
         (json!({}), "", "="),
         (json!({ "name": null }), "name: Required value: name or generateName is required", "="),
@@ -255,19 +255,19 @@ fn only_one_owner_is_the_controller() {
 }
 
 #[test]
-fn what_is_wrong_with_a_long_list_is_not_told_for_each_item() {
+fn problems_of_a_long_list_do_not_repeat_it_for_each_item() {
     let owners: Vec<Value> = (0..5_000).map(|_| json!({ "controller": true })).collect();
     let problems = check_create(NATIVE, &object(&json!({ "ownerReferences": owners })));
-    let told: usize = problems.iter().map(|it| it.text().len()).sum();
-    assert!(told < 20_000_000, "{told}");
+    let reported: usize = problems.iter().map(|it| it.text().len()).sum();
+    assert!(reported < 20_000_000, "{reported}");
 
     let problems = check_manager(&"\u{1}".repeat(100_000));
     assert!(problems.len() < 200, "{}", problems.len());
 }
 
 #[test]
-#[expect(clippy::disallowed_types, reason = "what is measured is the time of the machine")]
-fn finalizers_are_compared_in_no_time() {
+#[expect(clippy::disallowed_types, reason = "it measures the time of the machine")]
+fn finalizers_are_compared_quickly() {
     let many = |from: usize| (from..from + 100_000).map(|it| format!("a/b{it}"));
     let marked = |from: usize| {
         let finalizers: Vec<String> = many(from).collect();
@@ -341,7 +341,7 @@ fn changes_are_refused_or_undone_as_by_the_real_server() {
 }
 
 #[test]
-fn a_deleted_object_stays_so_and_gets_no_new_finalizers() {
+fn a_deleted_object_stays_deleted_and_gets_no_new_finalizers() {
     let mut marked = old();
     marked["metadata"]["deletionTimestamp"] = "2026-02-02T00:00:00Z".into();
     marked["metadata"]["deletionGracePeriodSeconds"] = 0.into();
@@ -365,7 +365,7 @@ fn a_deleted_object_stays_so_and_gets_no_new_finalizers() {
 }
 
 #[test]
-fn an_answer_to_a_change_shows_everything_that_often() {
+fn a_refused_update_repeats_its_causes_like_the_real_server() {
     // Recorded: the causes of a refused change of a Deployment.
     let problems = update(
         &old(),
@@ -405,7 +405,7 @@ fn generated_names_are_short_and_random() {
 }
 
 #[test]
-fn what_the_server_sets_is_not_taken() {
+fn clients_cannot_set_the_fields_of_the_server() {
     let mut new = object(&json!({
         "uid": "u", "resourceVersion": "x", "selfLink": "x", "clusterName": "c", "creationTimestamp": "2020-01-01T00:00:00Z",
         "deletionTimestamp": "2020-01-01T00:00:00Z", "deletionGracePeriodSeconds": 5, "generation": 7, "labels": { "a": "b" },
@@ -415,7 +415,7 @@ fn what_the_server_sets_is_not_taken() {
 }
 
 #[test]
-fn nulls_mean_nothing_or_an_empty_text() {
+fn nulls_count_as_missing_or_as_empty_strings() {
     let mut new = object(&json!({
         "labels": { "a": null }, "annotations": null, "finalizers": [], "ownerReferences": null, "creationTimestamp": null,
     }));

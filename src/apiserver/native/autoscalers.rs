@@ -1,6 +1,6 @@
-//! `HorizontalPodAutoscaler`s: stored as `autoscaling/v2`, and served as `autoscaling/v1` too.
+//! `HorizontalPodAutoscaler`s: stored as `autoscaling/v2`, also served as `autoscaling/v1`.
 //!
-//! The older version knows one metric, the utilization of the CPU. Other metrics and the behavior are kept in its annotations.
+//! The older version has one metric, the utilization of the CPU. Other metrics and the behavior are kept in its annotations.
 
 use serde_json::{Map, Value, json};
 
@@ -10,13 +10,13 @@ use crate::object;
 const DEFINITION: &str = "io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler";
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
-/// The target if no metric is given.
+/// The default target in percent, if no metric is given.
 const CPU_PERCENT: i64 = 80;
 
 pub(super) static V1: Conversion =
     Conversion { version: "v1", to_stored: to_v2, from_stored: to_v1 };
 
-/// Fills in what clients may leave out, in either version.
+/// Fills in defaults, for either version.
 pub(super) fn fill(it: &mut Value) {
     as_v2(it, |it| {
         defaults::fill(DEFINITION, it);
@@ -27,12 +27,12 @@ pub(super) fn fill(it: &mut Value) {
     });
 }
 
-/// The status of a new object.
+/// Sets the status of a new object.
 pub(super) fn created(it: &mut Value) {
     as_v2(it, |it| super::lifecycle::fresh(DEFINITION, it));
 }
 
-/// Checks an object of either version.
+/// Validates an object of either version.
 pub(super) fn check(new: &Value, old: Option<&Value>) -> Problems {
     let v2 = |it: &Value| {
         let mut it = it.clone();
@@ -64,7 +64,7 @@ fn cpu(percent: i64) -> Value {
     json!({ "type": "Resource", "resource": { "name": "cpu", "target": target } })
 }
 
-/// The utilization that a metric, or what is measured for it, is about.
+/// Returns the average CPU utilization of a metric; `part` is `target` or `current`.
 fn cpu_percent(metric: &Value, part: &str) -> Option<Value> {
     let resource = metric.get("resource").filter(|it| it.get("name") == Some(&json!("cpu")))?;
     resource.get(part)?.get("averageUtilization").cloned()

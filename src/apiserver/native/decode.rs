@@ -1,5 +1,5 @@
-//! Bodies as the Go types of their kind read them: unknown and empty fields are dropped, values take their canonical form, fields
-//! their order, and a value of a wrong type is an error.
+//! Decoding of bodies as the Go types of their kind do it: unknown and empty fields are dropped, values take their canonical form,
+//! fields their order, and a value of a wrong type is an error.
 
 use serde_json::{Map, Value, json};
 
@@ -16,28 +16,28 @@ use crate::{
     resource::kind::Kind,
 };
 
-/// The maximum depth of a body; types that contain themselves (JSON schemas in CRDs) allow for it.
+/// The maximum depth of a body. Types that contain themselves (JSON schemas in CRDs) would allow any depth.
 const DEPTH: usize = 200;
-/// The metadata of every object.
+/// The definition of the metadata of every object.
 pub(crate) const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
-/// Brings the body of a native kind into the form in which it is stored. Returns the paths of unknown fields, which are dropped:
+/// Converts the body of a native kind to the form in which it is stored. Returns the paths of unknown fields, which are dropped:
 /// `spec.template.spec.containers[0].foo`.
 ///
 /// Not for kinds of CRDs. A kind without a known schema keeps the body as it is.
 ///
 /// # Errors
-/// A value has a wrong type.
+/// Fails if a value has a wrong type.
 pub(crate) fn decode(kind: &Kind, version: &str, body: &mut Value) -> Result<Vec<String>, Refusal> {
     let Some(native) = kind.native else { return Ok(Vec::new()) };
     let decoded = decode_as(&native.schema_of(version), body, "");
     decoded.map_err(|why| Refusal::undecodable(&kind.def.kind, version, &why))
 }
 
-/// Brings a value at `path` into the form of a definition, and returns the paths of unknown fields, which are dropped.
+/// Converts a value at `path` to the form of a definition. Returns the paths of unknown fields, which are dropped.
 ///
 /// # Errors
-/// Says which value has a wrong type.
+/// Returns the message about the first value with a wrong type.
 pub(crate) fn decode_as(
     definition: &str,
     value: &mut Value,
@@ -52,7 +52,7 @@ pub(crate) fn decode_as(
     Ok(walk.unknown)
 }
 
-/// Puts the fields of an object in the order in which the real server writes them. For the last step before storing.
+/// Sorts the fields of an object as the real server writes them. It is the last step before storing.
 pub(crate) fn order(kind: &Kind, version: &str, object: &mut Value) {
     if let Some(native) = kind.native {
         defaults::order(&native.schema_of(version), object);
@@ -60,7 +60,7 @@ pub(crate) fn order(kind: &Kind, version: &str, object: &mut Value) {
 }
 
 impl Native {
-    /// The name of the definition of one of its versions: they differ in the last word but one.
+    /// Returns the definition of one of its versions. They differ in the last part but one.
     pub(crate) fn schema_of(&self, version: &str) -> String {
         let (rest, kind) = self.schema.rsplit_once('.').unwrap_or(("", self.schema));
         let group = rest.rsplit_once('.').map_or(rest, |it| it.0);
@@ -68,7 +68,7 @@ impl Native {
     }
 }
 
-/// Whether a value has more levels than this.
+/// Returns whether a value has more levels than this.
 fn deeper(value: &Value, levels: usize) -> bool {
     let Some(below) = levels.checked_sub(1) else { return true };
     match value {
@@ -82,7 +82,7 @@ struct Walk {
     unknown: Vec<String>,
 }
 
-/// Which value has a wrong type: `spec.replicas: expected an integer, got "2"`.
+/// The message about a value with a wrong type: `spec.replicas: expected an integer, got "2"`.
 type Wrong = String;
 
 impl Walk {
@@ -116,7 +116,7 @@ impl Walk {
             }
             path.truncate(start);
         }
-        // Missing and null fields get their zero values; those that were dropped as empty do not come back.
+        // Missing and null fields get their zero values; those that were dropped as empty stay away.
         for field in &known.fields {
             let child = match decoded.shift_remove(field.name) {
                 Some(child) => Some(child),
@@ -128,7 +128,7 @@ impl Walk {
         Ok(())
     }
 
-    /// `None`: left out.
+    /// Decodes a field. Returns `None` for a field that is left out when empty.
     fn field(
         &mut self,
         field: &GoField,
@@ -148,7 +148,7 @@ impl Walk {
             Value::String(it) => {
                 it.is_empty() && !field.pointer && !matches!(field.form, Form::IntOrText)
             }
-            // Of a quantity and the like, the zero value is no empty one.
+            // The zero value of a quantity and of similar types does not count as empty.
             Value::Number(it) => {
                 it.as_f64() == Some(0.0) && !field.pointer && !matches!(field.form, Form::IntOrText)
             }
@@ -223,7 +223,7 @@ impl Walk {
                     return Err(scalar::unexpected("a map", value, path));
                 };
                 let start = path.len();
-                // Maps of Go are written in the order of their keys.
+                // Go writes maps in the order of their keys.
                 map.sort_keys();
                 for (key, item) in map.iter_mut() {
                     push_field(path, key);
@@ -246,7 +246,7 @@ impl Walk {
         }
     }
 
-    /// Null as an item of a list or a map is the zero value.
+    /// Replaces null, as an item of a list or a map, by the zero value of its type.
     fn null(
         &mut self,
         form: &Form,
@@ -274,7 +274,7 @@ impl Walk {
     }
 }
 
-/// The zero value of a field of a definition: of a status, what it is before anybody reports.
+/// Returns the zero value of a field of a definition. For a status, this is its state before the first report.
 pub(super) fn zero(definition: &str, field: &str) -> Value {
     let known = facts::go_type(definition);
     let form = known.and_then(|it| it.fields.iter().find(|it| it.name == field));

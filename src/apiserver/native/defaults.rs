@@ -1,7 +1,7 @@
-//! What clients may leave out of native objects.
+//! Defaulting of native objects.
 //!
-//! As in the real server, most rules belong to a type and hold wherever it occurs: the walk goes along the types, from the
-//! outside in, and fills in what is missing.
+//! As in the real server, most defaults belong to a type and apply wherever it occurs. They are applied along the types, from the
+//! outside in.
 
 use serde_json::{Map, Value, json};
 
@@ -13,19 +13,19 @@ use super::{
 
 type Fields = Map<String, Value>;
 
-/// Fills in an object, given the name of its definition, and puts its fields in order.
+/// Fills in the defaults of an object by the name of its definition, and sorts its fields.
 pub(super) fn fill(name: &str, object: &mut Value) {
     walk(name, object, rule);
 }
 
-/// Puts the fields of an object in the order in which the real server writes them.
+/// Sorts the fields of an object as the real server writes them.
 pub(super) fn order(name: &str, object: &mut Value) {
-    // Definitions are stored as JSON, all others in a format without empty lists.
+    // CRDs are stored as JSON, all other kinds as protobuf, which has no empty lists.
     let visit: Visit = if name.starts_with("io.k8s.apiextensions") { |_, _| {} } else { no_lists };
     walk(name, object, visit);
 }
 
-/// Lists that are always written are null rather than empty.
+/// Replaces empty lists that are always written by null.
 fn no_lists(name: &str, fields: &mut Fields) {
     let Some(known) = facts::go_type(name) else { return };
     for field in known.fields.iter().filter(|it| matches!(it.form, Form::List(_))) {
@@ -37,10 +37,10 @@ fn no_lists(name: &str, fields: &mut Fields) {
     }
 }
 
-/// What is done with each struct, by the name of its definition.
+/// Called for each struct, with the name of its definition.
 type Visit = fn(&str, &mut Fields);
 
-/// From the outside in. Bodies have a bounded depth, see `decode`.
+/// Visits all structs of a value, from the outside in. The depth of bodies is bounded by `decode`.
 fn walk(name: &str, value: &mut Value, visit: Visit) {
     let Value::Object(fields) = value else { return };
     visit(name, fields);
@@ -53,7 +53,7 @@ fn walk(name: &str, value: &mut Value, visit: Visit) {
     }
 }
 
-/// Fields are written in the order in which Go declares them.
+/// Sorts fields in the order in which Go declares them.
 fn in_order(known: &GoType, fields: &mut Fields) {
     let place = |name: &str| known.fields.iter().position(|it| it.name == name);
     if fields.keys().is_sorted_by_key(|it| place(it)) {
@@ -85,9 +85,9 @@ fn inside(form: &Form, value: &mut Value, visit: Visit) {
     }
 }
 
-/// The rule of one type.
+/// Applies the defaults of one type.
 fn rule(name: &str, it: &mut Fields) {
-    // Outside of the API groups, nothing has defaults.
+    // Types outside of the API groups have no defaults.
     let short = name.strip_prefix("io.k8s.api.").unwrap_or_default();
     let Some((group, rest)) = short.split_once('.') else { return };
     let kind = rest.rsplit_once('.').map_or(rest, |it| it.1);
@@ -111,14 +111,14 @@ fn rule(name: &str, it: &mut Fields) {
     }
 }
 
-/// Sets what is missing.
+/// Sets a field that is missing or null.
 fn put(it: &mut Fields, name: &str, value: impl Into<Value>) {
     if it.get(name).is_none_or(Value::is_null) {
         it.insert(name.into(), value.into());
     }
 }
 
-/// Sets a text that is missing or empty.
+/// Sets a string that is missing or empty.
 fn put_text(it: &mut Fields, name: &str, value: &str) {
     if text(it, name).is_empty() {
         it.insert(name.into(), value.into());
@@ -185,7 +185,7 @@ fn pods(name: &str, it: &mut Fields) {
     }
 }
 
-/// Requests follow limits, in Pods only, not in templates.
+/// Copies limits to missing requests. This applies to Pods, not to templates.
 fn pod(it: &mut Fields) {
     let Some(spec) = it.get_mut("spec").and_then(Value::as_object_mut) else { return };
     for list in ["containers", "initContainers"] {
@@ -205,7 +205,7 @@ fn pod(it: &mut Fields) {
     put(spec, "enableServiceLinks", true);
 }
 
-/// `serviceAccount` is an older name of `serviceAccountName`.
+/// Sets `serviceAccountName` and its older name `serviceAccount` to the same value.
 fn same_account(it: &mut Fields) {
     let account = [text(it, "serviceAccountName"), text(it, "serviceAccount")];
     let account = account.into_iter().find(|it| !it.is_empty()).map(String::from);
@@ -337,7 +337,8 @@ fn replication_controller(it: &mut Fields) {
     }
 }
 
-/// The greatest amount is the default limit, which is the default request, which otherwise is the least amount.
+/// Fills in the defaults of a limit range: the maximum is the default limit, the default limit is the default request; without them
+/// the minimum is the default request.
 fn limits(it: &mut Fields) {
     for (from, to) in [("max", "default"), ("default", "defaultRequest"), ("min", "defaultRequest")]
     {
@@ -403,7 +404,7 @@ fn stateful_set(it: &mut Fields) {
         put_text(policy, "whenDeleted", "Retain");
         put_text(policy, "whenScaled", "Retain");
     }
-    // Templates of claims are whole objects; only these types have kinds inside of a spec.
+    // Templates of claims are complete objects: no other type has a kind inside of a spec.
     for claim in items(it, "volumeClaimTemplates") {
         claim.insert("kind".into(), json!("PersistentVolumeClaim"));
         claim.insert("apiVersion".into(), json!("v1"));
@@ -447,7 +448,7 @@ fn job(it: &mut Fields) {
     }
 }
 
-/// Rates of scaling, if any are given: fast up, slow down.
+/// Sets the default scaling rates, if any are given: fast up, slow down.
 fn autoscaler(it: &mut Fields) {
     put(it, "minReplicas", 1);
     let Some(behavior) = it.get_mut("behavior").and_then(Value::as_object_mut) else { return };

@@ -1,10 +1,10 @@
-//! Events have two shapes: the one of the core group, which is stored, and the one of `events.k8s.io`.
+//! Conversion of events between their two forms: that of the core group, which is stored, and that of `events.k8s.io`.
 
 use serde_json::{Map, Value};
 
 use super::Twin;
 
-/// The names in `events.k8s.io/v1`, in its order, and the ones in `v1`.
+/// The names of fields in `events.k8s.io/v1`, in its order, and those in `v1`.
 const FIELDS: [(&str, &str); 17] = [
     ("metadata", "metadata"),
     ("eventTime", "eventTime"),
@@ -41,7 +41,7 @@ fn to_stored(modern: Value) -> Value {
         "action",
     ]);
     order.extend(["related", "reportingComponent", "reportingInstance"]);
-    // The core group writes what is empty.
+    // The core group also writes empty structs.
     for name in ["involvedObject", "source"] {
         stored.entry(name).or_insert_with(|| Value::Object(Map::new()));
     }

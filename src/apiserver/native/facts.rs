@@ -1,7 +1,8 @@
-//! The shapes of the native kinds, as the real server has them: OpenAPI definitions, what Go knows beyond them, and what is served.
+//! The types of the native kinds, taken from a real server: OpenAPI definitions, what Go knows beyond them, and the served
+//! resources.
 //!
-//! Embedded compressed, inflated when somebody asks for the first time. After that the text stays, and each definition is
-//! parsed when it is asked for. The text is made by `scripts/native-schemas`.
+//! They are embedded compressed and inflated at first use. The text then stays in memory, and each definition is parsed at its own
+//! first use. `scripts/native-schemas` generates the text.
 
 use std::{collections::BTreeMap, io::Read, sync::OnceLock};
 
@@ -10,11 +11,12 @@ use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 
 use crate::schema::Schema;
+use crate::sorted::CollectSorted as _;
 
-/// A struct of Go.
+/// A struct of Go, with the facts that OpenAPI does not have.
 #[derive(Debug)]
 pub(crate) struct GoType {
-    /// As errors print it: `v1.Pod`.
+    /// The name in error messages: `v1.Pod`.
     pub(crate) name: &'static str,
     /// In the order in which they are written.
     pub(crate) fields: Vec<GoField>,
@@ -23,32 +25,32 @@ pub(crate) struct GoType {
 /// A field of a struct of Go.
 #[derive(Debug)]
 pub(crate) struct GoField {
-    /// In JSON.
+    /// The name in JSON.
     pub(crate) name: &'static str,
-    /// In Go; of an embedded struct: `VolumeSource: ConfigMap`.
+    /// The name in Go; for an embedded struct: `VolumeSource: ConfigMap`.
     pub(crate) go: &'static str,
-    /// Left out when it has the zero value.
+    /// The field has `omitempty`: its zero value is left out.
     pub(crate) omit: bool,
-    /// Null is a value of its own, and zero values are written.
+    /// The field is a pointer: null differs from the zero value, which is written.
     pub(crate) pointer: bool,
     pub(crate) form: Form,
-    /// In protobuf: its own number after those of the embedded structs around it. None for what only JSON has.
+    /// The field number in protobuf, after those of the embedded structs around it. Empty for fields that exist in JSON only.
     pub(crate) numbers: Vec<u32>,
     pub(crate) union: Option<Union>,
 }
 
-/// What is one of several things in JSON, and says in protobuf which; all are parts of JSON schemas.
+/// Types with several forms in JSON; protobuf says which one it is. All of them are parts of JSON schemas.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Union {
     /// A schema or a list of schemas.
     Schemas,
-    /// A schema, or whether anything is allowed.
+    /// A schema or a boolean: whether anything is allowed.
     Flag,
     /// A schema or a list of names.
     Names,
 }
 
-/// What the values of a field look like.
+/// The type of the values of a field.
 #[derive(Debug)]
 pub(crate) enum Form {
     Text,
@@ -56,25 +58,25 @@ pub(crate) enum Form {
     Int32,
     Int64,
     Float,
-    /// Base64 in JSON.
+    /// A base64 string in JSON.
     Bytes,
     Quantity,
     Time,
     MicroTime,
     IntOrText,
-    /// Kept as it is.
+    /// Any JSON, kept as it is.
     Any,
     List(Box<Form>),
     Map(Box<Form>),
-    /// The name of its definition.
+    /// A struct, by the name of its definition.
     Struct(&'static str),
 }
 
-/// A served resource of Kubernetes itself.
+/// A resource that Kubernetes serves without a CRD.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Served {
     pub(crate) group: &'static str,
-    /// The preferred one first; objects are stored in it.
+    /// The preferred version first; objects are stored in it.
     pub(crate) versions: Vec<&'static str>,
     pub(crate) plural: &'static str,
     pub(crate) kind: &'static str,
@@ -89,9 +91,9 @@ pub(crate) struct Served {
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Subresource {
     pub(crate) name: &'static str,
-    /// Of its bodies; empty: of the resource itself.
+    /// The kind of its bodies; empty for the kind of the resource.
     pub(crate) kind: &'static str,
-    /// Of its bodies, if it is not the one of the resource.
+    /// The group of its bodies, if it differs from that of the resource.
     pub(crate) group: &'static str,
     pub(crate) version: &'static str,
     pub(crate) verbs: Vec<&'static str>,
@@ -121,7 +123,7 @@ fn facts() -> &'static Facts {
         let text = TEXT.get_or_init(|| {
             let mut text = String::new();
             let mut packed = GzDecoder::new(&include_bytes!("facts.json.gz")[..]);
-            // The bytes are ours and a test reads them; without them, nothing is known of any kind.
+            // A test reads these embedded bytes. If they were damaged, no kind would be known.
             if packed.read_to_string(&mut text).is_err() {
                 text.clear();
             }
@@ -133,31 +135,32 @@ fn facts() -> &'static Facts {
         let types = document.types.into_iter();
         Facts {
             resources: serde_json::from_str(document.resources.get()).unwrap_or_default(),
-            schemas: schemas.map(|(name, it)| (name, (it, OnceLock::new()))).collect(),
-            types: types.map(|(name, it)| (name, (it, OnceLock::new()))).collect(),
+            schemas: schemas.map(|(name, it)| (name, (it, OnceLock::new()))).collect_map(),
+            types: types.map(|(name, it)| (name, (it, OnceLock::new()))).collect_map(),
         }
     })
 }
 
-/// What Kubernetes serves without CRDs, as its discovery tells it.
+/// Returns all resources that Kubernetes serves without CRDs, from its discovery.
 pub(crate) fn resources() -> &'static [Served] {
     &facts().resources
 }
 
-/// A shared definition of the native kinds by its name, as in `io.k8s.api.core.v1.Pod`.
+/// Returns a definition by its name, such as `io.k8s.api.core.v1.Pod`.
 pub(crate) fn definition(name: &str) -> Option<&'static Schema> {
     let (text, parsed) = facts().schemas.get(name)?;
     let parse = || Some(Schema::parse(&serde_json::from_str(text.get()).ok()?));
     parsed.get_or_init(parse).as_ref()
 }
 
-/// A definition as `OpenAPI` version 2 has it, without descriptions.
+/// Returns a definition in its form of OpenAPI v2, without descriptions.
 pub(crate) fn raw_definition(name: &str) -> Option<Value> {
     let (text, _) = facts().schemas.get(name)?;
     serde_json::from_str(text.get()).ok()
 }
 
-/// All definitions as OpenAPI v2 has them, without descriptions. Made anew by each call, for it is big.
+/// Returns all definitions in their form of OpenAPI v2, without descriptions. Each call parses them again, because the result is
+/// large.
 pub(crate) fn raw_definitions() -> Map<String, Value> {
     let all = facts().schemas.iter();
     all.filter_map(|(name, (text, _))| {
@@ -166,7 +169,7 @@ pub(crate) fn raw_definitions() -> Map<String, Value> {
     .collect()
 }
 
-/// What Go knows of a definition.
+/// Returns the Go struct of a definition.
 pub(crate) fn go_type(name: &str) -> Option<&'static GoType> {
     let (text, parsed) = facts().types.get(name)?;
     let parse = || {
@@ -201,7 +204,7 @@ fn field([name, go, code]: [&'static str; 3]) -> Option<GoField> {
     })
 }
 
-/// Forms are written as `[]@io.k8s.api.core.v1.Volume`, `{}string`, `int32` and so on.
+/// Parses the form of a field, written as `[]@io.k8s.api.core.v1.Volume`, `{}string`, `int32` and so on.
 fn form(code: &'static str) -> Option<Form> {
     if let Some(name) = code.strip_prefix('@') {
         return Some(Form::Struct(name));

@@ -1,6 +1,6 @@
 //! Names of container images, as far as defaults depend on them.
 
-/// The newest image is always pulled; one with a tag or a digest of its own only if it is not there.
+/// Returns the default pull policy: `Always` for the latest tag, `IfNotPresent` for another tag or a digest.
 pub(super) fn pull_policy(image: &str) -> &'static str {
     let digest = image.contains('@');
     let last = image.rsplit('/').next().unwrap_or(image);
@@ -14,7 +14,7 @@ pub(super) fn pull_policy(image: &str) -> &'static str {
     }
 }
 
-/// A name that cannot be read has no tag.
+/// Returns whether an image name is valid. The tag of an invalid one is unknown.
 fn well_formed(image: &str) -> bool {
     let name = image.split('@').next().unwrap_or_default();
     let (path, last) = name.rsplit_once('/').unwrap_or(("", name));

@@ -1,6 +1,4 @@
-//! The kinds that are compiled into Kubernetes, from the discovery of the real server.
-
-use std::collections::BTreeMap;
+//! The kinds that are compiled into Kubernetes, from the discovery of a real server.
 
 use super::{
     facts::{self, Served, Subresource},
@@ -10,6 +8,7 @@ use crate::resource::{
     ResourceDef,
     kind::{Kind, Scale, Storage, Version},
 };
+use crate::sorted::CollectSorted as _;
 
 /// Groups whose Go packages are not `k8s.io/api/FIRST_WORD_OF_GROUP`.
 const PACKAGES: [(&str, &str); 3] = [
@@ -18,18 +17,18 @@ const PACKAGES: [(&str, &str); 3] = [
     ("apiregistration.k8s.io", "io.k8s.kube-aggregator.pkg.apis.apiregistration"),
 ];
 
-/// All kinds that are compiled into Kubernetes.
+/// Returns all kinds that are compiled into Kubernetes.
 pub(crate) fn kinds() -> Vec<Kind> {
     facts::resources().iter().filter_map(kind).collect()
 }
 
-/// The endpoints below the objects of a native resource.
+/// Returns the subresources of a native resource.
 pub(crate) fn subresources(group: &str, plural: &str) -> &'static [Subresource] {
     let mut served = facts::resources().iter();
     served.find(|it| it.group == group && it.plural == plural).map_or(&[], |it| &it.subresources)
 }
 
-/// The name of the definition of a kind: `io.k8s.api.apps.v1.Deployment`.
+/// Returns the definition of a kind: `io.k8s.api.apps.v1.Deployment`.
 pub(super) fn definition_name(group: &str, version: &str, kind: &str) -> String {
     let package = PACKAGES.iter().find(|(it, _)| *it == group).map(|(_, package)| *package);
     let first = group.split('.').next().unwrap_or_default();
@@ -61,7 +60,7 @@ fn kind(served: &Served) -> Option<Kind> {
             ..ResourceDef::new(served.group, "v1", served.plural, served.kind)
         },
         native: Some(rules),
-        versions: versions.collect::<BTreeMap<_, _>>(),
+        versions: versions.collect_map(),
         storage: Storage::default(),
     })
 }

@@ -1,29 +1,29 @@
-//! What only the server sets on native objects: first statuses, addresses, and what a change cannot touch.
+//! Fields of native objects that only the server sets: initial statuses, addresses, and fields that updates cannot change.
 
 use serde_json::{Map, Value, json};
 
 use super::{check::names, decode, defaults, quantity::Quantity};
 use crate::object;
 
-/// The status of a new object: as if nothing were known.
+/// Sets the status of a new object to its zero value, with defaults.
 pub(super) fn fresh(schema: &str, it: &mut Value) {
     object::put(it, "status", Some(decode::zero(schema, "status")));
     defaults::fill(schema, it);
 }
 
-/// The first address of a Pod is told twice.
+/// Fills in the defaults of a Pod, and keeps `podIP` equal to the first of `podIPs`.
 pub(super) fn read_pod(it: &mut Value) {
     twice(it, "status", ("podIP", "podIPs"), |ip| json!({ "ip": ip }));
     defaults::fill("io.k8s.api.core.v1.Pod", it);
 }
 
-/// The first network of a node is told twice.
+/// Fills in the defaults of a node, and keeps `podCIDR` equal to the first of `podCIDRs`.
 pub(super) fn read_node(it: &mut Value) {
     twice(it, "spec", ("podCIDR", "podCIDRs"), |it| it);
     defaults::fill("io.k8s.api.core.v1.Node", it);
 }
 
-/// A field that became a list: its value is the first of the list, in the form that items have.
+/// Synchronizes a field with the list that has replaced it: the field is the first item, in the form that items have.
 fn twice(it: &mut Value, part: &str, (one, all): (&str, &str), item: fn(Value) -> Value) {
     let Some(Value::Object(fields)) = it.get_mut(part) else { return };
     let first = fields.get(all).and_then(|it| it.get(0)).cloned();
@@ -39,43 +39,43 @@ fn twice(it: &mut Value, part: &str, (one, all): (&str, &str), item: fn(Value) -
     }
 }
 
-/// A Pod waits for a node, and tolerates the loss of one for five minutes.
+/// Initializes a Pod: pending, with its quality of service, and with the default tolerations.
 pub(super) fn pod(it: &mut Value) {
-    let class = quality(it);
+    let class = qos_class(it);
     object::put(it, "status", Some(json!({ "phase": "Pending", "qosClass": class })));
     admitted_pod(it);
 }
 
-/// What is added on the way in, also to a changed Pod.
+/// Adds what admission plugins add to a changed Pod.
 pub(super) fn pod_updated(_: &Value, new: &mut Value) {
     admitted_pod(new);
 }
 
-/// What is signed does not change.
+/// Keeps the spec of a certificate signing request: it is signed.
 pub(super) fn signing_request_updated(old: &Value, new: &mut Value) {
     object::put(new, "spec", old.get("spec").cloned());
 }
 
-/// The class is that of the creation.
+/// Keeps the `QoS` class, which is determined at creation.
 pub(super) fn pod_status_updated(old: &Value, new: &mut Value) {
     keep_in_status(old, new, "qosClass");
 }
 
-/// The time of the last phase stays with the phase.
+/// Keeps the time of the last transition while the phase is the same.
 pub(super) fn volume_status_updated(old: &Value, new: &mut Value) {
     if old.pointer("/status/phase") == new.pointer("/status/phase") {
         keep_in_status(old, new, "lastPhaseTransitionTime");
     }
 }
 
-/// A field of the status that clients may leave out.
+/// Keeps a field of the status if the client leaves it out.
 fn keep_in_status(old: &Value, new: &mut Value, field: &str) {
     let Some(Value::Object(status)) = new.get_mut("status") else { return };
     let value = old.pointer(&format!("/status/{field}")).filter(|_| !status.contains_key(field));
     status.extend(value.map(|it| (field.to_owned(), it.clone())));
 }
 
-/// Tolerates the loss of a node for five minutes.
+/// Adds the tolerations for lost nodes: five minutes, like the admission plugin `DefaultTolerationSeconds`.
 pub(crate) fn tolerate(it: &mut Value) {
     let Some(spec) = it.get_mut("spec").and_then(Value::as_object_mut) else { return };
     let tolerations = spec.entry("tolerations").or_insert_with(|| json!([]));
@@ -115,8 +115,8 @@ fn tolerates(it: &Value, key: &str) -> bool {
     (text("key") == key || text("key").is_empty()) && matches!(text("effect"), "" | "NoExecute")
 }
 
-/// The class of quality of service: by cpu and memory of all containers.
-fn quality(pod: &Value) -> &'static str {
+/// Returns the `QoS` class of a Pod, by cpu and memory of all containers.
+fn qos_class(pod: &Value) -> &'static str {
     let containers = ["/spec/containers", "/spec/initContainers"];
     let containers = containers.iter().filter_map(|it| pod.pointer(it)?.as_array()).flatten();
     let (mut any, mut guaranteed) = (false, true);
@@ -142,13 +142,14 @@ fn quality(pod: &Value) -> &'static str {
     }
 }
 
-/// Every namespace carries its name as a label from the start, so that its creator manages it.
+/// Adds the label with the name before managed fields are computed, so that the namespace's creator manages it. Fills in the
+/// defaults.
 pub(super) fn read_namespace(it: &mut Value) {
     label_namespace(it);
     defaults::fill("io.k8s.api.core.v1.Namespace", it);
 }
 
-/// A namespace is alive, and held by its contents.
+/// Initializes a namespace: active, with the finalizer that keeps it until it is empty.
 pub(super) fn namespace(it: &mut Value) {
     object::put(it, "status", Some(json!({ "phase": "Active" })));
     let mut held = object::strings(it, "/spec/finalizers");
@@ -160,11 +161,11 @@ pub(super) fn namespace(it: &mut Value) {
     defaults::fill("io.k8s.api.core.v1.Namespace", it);
 }
 
-/// Every namespace carries its name as a label, so that selectors can name it.
+/// Adds the label with the name of the namespace, so that selectors can refer to it.
 pub(crate) fn label_namespace(it: &mut Value) {
     let name = object::meta(it, "name").to_owned();
     if name.is_empty() || !names::dns_label(&name).is_empty() {
-        // Such a name is refused anyway.
+        // The validation refuses such a name.
         return;
     }
     if let Some(meta) = object::meta_mut(it)
@@ -175,13 +176,13 @@ pub(crate) fn label_namespace(it: &mut Value) {
     }
 }
 
-/// Finalizers of the spec are changed through an endpoint of its own.
+/// Keeps the spec of a namespace: its finalizers are changed through the subresource `finalize`.
 pub(super) fn namespace_updated(old: &Value, new: &mut Value) {
     object::put(new, "spec", old.get("spec").cloned());
     label_namespace(new);
 }
 
-/// A node that has not reported yet gets no Pods.
+/// Taints a new node as not ready, so that it gets no Pods before its first report.
 pub(super) fn node(it: &mut Value) {
     let Some(Value::Object(spec)) = it.get_mut("spec") else { return };
     let taints = spec.entry("taints").or_insert_with(|| json!([]));
@@ -194,7 +195,7 @@ pub(super) fn node(it: &mut Value) {
     defaults::fill("io.k8s.api.core.v1.Node", it);
 }
 
-/// A volume is pending since its creation.
+/// Initializes a persistent volume: pending since its creation.
 pub(super) fn volume(it: &mut Value) {
     fresh("io.k8s.api.core.v1.PersistentVolume", it);
     let since = object::meta(it, "creationTimestamp").to_owned();
@@ -203,7 +204,7 @@ pub(super) fn volume(it: &mut Value) {
     }
 }
 
-/// A Job finds its Pods by its own uid, unless the client wants to choose.
+/// Adds the generated selector and labels of a Job, by its uid, unless the client sets them itself.
 pub(super) fn job(it: &mut Value) {
     fresh("io.k8s.api.batch.v1.Job", it);
     let uid = object::meta(it, "uid").to_owned();
@@ -233,7 +234,7 @@ pub(super) fn job(it: &mut Value) {
             labels.sort_keys();
         }
     }
-    // Labels that the Job has taken over from its template are one map with them.
+    // Labels that the Job has copied from its template are the same map.
     if let (Some(after), Some(meta)) = (after, object::meta_mut(it))
         && (meta.get("labels").is_none() || meta.get("labels") == before.as_ref())
     {
@@ -242,10 +243,10 @@ pub(super) fn job(it: &mut Value) {
     defaults::fill("io.k8s.api.batch.v1.Job", it);
 }
 
-/// Counts the changes of the template of a daemon set, for clients of its first version.
+/// Counts the changes of a daemon set's template, for clients of its first version.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
-/// The count is read from every daemon set, and zero where there is none.
+/// Adds the template generation to a daemon set without it: zero.
 pub(super) fn read_daemon_set(it: &mut Value) {
     let annotations = it.pointer("/metadata/annotations");
     let count = annotations.and_then(|it| it.get(TEMPLATE_GENERATION));
@@ -279,15 +280,15 @@ fn annotate(it: &mut Value, key: &str, value: &str) {
     }
 }
 
-/// The network of clusters: 10.96.0.0/12, as kubeadm has it.
+/// The service network: 10.96.0.0/12, the default of kubeadm.
 const NETWORK: u32 = 0x0a60_0000;
 const HOSTS: u32 = (1 << 20) - 1;
-/// The first and the number of ports of nodes.
+/// The first node port, and the number of them; the defaults of Kubernetes.
 const NODE_PORTS: (u32, u32) = (30_000, 2768);
 
-/// A Service gets an address in the cluster, and ports on the nodes if its type asks for them.
+/// Allocates the cluster IP of a Service, and node ports if its type has them.
 ///
-/// They are drawn from its name rather than from a pool: in a million addresses, two services hardly ever meet.
+/// They are derived from its name, not taken from a pool: with a million addresses, two Services hardly ever collide.
 pub(super) fn service(it: &mut Value) {
     fresh("io.k8s.api.core.v1.Service", it);
     addresses(it);
@@ -313,7 +314,7 @@ fn addresses(it: &mut Value) {
     defaults::fill("io.k8s.api.core.v1.Service", it);
 }
 
-/// The cluster has one family of addresses; names without a selector may be of both.
+/// Sets the IP families: the cluster has only IPv4; headless Services without a selector may have both.
 fn families(spec: &mut Map<String, Value>, headless: bool) {
     let selects = spec.get("selector").is_some_and(|it| !it.is_null());
     let (policy, all) = if headless && !selects {
@@ -326,7 +327,7 @@ fn families(spec: &mut Map<String, Value>, headless: bool) {
 }
 
 fn draw_address(seed: &str) -> String {
-    // The first ten are left to the services that have fixed ones, such as DNS.
+    // The first ten are reserved for Services with fixed addresses, such as DNS.
     let host = hash(seed) % (HOSTS - 20) + 11;
     std::net::Ipv4Addr::from(NETWORK + host).to_string()
 }
@@ -349,12 +350,12 @@ fn draw_ports(spec: &mut Map<String, Value>, seed: &str) {
     }
 }
 
-/// FNV-1a: small, and the same in every run.
+/// Returns the FNV-1a hash: simple, and the same in every run.
 fn hash(text: &str) -> u32 {
     text.bytes().fold(0x811c_9dc5, |sum, byte| (sum ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
-/// Addresses go or come with the type; ports of nodes stay when a client leaves them out.
+/// Adds or removes addresses when the type of a Service changes. Keeps node ports that a client leaves out.
 pub(super) fn service_updated(old: &Value, new: &mut Value) {
     let text = |it: &Value, name: &str| {
         let field = it.get("spec").and_then(|it| it.get(name));
@@ -379,7 +380,7 @@ pub(super) fn service_updated(old: &Value, new: &mut Value) {
                 Some(before) if opened && !port.contains_key("nodePort") => {
                     port.insert("nodePort".into(), before);
                 }
-                // A port that was drawn for another type goes with it.
+                // A port that was allocated for the previous type is removed with it.
                 before if !opened && before.as_ref() == port.get("nodePort") => {
                     port.shift_remove("nodePort");
                 }
@@ -410,7 +411,7 @@ pub(super) fn service_updated(old: &Value, new: &mut Value) {
     defaults::fill("io.k8s.api.core.v1.Service", new);
 }
 
-/// Fields of a type that the Service no longer has go with it, unless the client changes them.
+/// Removes fields that belong to the previous type of a Service, unless the client changes them.
 fn drop_with_type(old: &Value, new: &mut Value) {
     const FIELDS: [(&str, &[&str]); 4] = [
         ("externalTrafficPolicy", &["NodePort", "LoadBalancer"]),
@@ -429,7 +430,7 @@ fn drop_with_type(old: &Value, new: &mut Value) {
     }
 }
 
-/// What a client leaves out stays; the first address may be changed under its old name alone.
+/// Keeps addresses that a client leaves out. The first one may be changed by its old name alone.
 fn keep_addresses(old: &Value, new: &mut Value) {
     let before = |name: &str| old.get("spec").and_then(|it| it.get(name));
     let kept = ["ipFamilies", "ipFamilyPolicy"].map(|name| (name, before(name).cloned()));
@@ -454,7 +455,7 @@ fn keep_addresses(old: &Value, new: &mut Value) {
     }
 }
 
-/// `stringData` is written into `data`, and never read back.
+/// Moves `stringData` of a secret into `data`.
 pub(super) fn secret(it: &mut Value) {
     defaults::fill("io.k8s.api.core.v1.Secret", it);
     let Some(fields) = it.as_object_mut() else { return };

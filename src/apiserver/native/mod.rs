@@ -1,6 +1,6 @@
-//! The kinds that are compiled into Kubernetes: what is served, their fields, defaults and rules.
+//! The kinds that are compiled into Kubernetes: resources, fields, defaults and validation.
 //!
-//! The order of a write: [`decode`] (drops what is unknown or empty), `defaults`, then `created` or `updated`, then `check`.
+//! The order of a write: [`decode`] (drops unknown and empty fields), `defaults`, then `created` or `updated`, then `check`.
 
 mod autoscalers;
 mod check;
@@ -30,57 +30,57 @@ pub(crate) use self::{
 };
 use crate::refusal::{Problem, Refusal};
 
-/// What the server knows of a native kind beyond its names. Every function has a default that does nothing.
+/// The rules of a native kind. By default, every function does nothing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Native {
-    /// The name of its schema, as in `io.k8s.api.core.v1.Pod`.
+    /// The definition of its schema, such as `io.k8s.api.core.v1.Pod`.
     pub(crate) schema: &'static str,
-    /// Fills in what clients may leave out. Runs after every write, before the checks.
+    /// Fills in defaults. Runs after every write, before the validation.
     pub(crate) defaults: fn(&mut Value),
-    /// What only the server sets on a new object, such as the phase of a Pod; also clears what clients may not set.
-    /// The object has its name, namespace and uid by then.
+    /// Sets fields of a new object that only the server sets, such as the phase of a Pod; also clears fields that clients may not
+    /// set. The object already has its name, namespace and uid.
     pub(crate) created: fn(&mut Value),
-    /// What a change keeps of the old object: fields that this writer cannot set. Before the checks.
+    /// Copies fields from the old object that this writer cannot change. Runs before the validation.
     pub(crate) updated: fn(old: &Value, new: &mut Value),
-    /// What a write of the status keeps of the old object, in the same way.
+    /// Does the same for a write of the status.
     pub(crate) status_updated: fn(old: &Value, new: &mut Value),
-    /// What is wrong with a new object, or with a change of an old one.
+    /// Validates a new object, or the change of an old one.
     pub(crate) check: fn(new: &Value, old: Option<&Value>) -> Vec<Problem>,
-    /// Selectable fields beside `metadata.name` and `metadata.namespace`: the name, and the JSON pointer of its value.
+    /// Field selectors in addition to `metadata.name` and `metadata.namespace`: the name, and the JSON pointer of the value.
     pub(crate) fields: &'static [(&'static str, &'static str)],
-    /// What a selectable field is when it is missing in the object, such as `false`; empty unless listed here.
+    /// Values of selectable fields that are missing in the object, such as `false`; empty unless listed here.
     pub(crate) fields_missing: &'static [(&'static str, &'static str)],
-    /// Whether changes are counted in `metadata.generation`.
+    /// Changes of the fields in `counted` increment `metadata.generation`.
     pub(crate) generations: bool,
-    /// The changes that are counted, as JSON pointers.
+    /// The fields whose changes count, as JSON pointers.
     pub(crate) counted: &'static [&'static str],
-    /// Fields that a client does not manage although it may write them once.
+    /// Fields that managed fields leave out, although clients may write them once.
     pub(crate) reset: &'static [&'static str],
-    /// Whether a PUT of an object that does not exist creates it.
+    /// A PUT of an object that does not exist creates it.
     pub(crate) put_creates: bool,
-    /// Whether a deletion that does not say otherwise leaves behind what the object owns, as it was in the first versions.
+    /// A deletion without a propagation policy orphans the dependents, as in the first versions of a kind.
     pub(crate) orphans: bool,
-    /// Answers a creation without storing anything, as reviews do.
+    /// Answers a creation without storing anything; for reviews.
     pub(crate) review: Option<fn(Value) -> Result<Value, Refusal>>,
-    /// Between the stored version and the others, if their shapes differ.
+    /// Converts between the stored version and the others, if their fields differ.
     pub(crate) conversion: Option<&'static Conversion>,
-    /// What clients that read or write it are warned of.
+    /// The `Warning` header for requests that read or write it.
     pub(crate) warning: Option<&'static str>,
-    /// The same objects are served by another resource too, under another shape.
+    /// The resource that stores the objects of this one in another form.
     pub(crate) twin: Option<&'static Twin>,
 }
 
 /// A second view of stored objects: `events.k8s.io/v1` shows the events of the core group.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Twin {
-    /// The qualified plural of the resource that stores the objects.
+    /// The qualified resource that stores the objects.
     pub(crate) stored_as: &'static str,
-    /// From this view to the stored shape. The body went through `decode` of this kind before.
+    /// Converts from this view to the stored form. `decode` of this kind has run before.
     pub(crate) to_stored: fn(Value) -> Value,
     pub(crate) from_stored: fn(Value) -> Value,
 }
 
-/// How objects are translated between the version that they are stored in and another one.
+/// Conversion between the storage version and another one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Conversion {
     pub(crate) version: &'static str,
@@ -89,7 +89,7 @@ pub(crate) struct Conversion {
 }
 
 impl Native {
-    /// A kind without rules of its own.
+    /// Returns the rules of a kind without defaults and validation.
     pub(crate) const fn plain(schema: &'static str) -> Self {
         Self {
             schema,

@@ -1,4 +1,4 @@
-//! The kinds that are compiled into Kubernetes, for those who check what is written about their objects.
+//! The kinds that are compiled into Kubernetes, as public data for checks of scripts.
 
 use serde_json::Value;
 
@@ -7,21 +7,21 @@ use super::{facts, kinds::definition_name};
 /// A kind that Kubernetes serves without a CRD.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuiltInKind {
-    /// Empty for the core group.
+    /// The group; empty for the core group.
     pub group: &'static str,
-    /// The preferred version.
+    /// The preferred version, such as `v1`.
     pub version: &'static str,
-    /// Such as `Pod`.
+    /// The kind, such as `Pod`.
     pub kind: &'static str,
-    /// Such as `pods`.
+    /// The resource, such as `pods`.
     pub plural: &'static str,
-    /// Such as `po`.
+    /// The short names, such as `po`.
     pub short_names: &'static [&'static str],
     /// The name of the schema of its objects.
     pub definition: String,
 }
 
-/// Returns all of them.
+/// Returns all kinds that Kubernetes serves without CRDs.
 pub fn built_in_kinds() -> Vec<BuiltInKind> {
     let of = |served: &'static facts::Served| {
         let version = *served.versions.first()?;
@@ -37,7 +37,7 @@ pub fn built_in_kinds() -> Vec<BuiltInKind> {
     facts::resources().iter().filter_map(of).collect()
 }
 
-/// Returns a schema, as `OpenAPI` version 2 has it, by its name, such as `io.k8s.api.core.v1.PodSpec`.
+/// Returns a schema in its form of OpenAPI v2, by its name, such as `io.k8s.api.core.v1.PodSpec`.
 pub fn built_in_definition(name: &str) -> Option<Value> {
     facts::raw_definition(name)
 }

@@ -1,8 +1,8 @@
-//! Quantities such as `500m` or `1Gi`: reading, comparing, and the form in which the real server writes them.
+//! Quantities such as `500m` or `1Gi`: parsing, comparison, and the canonical form of the real server.
 
 use std::cmp::Ordering;
 
-/// A number with nine digits after the point, and the family of suffixes it was written with.
+/// A number with nine decimal places, and the family of suffixes in which it was written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Quantity {
     nano: i128,
@@ -20,10 +20,10 @@ const WRONG: &str =
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 const WRONG_NUMBER: &str = "unable to parse numeric part of quantity";
 const WRONG_SUFFIX: &str = "unable to parse quantity's suffix";
-/// One, in the unit in which amounts are kept.
+/// The number one, in nanos.
 const ONE: i128 = 1_000_000_000;
-/// Greater amounts are cut to this one.
-const MOST: i128 = i64::MAX as i128 * ONE;
+/// The maximum; greater amounts are cut to it.
+const MAX: i128 = i64::MAX as i128 * ONE;
 const DECIMAL: [(&str, i32); 10] = [
     ("n", -9),
     ("u", -6),
@@ -37,17 +37,17 @@ const DECIMAL: [(&str, i32); 10] = [
     ("E", 18),
 ];
 const BINARY: [&str; 6] = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
-/// More digits than this do not change an amount.
+/// Limit of digits; more of them do not change an amount.
 const DIGITS: usize = 28;
 
 impl Quantity {
     pub(crate) const ZERO: Self = Self { nano: 0, family: Family::Decimal };
     pub(crate) const ONE: Self = Self { nano: ONE, family: Family::Decimal };
 
-    /// Reads a text; the error is worded as the real server words it.
+    /// Parses a quantity. The errors are those of the real server.
     pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
         let bare = text.strip_prefix(['+', '-']).unwrap_or(text);
-        // One point at most; what follows would be a suffix.
+        // Only one point is accepted; what follows it would be a suffix.
         let whole = bare.bytes().take_while(u8::is_ascii_digit).count();
         let rest = bare.bytes().skip(whole);
         let point = usize::from(rest.clone().next() == Some(b'.'));
@@ -63,11 +63,11 @@ impl Quantity {
             return Err(WRONG_NUMBER);
         }
         let (family, factor, exponent) = read_suffix(suffix).ok_or(WRONG_SUFFIX)?;
-        let amount = amount(whole, fraction, factor, exponent).min(MOST);
+        let amount = amount(whole, fraction, factor, exponent).min(MAX);
         Ok(Self { nano: if text.starts_with('-') { -amount } else { amount }, family })
     }
 
-    /// The shortest exact form, as the real server stores it.
+    /// Returns the shortest exact form, which the real server stores.
     pub(crate) fn canonical(self) -> String {
         let Self { nano, family } = self;
         if nano == 0 {
@@ -102,7 +102,7 @@ impl Quantity {
         format!("{mantissa}{suffix}")
     }
 
-    /// No finer than a thousandth: resources of containers are rounded up to that.
+    /// Rounds up to a thousandth: the finest amount for resources of containers.
     pub(crate) fn to_milli(self) -> Self {
         let rest = self.nano.rem_euclid(1_000_000);
         let up = if rest == 0 { 0 } else { 1_000_000 - rest };
@@ -117,12 +117,12 @@ impl Quantity {
         self.nano == 0
     }
 
-    /// Whether it has no digits after the point.
+    /// Returns whether it is an integer.
     pub(crate) fn whole(self) -> bool {
         self.nano % ONE == 0
     }
 
-    /// A whole number.
+    /// Creates a quantity from an integer.
     pub(crate) fn of(count: usize) -> Self {
         Self {
             nano: i128::try_from(count).unwrap_or(i128::MAX / ONE).saturating_mul(ONE),
@@ -130,7 +130,7 @@ impl Quantity {
         }
     }
 
-    /// Written like the first of both that is not zero.
+    /// Adds two quantities. The result has the suffixes of the first one that is not zero.
     pub(crate) fn plus(self, other: Self) -> Self {
         let family = if self.zero() { other.family } else { self.family };
         Self { nano: self.nano.saturating_add(other.nano), family }
@@ -140,7 +140,7 @@ impl Quantity {
         if self.compare(other).is_lt() { other } else { self }
     }
 
-    /// How often the other one is in this one.
+    /// Returns this quantity divided by another one.
     #[expect(clippy::cast_precision_loss, reason = "a ratio is a float")]
     pub(crate) fn ratio(self, other: Self) -> f64 {
         self.nano as f64 / other.nano as f64
@@ -151,14 +151,14 @@ impl Quantity {
     }
 }
 
-/// Letters of suffixes, then a number with a sign.
+/// Returns whether a suffix has the right characters: letters, then a number with a sign.
 fn well_formed(suffix: &str) -> bool {
     let number = suffix.trim_start_matches(|it| "eEinumkKMGTP".contains(it));
     let number = number.strip_prefix(['+', '-']).unwrap_or(number);
     number.bytes().all(|it| it.is_ascii_digit())
 }
 
-/// The family, a factor, and an exponent of ten.
+/// Parses a suffix: its family, a factor, and an exponent of ten.
 fn read_suffix(suffix: &str) -> Option<(Family, i128, i32)> {
     if let Some((_, exponent)) = DECIMAL.iter().find(|it| it.0 == suffix) {
         return Some((Family::Decimal, 1, *exponent));
@@ -171,32 +171,32 @@ fn read_suffix(suffix: &str) -> Option<(Family, i128, i32)> {
     Some((Family::Exponent, 1, exponent))
 }
 
-/// Rounded up to the unit.
+/// Returns the amount in nanos, rounded up.
 fn amount(whole: &str, fraction: &str, factor: i128, exponent: i32) -> i128 {
     let whole = whole.trim_start_matches('0');
     if whole.len() > DIGITS {
-        return MOST;
+        return MAX;
     }
     let kept =
         fraction.get(..DIGITS.min(fraction.len()).min(DIGITS - whole.len())).unwrap_or_default();
     let lost =
         fraction.len() > kept.len() && fraction.bytes().skip(kept.len()).any(|it| it != b'0');
-    let digits = format!("0{whole}{kept}").parse::<i128>().unwrap_or(MOST);
-    let Some(product) = digits.checked_mul(factor) else { return MOST };
+    let digits = format!("0{whole}{kept}").parse::<i128>().unwrap_or(MAX);
+    let Some(product) = digits.checked_mul(factor) else { return MAX };
     let places = i32::try_from(kept.len()).unwrap_or(i32::MAX);
     let shift = exponent.saturating_add(9).saturating_sub(places);
     let Some(power) = 10_i128.checked_pow(shift.unsigned_abs()) else {
-        // Far beyond all limits: nothing, the greatest, or the least amount there is.
+        // Far beyond all limits: zero, the maximum or the minimum.
         return if product == 0 && !lost {
             0
         } else if shift > 0 {
-            MOST
+            MAX
         } else {
             1
         };
     };
     if shift >= 0 {
-        return product.checked_mul(power).unwrap_or(MOST);
+        return product.checked_mul(power).unwrap_or(MAX);
     }
     let up = i128::from(product % power != 0 || lost);
     product / power + up

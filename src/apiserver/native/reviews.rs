@@ -1,26 +1,26 @@
-//! Answers of reviews. Everybody may do everything here, and tokens are nobody's.
+//! Responses to reviews without RBAC: everything is allowed, and no token is valid.
 
 use serde_json::{Value, json};
 
-use super::check::{Problems, Spot};
+use super::check::{FieldValue, Problems};
 use crate::{
     object,
     refusal::{Problem, Refusal},
 };
 
-/// `SelfSubjectAccessReview`: allowed.
+/// Answers a `SelfSubjectAccessReview`: allowed.
 pub(super) fn own_access(it: Value) -> Result<Value, Refusal> {
     allowed(it, false)
 }
 
-/// `SubjectAccessReview` and `LocalSubjectAccessReview`: allowed, whoever it is about.
+/// Answers `SubjectAccessReview` and `LocalSubjectAccessReview`: allowed for every user.
 pub(super) fn access(it: Value) -> Result<Value, Refusal> {
     allowed(it, true)
 }
 
 fn allowed(mut it: Value, of_somebody: bool) -> Result<Value, Refusal> {
     let mut out = Problems::new();
-    let spec = Spot::root(&it).get("spec");
+    let spec = FieldValue::root(&it).get("spec");
     let attributes = spec.get("resourceAttributes");
     let elsewhere = spec.get("nonResourceAttributes");
     if attributes.is_set() && elsewhere.is_set() {
@@ -49,14 +49,14 @@ fn allowed(mut it: Value, of_somebody: bool) -> Result<Value, Refusal> {
         ));
     }
     if !out.is_empty() {
-        // The real server does not say of which kind.
+        // The real server does not name the kind here.
         return Err(Refusal::invalid("authorization.k8s.io", "", "", &out));
     }
     object::put(&mut it, "status", Some(json!({ "allowed": true })));
     Ok(it)
 }
 
-/// Access reviews have nothing to be called by.
+/// Reports metadata in an access review: reviews have no names.
 fn with_metadata(it: &Value) -> Option<Problem> {
     let meta = it.get("metadata").and_then(Value::as_object)?;
     let mut given = meta.clone();
@@ -65,9 +65,9 @@ fn with_metadata(it: &Value) -> Option<Problem> {
     is_called.then(|| Problem::invalid("metadata", given, "must be empty"))
 }
 
-/// `SelfSubjectRulesReview`: everything.
+/// Answers a `SelfSubjectRulesReview`: everything is allowed.
 pub(super) fn rules(mut it: Value) -> Result<Value, Refusal> {
-    if Spot::root(&it).get("spec").get("namespace").text().is_empty() {
+    if FieldValue::root(&it).get("spec").get("namespace").text().is_empty() {
         return Err(Refusal::bad_request("no namespace on request"));
     }
     let status = json!({
@@ -75,23 +75,23 @@ pub(super) fn rules(mut it: Value) -> Result<Value, Refusal> {
         "nonResourceRules": [{ "verbs": ["*"], "nonResourceURLs": ["*"] }],
         "incomplete": false,
     });
-    // Nothing of the question is in the answer.
+    // The response does not repeat the request.
     object::put(&mut it, "metadata", Some(json!({})));
     object::put(&mut it, "spec", Some(json!({})));
     object::put(&mut it, "status", Some(status));
     Ok(it)
 }
 
-/// `TokenReview`: no token is known.
+/// Answers a `TokenReview`: no token is valid.
 pub(super) fn token(mut it: Value) -> Result<Value, Refusal> {
-    if Spot::root(&it).get("spec").get("token").text().is_empty() {
+    if FieldValue::root(&it).get("spec").get("token").text().is_empty() {
         return Err(Refusal::bad_request("token is required for TokenReview in authentication"));
     }
     object::put(&mut it, "status", Some(json!({ "user": {}, "error": "invalid bearer token" })));
     Ok(it)
 }
 
-/// `SelfSubjectReview`: nobody has to say who they are, and everybody may do everything.
+/// Answers a `SelfSubjectReview`: every user is the administrator.
 pub(super) fn own_user(mut it: Value) -> Value {
     let groups = ["system:masters", "system:authenticated"];
     let user = json!({ "username": "system:admin", "groups": groups });

@@ -1,12 +1,11 @@
-//! The rules of each kind, one static per kind. A kind without an entry is not served.
+//! The rules of the native kinds, one static per kind. A kind without an entry is not served.
 
 use super::{Native, autoscalers, check, defaults, events, lifecycle, reviews};
 use crate::resource::definition;
 
-/// Kinds with the defaults of their schema, and what is said besides.
+/// Defines kinds with the defaults of their schema, and with the given fields.
 macro_rules! rules {
     ($($name:ident = $schema:literal { $($field:ident: $value:expr),* $(,)? })*) => {
-        /// All kinds that are served.
         static ALL: &[&Native] = &[$(&$name),*];
 
         $(static $name: Native = {
@@ -19,7 +18,7 @@ macro_rules! rules {
     };
 }
 
-/// The rules of the kind with this definition.
+/// Returns the rules of the kind with this definition.
 pub(super) fn of(definition: &str) -> Option<&'static Native> {
     ALL.iter().copied().find(|it| it.schema == definition)
 }

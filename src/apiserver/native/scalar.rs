@@ -1,4 +1,4 @@
-//! Values without parts: their types, and their canonical form.
+//! Scalar values: their types and their canonical form.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use jiff::{Timestamp, tz::TimeZone};
@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 use super::{facts::Form, quantity::Quantity};
 
-/// Values in messages are cut after so many characters.
+/// Limit of the length of values in messages, in characters.
 const SHOWN_MAX: usize = 60;
 
-/// Checks the value at `path` and brings it into its canonical form.
+/// Checks the value at `path` and converts it to its canonical form.
 ///
 /// # Errors
-/// Says what was expected there.
+/// Returns the message with the expected type.
 pub(super) fn settle(form: &Form, value: &mut Value, path: &str) -> Result<(), String> {
     let is_32 = |it: &Value| it.as_i64().is_some_and(|it| i32::try_from(it).is_ok());
     let canonical = match form {
@@ -54,7 +54,7 @@ fn name(form: &Form) -> &'static str {
     }
 }
 
-/// Says which value has a wrong type: `spec.replicas: expected an integer, got "2"`.
+/// Returns the message about a value with a wrong type: `spec.replicas: expected an integer, got "2"`.
 pub(super) fn unexpected(expected: &str, value: &Value, path: &str) -> String {
     let text = value.to_string();
     let mut shown: String = text.chars().take(SHOWN_MAX).collect();
@@ -65,7 +65,7 @@ pub(super) fn unexpected(expected: &str, value: &Value, path: &str) -> String {
     format!("{place}expected {expected}, got {shown}")
 }
 
-/// Base64, or the bytes as numbers.
+/// Converts bytes, given in base64 or as a list of numbers, to base64.
 fn bytes(value: &Value) -> Option<String> {
     let number = |it: &Value| u8::try_from(it.as_u64()?).ok();
     match value {
@@ -78,7 +78,7 @@ fn bytes(value: &Value) -> Option<String> {
     }
 }
 
-/// Line breaks inside of base64 are skipped.
+/// Converts base64 to its canonical form. Line breaks are skipped.
 fn base64(text: &str) -> Option<String> {
     let bare: String = text.chars().filter(|it| !matches!(it, '\r' | '\n')).collect();
     STANDARD.decode(&bare).ok().map(|it| STANDARD.encode(it))
@@ -96,7 +96,7 @@ fn quantity(value: &Value) -> Option<Quantity> {
 
 fn instant(value: &Value) -> Option<Timestamp> {
     let text = value.as_str()?;
-    // jiff takes more than RFC 3339, such as other separators.
+    // jiff accepts more than RFC 3339, such as other separators.
     let strict = text.as_bytes().get(10) == Some(&b'T') && text.len() >= 20;
     text.parse::<Timestamp>().ok().filter(|_| strict)
 }
@@ -105,7 +105,7 @@ fn time(value: &Value) -> Option<String> {
     Some(instant(value)?.to_zoned(TimeZone::UTC).strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
 }
 
-/// Exactly six digits of a second.
+/// Converts a time with exactly six digits after the second.
 fn micro_time(value: &Value) -> Option<String> {
     let rest = value.as_str()?.get(19..)?.strip_prefix('.')?;
     if rest.bytes().take_while(u8::is_ascii_digit).count() != 6 {
@@ -114,7 +114,7 @@ fn micro_time(value: &Value) -> Option<String> {
     Some(instant(value)?.to_zoned(TimeZone::UTC).strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string())
 }
 
-/// A string as base64, as Secrets store it.
+/// Encodes a string in base64, as Secrets store it.
 pub(super) fn encode(text: &str) -> String {
     STANDARD.encode(text)
 }

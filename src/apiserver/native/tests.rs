@@ -1,4 +1,4 @@
-//! The native kinds against answers recorded from the real server.
+//! The native kinds compared with responses recorded from a real server.
 
 use serde_json::{Value, json};
 
@@ -46,13 +46,13 @@ fn quantities_are_written_in_their_canonical_form() {
     }
 }
 
-/// What was sent to the real server.
+/// Returns the requests that were sent to the real server.
 fn requests() -> Vec<Value> {
     serde_json::from_str(include_str!("../tests/recorded/native-requests.json"))
         .expect("requests are JSON")
 }
 
-/// What it answered, by the names of the requests.
+/// Returns the recorded responses, by the names of the requests.
 fn answers() -> Value {
     serde_json::from_str(include_str!("../tests/recorded/native-answers.json"))
         .expect("answers are JSON")
@@ -60,7 +60,7 @@ fn answers() -> Value {
 
 const NAMESPACE: &str = "native-recorded";
 
-/// The kind and the version of a path.
+/// Returns the kind and the version of a path.
 fn target(path: &str) -> (Kind, String) {
     let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
     let (group, version) = if parts[0] == "api" { ("", parts[1]) } else { (parts[1], parts[2]) };
@@ -69,7 +69,7 @@ fn target(path: &str) -> (Kind, String) {
     (kind.expect(path), version.into())
 }
 
-/// The write of a body, as the server does it: the stored object, or the refusal.
+/// Writes a body as the server does: returns the stored object, or the refusal.
 fn write(
     kind: &Kind,
     version: &str,
@@ -113,14 +113,14 @@ fn merge(target: &mut Value, change: &Value) {
     }
 }
 
-/// The answer to one recorded request: the status and the body, or message and causes.
+/// Processes one recorded request: returns the status and the body, or the message and the causes.
 fn answer(request: &Value) -> (u16, Value) {
     let (kind, version) = target(request["path"].as_str().expect("path"));
     let mut sent = request["body"].clone();
     object::put(&mut sent, "kind", Some(kind.def.kind.clone().into()));
     object::put(&mut sent, "apiVersion", Some(kind.def.api_version(&version).into()));
     if request["name"].as_str().is_some_and(|it| it.starts_with("type ")) {
-        // Texts about types show the body as it was sent: without these two.
+        // Messages about types show the body as it was sent, without these two fields.
         sent = request["body"].clone();
     }
     let mut result = write(&kind, &version, sent, None);
@@ -147,13 +147,13 @@ fn answer(request: &Value) -> (u16, Value) {
     }
 }
 
-/// Parts that are not the same everywhere: what is drawn, and what newer versions have.
+/// Masks values that differ between servers: generated ones, and fields of newer versions.
 fn masked(mut body: Value, uid: &str) -> Value {
     let text = body.to_string().replace(uid, "UID");
     if !uid.is_empty() {
         body = serde_json::from_str(&text).expect("still JSON");
     }
-    // What decoders say is worded otherwise.
+    // Errors of decoders are worded differently.
     if let Some(message) = body.get_mut("message")
         && let Some((start, _)) =
             message.as_str().and_then(|it| it.split_once(" cannot be handled as "))
@@ -187,7 +187,7 @@ fn masked(mut body: Value, uid: &str) -> Value {
     body
 }
 
-/// Only the causes, sorted: where Go walks along a map, the order is another one each time.
+/// Returns only the causes, sorted: where Go iterates over a map, their order is random.
 fn sorted_causes(mut body: Value) -> Value {
     let mut causes = body["causes"].as_array_mut().expect("causes").clone();
     causes.sort_by_key(Value::to_string);
@@ -195,7 +195,7 @@ fn sorted_causes(mut body: Value) -> Value {
 }
 
 #[test]
-fn bodies_are_answered_as_by_the_real_server() {
+fn bodies_get_the_responses_of_the_real_server() {
     let answers = answers();
     let mut wrong = Vec::new();
     for request in requests() {
@@ -214,7 +214,7 @@ fn bodies_are_answered_as_by_the_real_server() {
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// 1.20 refuses it; later servers put back what they have given.
+/// Kubernetes 1.20 refuses such an update; later servers put back the address that they have allocated.
 #[test]
 fn a_service_keeps_the_address_that_an_update_leaves_out() {
     let (kind, version) = target("/api/v1/services");
@@ -255,7 +255,7 @@ fn fields_are_written_in_the_order_of_the_real_server() {
 }
 
 #[test]
-fn unknown_fields_are_dropped_and_named() {
+fn unknown_fields_are_dropped_and_reported() {
     let (kind, version) = target("/apis/apps/v1/namespaces/x/deployments");
     let mut body = json!({
         "foo": 1, "metadata": { "name": "x", "bar": {} },
@@ -295,7 +295,7 @@ fn definitions_have_no_prose_and_lead_to_definitions() {
 }
 
 #[test]
-fn events_have_two_shapes_and_lose_nothing_between_them() {
+fn events_are_converted_between_their_forms_without_loss() {
     let (kind, version) = target("/apis/events.k8s.io/v1/namespaces/x/events");
     let mut body = json!({
         "metadata": { "name": "x" }, "regarding": { "kind": "Pod", "name": "p" }, "note": "n",

@@ -1,4 +1,4 @@
-//! The schemas that a document contains: those of the served kinds and what they refer to.
+//! The schemas in a document: those of the served kinds, and those that they refer to.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -7,13 +7,13 @@ use serde_json::{Map, Value};
 use super::publish;
 use crate::resource::kind::Kind;
 
-/// Of `meta.k8s.io`, the part that requests and answers of all kinds use.
+/// The part of `meta.k8s.io` that requests and responses of all kinds use.
 pub(super) const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
 
-/// Group, version, kind.
+/// Group, version and kind.
 type Gvk = (String, String, String);
 
-/// Schemas of version 2 by their names.
+/// OpenAPI v2 schemas by name.
 #[derive(Debug, Default)]
 pub(super) struct Definitions {
     pub(super) all: Map<String, Value>,
@@ -21,7 +21,7 @@ pub(super) struct Definitions {
 }
 
 impl Definitions {
-    /// What the served kinds need, out of the definitions of all native kinds.
+    /// Selects the definitions that the served kinds need from those of all native kinds.
     pub(super) fn collect(kinds: &[Arc<Kind>], mut natives: Map<String, Value>) -> Self {
         let mut found = Self::default();
         let names = index(&natives);
@@ -49,7 +49,7 @@ impl Definitions {
         if let Some(name) = names.get(&scale) {
             found.names.insert(scale, name.clone());
         }
-        // Each definition is taken once, so the end is reached however they refer to each other.
+        // Each definition is taken once, so the loop ends even if definitions refer to each other.
         while let Some(name) = wanted.pop() {
             if let Some(schema) = natives.shift_remove(&name) {
                 references(&schema, &mut wanted);
@@ -60,12 +60,12 @@ impl Definitions {
         found
     }
 
-    /// The name of the definition of a kind.
+    /// Returns the name of the definition of a kind.
     pub(super) fn name(&self, group: &str, version: &str, kind: &str) -> Option<&str> {
         self.names.get(&gvk(group, version, kind)).map(String::as_str)
     }
 
-    /// A kind that a CRD defines, and its list.
+    /// Adds the definitions of a kind of a CRD, and of its list.
     fn publish(&mut self, kind: &Kind, version: &str) {
         let def = &kind.def;
         let name = publish::name(&def.group, version, &def.kind);
@@ -83,7 +83,7 @@ fn gvk(group: &str, version: &str, kind: &str) -> Gvk {
     (group.into(), version.into(), kind.into())
 }
 
-/// Which definition describes which kind. Some, such as `DeleteOptions`, name many kinds.
+/// Returns the definition of each kind. Some definitions, such as `DeleteOptions`, describe many kinds.
 fn index(definitions: &Map<String, Value>) -> BTreeMap<Gvk, String> {
     let mut index = BTreeMap::new();
     for (name, schema) in definitions {
@@ -96,7 +96,7 @@ fn index(definitions: &Map<String, Value>) -> BTreeMap<Gvk, String> {
     index
 }
 
-/// The names that a schema refers to.
+/// Collects the names of the definitions that a schema refers to.
 fn references(schema: &Value, found: &mut Vec<String>) {
     let mut waiting = vec![schema];
     while let Some(value) = waiting.pop() {

@@ -1,6 +1,6 @@
-//! OpenAPI 2 as protobuf: `openapi.v2.Document` of gnostic. The numbers are those of its `OpenAPIv2.proto`.
+//! OpenAPI v2 as protobuf: `openapi.v2.Document` of gnostic. The field numbers are those of its `OpenAPIv2.proto`.
 //!
-//! Only what our documents contain is here. Values of any form are YAML texts there; ours are JSON, which is YAML too.
+//! It has only the messages that our documents need. Values of any type are YAML texts there; ours are JSON, which is valid YAML.
 
 use prost::{Message, Oneof};
 use serde_json::{Map, Value};
@@ -181,7 +181,7 @@ struct SchemaItem {
     schema: Option<Schema>,
 }
 
-/// `Definitions`, and `Properties`, which looks the same.
+/// `Definitions` and `Properties`, which have the same fields.
 #[derive(Clone, PartialEq, Message)]
 struct NamedSchemas {
     #[prost(message, repeated, tag = "1")]
@@ -290,7 +290,7 @@ struct Any {
     yaml: String,
 }
 
-/// A document of version 2 that we have made.
+/// Converts an OpenAPI v2 document of this module.
 pub(super) fn document(document: &Value) -> Document {
     let paths = named(document, "paths", |name, it| NamedPathItem { name, value: Some(path(it)) });
     let info = document.get("info").unwrap_or(&Value::Null);
@@ -349,7 +349,7 @@ fn parameter(it: &Value) -> ParametersItem {
     ParametersItem { parameter: Some(Parameter { kind: Some(kind) }) }
 }
 
-/// The depth is that of the definitions, which is bounded.
+/// Converts a schema. The recursion is as deep as the definitions, whose depth is bounded.
 fn schema(it: &Value) -> Schema {
     let whole = |name: &str| it.get(name).and_then(Value::as_i64).unwrap_or_default();
     let number = |name: &str| it.get(name).and_then(Value::as_f64).unwrap_or_default();

@@ -1,6 +1,6 @@
-//! The description of all served kinds as OpenAPI documents: what clients validate, explain and merge by.
+//! OpenAPI documents of all served kinds: clients use them for validation, `explain` and strategic merge patches.
 //!
-//! Made when somebody asks, and kept packed until the served kinds change.
+//! They are generated on demand, and kept compressed until the served kinds change.
 
 mod definitions;
 mod gnostic;
@@ -22,13 +22,13 @@ use crate::{
     resource::kind::Kind,
 };
 
-/// What old clients ask for, and the only form of version 2 that `kubectl` reads.
+/// The media type that old clients request; `kubectl` reads OpenAPI v2 only in this form.
 const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
-/// Makes the definitions of the native kinds: a map from names as `io.k8s.api.core.v1.Pod` to schemas of version 2.
+/// Returns the definitions of the native kinds: OpenAPI v2 schemas by names such as `io.k8s.api.core.v1.Pod`.
 type Source = fn() -> Map<String, Value>;
 
-/// The documents, for as long as they are true.
+/// The generated documents, for as long as they are up to date.
 pub(crate) struct OpenApi {
     source: Source,
     kept: Mutex<Kept>,
@@ -36,12 +36,12 @@ pub(crate) struct OpenApi {
 
 #[derive(Default)]
 struct Kept {
-    /// What the documents are about. Held, so that another kind never gets the address of one of these.
+    /// The kinds in the documents. They are kept alive, so that no other kind can get the address of one of them.
     kinds: Vec<Arc<Kind>>,
     documents: BTreeMap<String, Document>,
 }
 
-/// The forms of version 2.
+/// The forms of OpenAPI v2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Json,
@@ -53,7 +53,8 @@ impl OpenApi {
         Self { source, kept: Mutex::default() }
     }
 
-    /// `/openapi/v2` in the form of a header `Accept`. `None`: there is no such form, the answer is 406 without a body.
+    /// Returns `/openapi/v2` in the form that a header `Accept` asks for; `None` for an unknown form: the response is a 406 without
+    /// a body.
     pub(crate) fn v2(&self, kinds: &[Arc<Kind>], accept: &str) -> Option<Document> {
         let form = form(accept)?;
         let make = || {
@@ -74,7 +75,7 @@ impl OpenApi {
         self.keep(kinds, &format!("v2 {form:?}"), make)
     }
 
-    /// `/openapi/v3`: where the documents of the versions are.
+    /// Returns `/openapi/v3`: the paths of the documents of all versions.
     pub(crate) fn v3_index(&self, kinds: &[Arc<Kind>]) -> Option<Document> {
         self.keep(kinds, "v3", || {
             let mut versions: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -96,7 +97,7 @@ impl OpenApi {
         })
     }
 
-    /// `/openapi/v3/api/v1` and `/openapi/v3/apis/GROUP/VERSION`. `None`: there is no such version.
+    /// Returns `/openapi/v3/api/v1` or `/openapi/v3/apis/GROUP/VERSION`; `None` for an unknown version.
     pub(crate) fn v3(&self, kinds: &[Arc<Kind>], group: &str, version: &str) -> Option<Document> {
         self.keep(kinds, &format!("v3 {group} {version}"), || {
             let served: Vec<Arc<Kind>> = kinds
@@ -122,7 +123,7 @@ impl OpenApi {
         name: &str,
         make: impl FnOnce() -> Option<Document>,
     ) -> Option<Document> {
-        // Whoever else asks at the same time waits for the same document.
+        // Concurrent requests wait for the same document.
         let mut kept = self.kept.lock();
         let same = kept.kinds.len() == kinds.len()
             && kept.kinds.iter().zip(kinds).all(|(left, right)| Arc::ptr_eq(left, right));
@@ -144,7 +145,7 @@ impl fmt::Debug for OpenApi {
     }
 }
 
-/// The first acceptable form.
+/// Returns the first acceptable form.
 fn form(accept: &str) -> Option<Form> {
     if accept.trim().is_empty() {
         return Some(Form::Json);

@@ -1,6 +1,6 @@
-//! The endpoints of the served kinds, in the words of OpenAPI 2.
+//! The paths of the served kinds in OpenAPI v2.
 //!
-//! Clients look here whether a kind can be tried without being written, and which parameters a PATCH takes.
+//! Clients look here whether a kind supports a dry run, and which parameters a PATCH accepts.
 
 use std::sync::Arc;
 
@@ -40,19 +40,19 @@ const LIST: [(&str, &str); 10] = [
     ("watch", "boolean"),
 ];
 
-/// All paths with their operations.
+/// Returns all paths with their operations.
 pub(super) fn paths(kinds: &[Arc<Kind>], definitions: &Definitions) -> Map<String, Value> {
     let mut paths = Map::new();
     for kind in kinds {
         for version in &kind.def.versions {
-            Maker { def: &kind.def, version, definitions, paths: &mut paths }.add(kind);
+            PathBuilder { def: &kind.def, version, definitions, paths: &mut paths }.add(kind);
         }
     }
     paths.sort_keys();
     paths
 }
 
-/// `api/v1` or `apis/GROUP/VERSION`
+/// Returns the prefix of paths: `api/v1` or `apis/GROUP/VERSION`.
 pub(super) fn base(def: &ResourceDef, version: &str) -> String {
     match def.group.as_str() {
         "" => format!("api/{version}"),
@@ -60,28 +60,28 @@ pub(super) fn base(def: &ResourceDef, version: &str) -> String {
     }
 }
 
-struct Maker<'a> {
+struct PathBuilder<'a> {
     def: &'a ResourceDef,
     version: &'a str,
     definitions: &'a Definitions,
     paths: &'a mut Map<String, Value>,
 }
 
-/// One operation before it is written down.
+/// One operation before it is serialized.
 struct Operation<'a> {
     method: &'a str,
-    /// For machines: `x-kubernetes-action`.
+    /// The value of `x-kubernetes-action`.
     action: &'a str,
-    /// Such as `listCoreV1NamespacedPod`.
+    /// The operation id, such as `listCoreV1NamespacedPod`.
     id: String,
-    /// The name of the definition of the body.
+    /// The name of the definition of the request body.
     body: Option<String>,
-    /// The name of the definition of the answer.
-    answer: Option<String>,
+    /// The name of the definition of the response.
+    response: Option<String>,
     parameters: &'a [(&'a str, &'a str)],
 }
 
-impl Maker<'_> {
+impl PathBuilder<'_> {
     fn add(mut self, kind: &Kind) {
         let def = self.def;
         let base = format!("/{}", base(def, self.version));
@@ -100,7 +100,7 @@ impl Maker<'_> {
                 action: "list",
                 id,
                 body: None,
-                answer: list.clone(),
+                response: list.clone(),
                 parameters: &LIST,
             };
             self.put(&format!("{base}/{}", def.plural), &operation, None);
@@ -110,7 +110,7 @@ impl Maker<'_> {
         let options = Some(format!("{META}DeleteOptions"));
         let none = &[][..];
         let patch = [WRITE.as_slice(), &[FORCE]].concat();
-        for (verb, path, method, action, word, body, answer, parameters) in [
+        for (verb, path, method, action, word, body, response, parameters) in [
             ("list", &collection, "get", "list", "list", &None, &list, &LIST[..]),
             ("create", &collection, "post", "post", "create", &own, &own, &WRITE),
             (
@@ -135,7 +135,7 @@ impl Maker<'_> {
                     action,
                     id,
                     body: body.clone(),
-                    answer: answer.clone(),
+                    response: response.clone(),
                     parameters,
                 };
                 self.put(path, &operation, None);
@@ -167,7 +167,7 @@ impl Maker<'_> {
                     "patch" => Some(format!("{META}Patch")),
                     _ => own.clone(),
                 },
-                answer: own.clone(),
+                response: own.clone(),
                 parameters: match method {
                     "get" => &[],
                     "patch" => &patch,
@@ -182,7 +182,7 @@ impl Maker<'_> {
         self.definitions.name(group, version, kind).map(String::from)
     }
 
-    /// The group and the version in names of operations: `RbacAuthorizationV1`.
+    /// Returns the group and the version in operation ids: `RbacAuthorizationV1`.
     fn prefix(&self) -> String {
         let group = if self.def.group.is_empty() { "core" } else { &self.def.group };
         let group = group.strip_suffix(".k8s.io").unwrap_or(group);
@@ -217,8 +217,8 @@ impl Maker<'_> {
     fn write(&self, operation: &Operation<'_>, part: Option<&Subresource<'_>>) -> Value {
         let def = self.def;
         let reference = |name: &String| json!({ "$ref": format!("#/definitions/{name}") });
-        let answer =
-            operation.answer.as_ref().map_or_else(|| json!({ "type": "object" }), reference);
+        let response =
+            operation.response.as_ref().map_or_else(|| json!({ "type": "object" }), reference);
         let body = match (&operation.body, operation.method) {
             (Some(name), method) => Some(json!({
                 "name": "body",
@@ -242,7 +242,7 @@ impl Maker<'_> {
         }
         let code = if operation.method == "post" { "201" } else { "200" };
         let word = if operation.method == "post" { "Created" } else { "OK" };
-        // Of custom resources, even the scale is marked as the kind itself.
+        // For custom resources, even the scale is marked with the kind itself.
         let (group, version, kind) = match part.filter(|_| def.native) {
             Some(part) => (part.group, part.version, part.kind),
             None => (def.group.as_str(), self.version, def.kind.as_str()),
@@ -257,7 +257,7 @@ impl Maker<'_> {
             "schemes": ["https"],
             "parameters": parameters,
             "responses": {
-                (code): { "description": word, "schema": answer },
+                (code): { "description": word, "schema": response },
                 "401": { "description": "Unauthorized" },
             },
             "x-kubernetes-action": operation.action,

@@ -1,34 +1,34 @@
 //! The schemas of CRDs as definitions.
 //!
-//! Version 2 of OpenAPI cannot say everything that a CRD may say. Where it cannot, old clients would refuse good objects; the
-//! real server leaves out such parts, and so the rules here are its rules.
+//! OpenAPI v2 cannot express everything that a CRD can. Old clients would refuse valid objects because of it. Like the real server,
+//! this module leaves out such parts.
 
 use serde_json::{Map, Value, json};
 
 use super::definitions::META;
 use crate::resource::ResourceDef;
 
-/// Deeper parts are not described; more than the depth of JSON that the server accepts.
+/// Limit of the depth of a schema; deeper parts are left out. It is more than the depth of JSON that the server accepts.
 const DEPTH_MAX: usize = 128;
 
-/// What version 2 does not know.
+/// Keywords that OpenAPI v2 does not have.
 const UNKNOWN: [&str; 6] = ["allOf", "anyOf", "oneOf", "not", "default", "nullable"];
 
-/// What is left out together with the type.
+/// Keywords that are left out together with the type.
 const PARTS: [&str; 5] = ["type", "properties", "items", "additionalProperties", "required"];
 
 const PRESERVES: &str = "x-kubernetes-preserve-unknown-fields";
 
-/// The name of a definition: the group backwards, the version, the kind.
+/// Returns the name of a definition: the reversed group, the version, the kind.
 pub(super) fn name(group: &str, version: &str, kind: &str) -> String {
     let mut parts: Vec<&str> = group.split('.').rev().collect();
     parts.extend([version, kind]);
     parts.join(".")
 }
 
-/// The definition of a kind, for version 2.
+/// Returns the definition of a kind for OpenAPI v2.
 pub(super) fn object(def: &ResourceDef, version: &str, schema: Option<&Value>) -> Value {
-    // Of kinds with unknown fields at the top nothing is told, for clients would complain about every one of them.
+    // A kind with unknown fields at the top has no schema here, because clients would refuse each of these fields.
     let open = |it: &&Value| it.get(PRESERVES) == Some(&Value::Bool(true));
     let mut schema = match schema.filter(|it| !open(it)) {
         Some(schema) => {
@@ -42,7 +42,7 @@ pub(super) fn object(def: &ResourceDef, version: &str, schema: Option<&Value>) -
     schema
 }
 
-/// The definition of a kind with everything that its schema says, for version 3.
+/// Returns the definition of a kind for OpenAPI v3, with its complete schema.
 pub(super) fn whole_object(def: &ResourceDef, version: &str, schema: Option<&Value>) -> Value {
     let mut schema = schema.cloned().unwrap_or_else(|| json!({ "type": "object" }));
     add_basics(&mut schema, META);
@@ -50,7 +50,7 @@ pub(super) fn whole_object(def: &ResourceDef, version: &str, schema: Option<&Val
     schema
 }
 
-/// The definition of lists of a kind.
+/// Returns the definition of the list of a kind.
 pub(super) fn list(def: &ResourceDef, version: &str, item: &str) -> Value {
     let kind = format!("{}List", def.kind);
     let mut schema = json!({
@@ -78,7 +78,7 @@ fn mark(schema: &mut Value, def: &ResourceDef, version: &str, kind: &str) {
     }
 }
 
-/// Every object has these, whether its schema tells or not.
+/// Adds the fields that every object has, even if its schema does not mention them.
 fn add_basics(schema: &mut Value, meta: &str) {
     let Some(fields) = schema.as_object_mut() else { return };
     let properties = fields.entry("properties").or_insert_with(|| json!({}));
@@ -101,7 +101,7 @@ fn add_basics(schema: &mut Value, meta: &str) {
     properties.sort_keys();
 }
 
-/// A schema without what version 2 cannot say.
+/// Removes the parts of a schema that OpenAPI v2 cannot express.
 fn simplify(schema: &Value, depth: usize) -> Value {
     let Some(fields) = schema.as_object().filter(|_| depth < DEPTH_MAX) else {
         return schema.as_bool().map_or_else(|| json!({}), Value::Bool);

@@ -1,4 +1,4 @@
-//! The documents against those of the real server for the same CRDs.
+//! The documents compared with those of a real server for the same CRDs.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ fn scale() -> Scale {
     Scale { wanted: path(".spec.replicas"), present: path(".status.replicas"), selector: None }
 }
 
-/// The CRDs of which the answers were recorded, and Deployments.
+/// Returns the CRDs of the recording, and Deployments.
 fn kinds() -> Vec<Arc<Kind>> {
     let recorded = recorded();
     let custom = recorded["kinds"].as_array().unwrap().iter().map(|it| {
@@ -63,7 +63,7 @@ fn document() -> Value {
     serde_json::from_slice(&document.body()).unwrap()
 }
 
-/// Descriptions are in our own words.
+/// Removes descriptions: ours are worded differently.
 fn without_descriptions(value: &Value) -> Value {
     match value {
         Value::Object(fields) => fields
@@ -84,7 +84,7 @@ fn definitions_of_crds_are_published_as_by_the_real_server() {
     for (name, expected) in expected.as_object().unwrap() {
         let mut ours = without_descriptions(&document["definitions"][name]);
         if name.ends_with("List") {
-            // Newer servers say it, the recorded one does not.
+            // Newer servers write it, the recorded one does not.
             assert_eq!(ours.as_object_mut().unwrap().shift_remove("type"), Some(json!("object")));
         }
         assert_eq!(ours, *expected, "{name}");
@@ -132,7 +132,7 @@ fn only_definitions_that_are_referred_to_are_there() {
 }
 
 #[test]
-fn version_3_has_whole_schemas() {
+fn version_3_has_complete_schemas() {
     let openapi = OpenApi::new(natives);
     let kinds = kinds();
     let document = openapi.v3(&kinds, "present.example.com", "v1").unwrap();
@@ -144,7 +144,7 @@ fn version_3_has_whole_schemas() {
     assert!(spec["alt"]["oneOf"].is_array());
     let metadata = "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
     assert_eq!(schema["properties"]["metadata"]["$ref"], metadata);
-    // Nothing of other versions and groups.
+    // Definitions of other versions and groups are left out.
     assert!(document["components"]["schemas"].get("com.example.present.v10.Plain").is_none());
     let paths = document["paths"].as_object().unwrap();
     assert!(paths.keys().all(|it| it.starts_with("/apis/present.example.com/v1/")));
@@ -179,17 +179,17 @@ fn the_index_leads_to_all_versions_and_changes_with_them() {
 }
 
 #[test]
-fn documents_are_made_once_for_the_same_kinds() {
+fn documents_are_generated_once_for_the_same_kinds() {
     let openapi = OpenApi::new(natives);
     let kinds = kinds();
     let first = openapi.v2(&kinds, "*/*").unwrap();
-    // The same bytes rather than equal ones.
+    // The same bytes, not only equal ones.
     let again = openapi.v2(&kinds, "").unwrap();
     assert_eq!(first.packed().as_ptr(), again.packed().as_ptr());
     assert!(openapi.v2(&kinds, "application/yaml").is_none());
 }
 
-/// What stands on the wire, read without the code that has written it: number of the field, and content.
+/// Parses protobuf without the code that has written it. Returns the field numbers and contents.
 fn fields(mut bytes: &[u8]) -> Vec<(u64, Vec<u8>)> {
     fn varint(bytes: &mut &[u8]) -> u64 {
         let (mut value, mut shift) = (0, 0);
@@ -226,7 +226,7 @@ fn field(bytes: &[u8], number: u64) -> Vec<u8> {
     fields(bytes).into_iter().find(|it| it.0 == number).map(|it| it.1).unwrap_or_default()
 }
 
-/// One of the named values of a message.
+/// Returns one of the named values of a message.
 fn named(bytes: &[u8], number: u64, name: &str) -> Vec<u8> {
     let all = fields(bytes).into_iter().filter(|it| it.0 == number).map(|it| it.1);
     let found = all.into_iter().find(|it| field(it, 1) == name.as_bytes()).expect("a named value");

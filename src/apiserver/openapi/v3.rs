@@ -1,4 +1,4 @@
-//! OpenAPI 3, made of the parts of version 2: other names for the same things, and whole schemas of CRDs.
+//! OpenAPI v3, made from the parts of v2: other paths of references, and complete schemas of CRDs.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{definitions::Definitions, paths, publish};
 use crate::resource::kind::Kind;
 
-/// The document of one version of a group.
+/// Returns the document of one version of a group.
 pub(super) fn document(kinds: &[Arc<Kind>], natives: Map<String, Value>) -> Value {
     let mut definitions = Definitions::collect(kinds, natives);
     let paths = paths::paths(kinds, &definitions);
@@ -29,9 +29,9 @@ pub(super) fn document(kinds: &[Arc<Kind>], natives: Map<String, Value>) -> Valu
     })
 }
 
-/// Lets references lead to where definitions are in version 3, and numbers be texts where both are meant.
+/// Rewrites references for OpenAPI v3, and allows numbers where integers and strings are both valid.
 fn redirect(value: &mut Value) {
-    // A work list rather than recursion: schemas come from clients.
+    // A work list instead of recursion, because schemas come from clients.
     let mut waiting = vec![value];
     while let Some(value) = waiting.pop() {
         match value {
@@ -56,7 +56,7 @@ fn redirect(value: &mut Value) {
     }
 }
 
-/// One path.
+/// Converts one path item.
 fn item(item: Value) -> Value {
     let Value::Object(fields) = item else { return item };
     let fields = fields.into_iter().map(|(name, value)| {

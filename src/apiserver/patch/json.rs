@@ -1,29 +1,29 @@
-//! JSON patches, RFC 6902, with the habits of the real server: a `replace` of a missing field adds it, indexes may count from
+//! JSON patches, RFC 6902, with the deviations of the real server: a `replace` of a missing field adds it, indexes may count from
 //! the end, and a missing value is `null`.
 
 use serde_json::{Map, Value};
 
 use crate::{refusal::Refusal, request::json};
 
-/// More operations are refused.
+/// Limit of operations, the same as on the real server.
 const OPERATIONS_MAX: usize = 10_000;
-/// What all `copy` operations of a patch may add together; the real server takes the limit of bodies.
+/// Limit of bytes that all `copy` operations of a patch may add; the real server uses the limit of bodies.
 const COPIED_BYTES_MAX: usize = 3 * 1024 * 1024;
-/// How many values all operations of a patch may look at or push aside: many small steps in large lists and maps would take
-/// minutes. This takes about a second; the real server gives up after one minute.
+/// Limit of values that all operations of a patch may visit or shift: many small steps in large lists and maps would take minutes.
+/// This takes about a second; the real server gives up after one minute.
 const WORK_MAX: usize = 50_000_000;
 
-/// One step.
+/// One operation of a patch.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Operation {
-    /// Unknown ones fail when they are applied, not before.
+    /// Unknown operations fail when they are applied, not when they are parsed.
     kind: String,
     path: Option<String>,
     from: Option<String>,
     value: Value,
 }
 
-/// Reads a patch.
+/// Parses a patch. Fails with the refusal of the real server.
 pub(crate) fn parse(body: &[u8]) -> Result<Vec<Operation>, Refusal> {
     let undecodable = |why: &str| Refusal::bad_request(format!("error decoding patch: {why}"));
     let wrong = |value: &Value, of: &str| {
@@ -61,7 +61,7 @@ impl Operation {
     }
 }
 
-/// Applies all steps or none. `None`: one of them fails; the real server does not say why.
+/// Applies all operations or none. `None` if one of them fails; the real server does not say why.
 pub(crate) fn apply(operations: &[Operation], object: &Value) -> Option<Value> {
     let mut object = object.clone();
     let mut left = Left { work: WORK_MAX, copied_bytes: COPIED_BYTES_MAX };
@@ -71,7 +71,7 @@ pub(crate) fn apply(operations: &[Operation], object: &Value) -> Option<Value> {
     Some(object)
 }
 
-/// What the other steps of a patch may still do.
+/// The remaining budget of a patch.
 struct Left {
     work: usize,
     copied_bytes: usize,
@@ -114,7 +114,7 @@ fn step(operation: &Operation, object: &mut Value, left: &mut Left) -> Option<()
     }
 }
 
-/// Whether the object stays shallow enough with the value there.
+/// Checks that the object does not become too deep with this value at this path.
 fn shallow(path: &str, value: &Value, left: &mut Left) -> Option<()> {
     let above = path.matches('/').count();
     let (depth, count) = json::extent(value);
@@ -122,7 +122,7 @@ fn shallow(path: &str, value: &Value, left: &mut Left) -> Option<()> {
     (above + depth <= json::DEPTH_MAX).then_some(())
 }
 
-/// A field or an item, which may not be there yet.
+/// A field or an item, which may not exist yet.
 struct Place<'a> {
     parent: Parent<'a>,
     key: String,
@@ -133,9 +133,9 @@ enum Parent<'a> {
     List(&'a mut Vec<Value>),
 }
 
-/// The whole object has no place: it cannot be replaced.
+/// Finds the parent of a path. The whole object has none: it cannot be replaced.
 fn locate<'a>(object: &'a mut Value, path: &str) -> Option<Place<'a>> {
-    // Like the real server, we do not look at what stands before the first slash.
+    // Like the real server, this ignores the text before the first slash.
     let (_, path) = path.split_once('/')?;
     let (above, key) = match path.rsplit_once('/') {
         Some((above, key)) => (Some(above), key),
@@ -161,7 +161,7 @@ fn locate<'a>(object: &'a mut Value, path: &str) -> Option<Place<'a>> {
 }
 
 impl Place<'_> {
-    /// A missing field is `null`, a missing item is an error.
+    /// Returns the value: a missing field is `null`, a missing item an error.
     fn get(&self) -> Option<&Value> {
         match &self.parent {
             Parent::Map(fields) => Some(fields.get(&self.key).unwrap_or(&Value::Null)),
@@ -200,7 +200,7 @@ impl Place<'_> {
     fn remove(self, left: &mut Left) -> Option<Value> {
         match self.parent {
             Parent::Map(fields) => {
-                // All behind it move up, however many these are.
+                // All later fields are shifted.
                 left.spend(fields.len())?;
                 fields.shift_remove(&self.key)
             }
@@ -213,7 +213,7 @@ impl Place<'_> {
     }
 }
 
-/// Below `size`; a negative one counts from the end.
+/// Parses an index below `size`; a negative one counts from the end.
 fn index(key: &str, size: usize) -> Option<usize> {
     let number: i64 = key.parse().ok()?;
     let at = match usize::try_from(number) {

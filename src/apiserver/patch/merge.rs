@@ -1,9 +1,9 @@
-//! Merge patches, RFC 7386, with the habits of the real server: nulls are taken out of what a patch adds, but not out of what
-//! it puts in the place of something else.
+//! Merge patches, RFC 7386, with the deviations of the real server: nulls are removed from values that a patch adds, but not from
+//! values that replace others.
 
 use serde_json::{Map, Value};
 
-/// Applies a patch, which is an object or a list; a list takes the place of everything.
+/// Applies a patch, which is an object or a list; a list replaces the whole object.
 pub(crate) fn apply(patch: &Value, object: &Value) -> Value {
     match (object, patch) {
         (Value::Object(_), Value::Object(fields)) => {
@@ -34,7 +34,7 @@ fn merge(own: &mut Map<String, Value>, patch: &Map<String, Value>) {
     }
 }
 
-/// Without the nulls of maps and lists.
+/// Removes nulls from maps and lists.
 fn pruned(value: &Value) -> Value {
     let keep = |it: &&Value| !it.is_null();
     match value {

@@ -1,4 +1,4 @@
-//! The kinds of patches: what a body means, and what it makes of an object.
+//! The kinds of patches: parsing and application.
 
 mod json;
 mod merge;
@@ -24,23 +24,23 @@ const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const APPLY: &str = "application/apply-patch+yaml";
 
-/// A patch as it came, not applied yet.
+/// A parsed patch that is not applied yet.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Patch {
-    /// RFC 6902
+    /// A JSON patch, RFC 6902.
     Json(Vec<json::Operation>),
-    /// RFC 7386: an object.
+    /// A merge patch, RFC 7386: an object.
     Merge(Value),
-    /// An object; for native kinds only.
+    /// A strategic merge patch: an object; for native kinds only.
     Strategic(Value),
-    /// Server-side apply: an object, what one manager wants. Applied by the field management, not here.
+    /// A server-side apply: the configuration of one manager. Field management applies it.
     Apply(Value),
 }
 
 impl Patch {
-    /// Reads a patch for a native or a custom kind: they take different types of patches.
+    /// Parses a patch for a native or a custom kind, which support different types of patches.
     pub(crate) fn parse(content_type: &str, body: &[u8], native: bool) -> Result<Self, Refusal> {
-        // Neither case nor spaces are forgiven here, other than in types of bodies.
+        // Case and spaces matter here, unlike in the types of other bodies.
         let kind = match content_type.find(';') {
             Some(at) if at > 0 => content_type.get(..at).unwrap_or_default(),
             _ => content_type,
@@ -55,8 +55,8 @@ impl Patch {
         }
     }
 
-    /// Either all of it or nothing. `schema` guides strategic merges. The result may be of another kind or have fields of wrong
-    /// types: see [`body::check_patched`].
+    /// Applies all of a patch or nothing. `schema` is for strategic merges. The result may be of another kind or have fields of
+    /// wrong types: see [`body::check_patched`].
     pub(crate) fn apply(&self, object: &Value, schema: Option<&Schema>) -> Result<Value, Refusal> {
         match self {
             Self::Json(steps) => json::apply(steps, object).ok_or_else(Refusal::unprocessable),

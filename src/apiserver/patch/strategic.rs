@@ -1,11 +1,12 @@
-//! Strategic merge patches: merges that know which lists are merged, and by which key of their items.
+//! Strategic merge patches: merges that use the patch strategy and the merge key of lists.
 //!
-//! Directives in a patch say more: `$patch`, `$retainKeys`, `$setElementOrder/LIST`, `$deleteFromPrimitiveList/LIST`.
+//! A patch may have directives: `$patch`, `$retainKeys`, `$setElementOrder/LIST`, `$deleteFromPrimitiveList/LIST`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
+use crate::sorted;
 use crate::{
     refusal::{Refusal, go},
     request::json::{sorted_json, type_name},
@@ -19,16 +20,16 @@ const DELETE: &str = "$deleteFromPrimitiveList";
 
 type Fields = Map<String, Value>;
 
-/// What is known of a field: `None` as a schema means that nothing is, and everything goes.
+/// The schema of a field. Without a schema, every patch is accepted.
 #[derive(Clone, Copy, Default)]
-struct Spot<'a> {
+struct FieldSchema<'a> {
     schema: Option<&'a Schema>,
-    /// The Go name of the type; empty for types in between.
+    /// The Go name of the type; empty for anonymous types.
     name: &'a str,
 }
 
-impl<'a> Spot<'a> {
-    /// The spot of a field; an error if the type has no such field.
+impl<'a> FieldSchema<'a> {
+    /// Returns the schema of a field. Fails if the type does not have it.
     fn field(self, name: &str) -> Result<Self, Refusal> {
         let Some(Schema { shape: Shape::Map { fields, rest, .. }, .. }) = self.schema else {
             return Ok(Self::default());
@@ -73,10 +74,14 @@ pub(super) fn apply(
         return Ok(object.clone());
     };
     let name = object.get("kind").and_then(Value::as_str).unwrap_or_default();
-    merge_maps(own.clone(), patch.clone(), Spot { schema, name }).map(Value::Object)
+    merge_maps(own.clone(), patch.clone(), FieldSchema { schema, name }).map(Value::Object)
 }
 
-fn merge_maps(mut own: Fields, mut patch: Fields, spot: Spot<'_>) -> Result<Fields, Refusal> {
+fn merge_maps(
+    mut own: Fields,
+    mut patch: Fields,
+    known: FieldSchema<'_>,
+) -> Result<Fields, Refusal> {
     if let Some(directive) = patch.get(DIRECTIVE) {
         return match directive.as_str() {
             Some("replace") => {
@@ -88,7 +93,7 @@ fn merge_maps(mut own: Fields, mut patch: Fields, spot: Spot<'_>) -> Result<Fiel
         };
     }
     retain_keys(&mut own, &mut patch)?;
-    order_lists(&mut own, &mut patch, spot)?;
+    order_lists(&mut own, &mut patch, known)?;
     for (key, value) in patch {
         let deleted = key.starts_with(DELETE);
         let key = if deleted { suffix(&key, DELETE, "primitive list")? } else { key };
@@ -98,10 +103,10 @@ fn merge_maps(mut own: Fields, mut patch: Fields, spot: Spot<'_>) -> Result<Fiel
         }
         let merged = match (own.get_mut(&key).map(Value::take), value) {
             (Some(Value::Object(inner)), Value::Object(fields)) => {
-                Value::Object(merge_maps(inner, fields, spot.field(&key)?)?)
+                Value::Object(merge_maps(inner, fields, known.field(&key)?)?)
             }
             (Some(Value::Array(items)), Value::Array(changes)) => {
-                Value::Array(merge_lists(items, changes, spot.field(&key)?, deleted)?)
+                Value::Array(merge_lists(items, changes, known.field(&key)?, deleted)?)
             }
             (_, mut added) => {
                 strip_directives(&mut added);
@@ -113,7 +118,7 @@ fn merge_maps(mut own: Fields, mut patch: Fields, spot: Spot<'_>) -> Result<Fiel
     Ok(own)
 }
 
-/// Nothing is merged into what is new, so that directives mean nothing there.
+/// Removes directives from added values, into which nothing is merged.
 fn strip_directives(added: &mut Value) {
     match added {
         Value::Object(fields) => {
@@ -125,7 +130,7 @@ fn strip_directives(added: &mut Value) {
     }
 }
 
-/// `$retainKeys`: other fields go away, and the patch may have no others.
+/// Executes `$retainKeys`: removes all other fields. The patch must not have any of them.
 fn retain_keys(own: &mut Fields, patch: &mut Fields) -> Result<(), Refusal> {
     let bad = || Refusal::bad_request("invalid patch format of retainKeys");
     let Some(keys) = patch.shift_remove(RETAIN) else { return Ok(()) };
@@ -142,8 +147,12 @@ fn retain_keys(own: &mut Fields, patch: &mut Fields) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// `$setElementOrder`: merges the lists that have one, and puts their items in order.
-fn order_lists(own: &mut Fields, patch: &mut Fields, spot: Spot<'_>) -> Result<(), Refusal> {
+/// Executes `$setElementOrder`: merges these lists, and sorts their items.
+fn order_lists(
+    own: &mut Fields,
+    patch: &mut Fields,
+    known: FieldSchema<'_>,
+) -> Result<(), Refusal> {
     let names: Vec<String> = patch.keys().filter(|it| it.starts_with(ORDER)).cloned().collect();
     for name in names {
         let order = patch.shift_remove(&name).unwrap_or_default();
@@ -151,7 +160,7 @@ fn order_lists(own: &mut Fields, patch: &mut Fields, spot: Spot<'_>) -> Result<(
         let key = suffix(&name, ORDER, "setElementOrder list")?;
         let before = own.get(&key).cloned().map(list).transpose()?;
         let changes = patch.get(&key).cloned().map(list).transpose()?;
-        let field = spot.field(&key)?;
+        let field = known.field(&key)?;
         let merge_key = field.rule().key;
         let merge_key = merge_key.as_deref();
         if let Some(changes) = &changes {
@@ -174,7 +183,7 @@ fn order_lists(own: &mut Fields, patch: &mut Fields, spot: Spot<'_>) -> Result<(
     Ok(())
 }
 
-/// The items of a patch must come in the order that it wants.
+/// Checks that the items of a patch have the requested order.
 fn check_order(changes: &[Value], order: &[Value], key: Option<&str>) -> Result<(), Refusal> {
     if changes.is_empty() || order.is_empty() {
         return Ok(());
@@ -201,10 +210,10 @@ fn check_order(changes: &[Value], order: &[Value], key: Option<&str>) -> Result<
 fn merge_lists(
     own: Vec<Value>,
     patch: Vec<Value>,
-    spot: Spot<'_>,
+    known: FieldSchema<'_>,
     deleted: bool,
 ) -> Result<Vec<Value>, Refusal> {
-    let rule = spot.rule();
+    let rule = known.rule();
     if !rule.merge {
         return Ok(patch);
     }
@@ -231,11 +240,11 @@ fn merge_lists(
         )));
     };
     let (own, patch) = take_directives(own, patch, key)?;
-    let merged = merge_items(own.clone(), &patch, key, spot.items())?;
+    let merged = merge_items(own.clone(), &patch, key, known.items())?;
     in_order(merged, &patch, &own, Some(key))
 }
 
-/// Deletes items, or forgets all old ones, as directives in the items of the patch say.
+/// Executes the directives in items of the patch: deletes items, or all old ones.
 fn take_directives(
     mut own: Vec<Value>,
     patch: Vec<Value>,
@@ -272,12 +281,12 @@ fn take_directives(
     Ok((own, plain))
 }
 
-/// Merges items with the same key, appends others.
+/// Merges items with the same key, and appends others.
 fn merge_items(
     mut own: Vec<Value>,
     patch: &[Value],
     key: &str,
-    spot: Spot<'_>,
+    known: FieldSchema<'_>,
 ) -> Result<Vec<Value>, Refusal> {
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     for (index, item) in own.iter().enumerate() {
@@ -289,8 +298,8 @@ fn merge_items(
         let name = item_key(change, Some(key))?;
         if let Some(item) = places.get(&name).and_then(|it| own.get_mut(*it)) {
             if let (Value::Object(fields), Value::Object(changes)) = (item.take(), change) {
-                *item = Value::Object(merge_maps(fields, changes.clone(), spot)?);
-                // A `$patch: delete` inside leaves an item without a key: it is not found again.
+                *item = Value::Object(merge_maps(fields, changes.clone(), known)?);
+                // A nested `$patch: delete` leaves an item without a key, which cannot be found again.
                 if item.get(key).is_none() {
                     places.remove(&name);
                 }
@@ -303,7 +312,7 @@ fn merge_items(
     Ok(own)
 }
 
-/// Items of `wanted` in its order, between them the others in the order of `before`, each as far in front as it may be.
+/// Returns the items of `wanted` in its order. Other items keep their order of `before`, each as far in front as possible.
 fn in_order(
     items: Vec<Value>,
     wanted: &[Value],
@@ -330,13 +339,13 @@ fn in_order(
             None => others.push((old, item)),
         }
     }
-    first.sort_by_key(|(place, _, _)| *place);
-    others.sort_by_key(|(old, _)| *old);
+    sorted::sort_by_key(&mut first, |(place, _, _)| *place);
+    sorted::sort_by_key(&mut others, |(old, _)| *old);
     let mut first = first.into_iter().peekable();
     let mut others = others.into_iter().peekable();
     let mut merged = Vec::new();
     loop {
-        // An old item goes first only if it stood before the next wanted one.
+        // An old item comes first only if it was before the next wanted one.
         let other_first = match (first.peek(), others.peek()) {
             (None, None) => return Ok(merged),
             (None, Some(_)) => true,
@@ -351,7 +360,7 @@ fn in_order(
     }
 }
 
-/// What items are compared by: the text of their key, or of themselves.
+/// Returns the string by which items are compared: their merge key, or the items themselves.
 fn item_key(item: &Value, key: Option<&str>) -> Result<String, Refusal> {
     let Some(key) = key else { return Ok(sorted_json(item)) };
     if !item.is_object() {
@@ -366,7 +375,7 @@ fn item_key(item: &Value, key: Option<&str>) -> Result<String, Refusal> {
     })
 }
 
-/// All items must be of one type, and not lists.
+/// Checks that all items have the same type, and are not lists.
 fn check_items(lists: &[&[Value]]) -> Result<(), Refusal> {
     let mut items = lists.iter().flat_map(|it| it.iter());
     let Some(first) = items.next() else {
@@ -383,7 +392,7 @@ fn check_items(lists: &[&[Value]]) -> Result<(), Refusal> {
     Err(Refusal::unclassed(format!("list element types are not identical: [{shown}]")))
 }
 
-/// What stands behind the slash of a directive.
+/// Returns the text after the slash of a directive.
 fn suffix(name: &str, directive: &str, what: &str) -> Result<String, Refusal> {
     match name.split_once('/') {
         Some((start, key)) if start == directive => Ok(key.to_owned()),

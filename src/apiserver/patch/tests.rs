@@ -1,4 +1,4 @@
-//! Patches with what Kubernetes 1.20.2 answers to them.
+//! Patches, compared with the responses of Kubernetes 1.20.2.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::{
     schema::Schema,
 };
 
-/// A body, the status of the answer, and the spec or the error in it.
+/// A body, the status of the response, and the spec or the error in it.
 type Row = (&'static str, u16, &'static str);
 
 fn widget() -> Value {
@@ -36,7 +36,7 @@ fn deployment() -> Value {
     })
 }
 
-/// The part of the schema of a pod that the patches below touch.
+/// Returns the part of the schema of a Pod that the patches below use.
 fn pod_spec() -> Schema {
     let list = |strategy: &str, key: &str, items: &Value| {
         json!({
@@ -90,7 +90,7 @@ fn config_map_schema() -> Schema {
     } }))
 }
 
-/// Keys in order, so that only the order of lists counts.
+/// Sorts keys, so that only the order of lists matters.
 fn sorted(text: &str) -> String {
     sorted_json(&serde_json::from_str(text).expect("JSON"))
 }
@@ -107,7 +107,7 @@ fn check(rows: &[Row], run: impl Fn(&str) -> (u16, String)) {
     for (body, code, text) in rows {
         let expected = (*code, if *code == 200 { sorted(text) } else { (*text).to_owned() });
         let got = run(body);
-        // What decoders say is worded otherwise.
+        // Errors of decoders are worded differently.
         let is_undecodable = got.0 == 400 && expected.0 == 400;
         if !is_undecodable && got != expected {
             wrong.push(format!("{body}\n  expected {expected:?}\n  got      {got:?}"));
@@ -126,7 +126,7 @@ fn run(
 }
 
 #[test]
-fn json_patches_do_what_they_do_in_the_real_server() {
+fn json_patches_work_as_on_the_real_server() {
     check(JSON_PATCHES, |body| {
         answer(run(super::JSON, body, &widget(), None), |it| {
             it.get("spec").cloned().unwrap_or_default()
@@ -135,7 +135,7 @@ fn json_patches_do_what_they_do_in_the_real_server() {
 }
 
 #[test]
-fn merge_patches_do_what_they_do_in_the_real_server() {
+fn merge_patches_work_as_on_the_real_server() {
     check(MERGE_PATCHES, |body| {
         answer(run(super::MERGE, body, &widget(), None), |it| {
             it.get("spec").cloned().unwrap_or_default()
@@ -153,7 +153,7 @@ fn strategic_patches_merge_lists_by_their_keys() {
                 crate::object::put(&mut it, "kind", None);
                 it
             });
-        // The real server was asked with the whole Deployment.
+        // The real server got the whole Deployment.
         let inside = "Invalid value: \"map[";
         match text.split_once(inside) {
             Some((start, rest)) => {
@@ -166,7 +166,7 @@ fn strategic_patches_merge_lists_by_their_keys() {
 }
 
 #[test]
-fn strategic_patches_merge_lists_of_texts() {
+fn strategic_patches_merge_lists_of_strings() {
     let schema = config_map_schema();
     check(CONFIG_MAP_PATCHES, |body| {
         answer(run(super::STRATEGIC, body, &config_map(), Some(&schema)), |it| {
@@ -304,7 +304,7 @@ fn no_patch_makes_an_object_too_deep() {
 }
 
 #[test]
-fn long_lists_are_merged_in_no_time() {
+fn long_lists_are_merged_quickly() {
     let item = |it: usize| json!({ "name": format!("n{it}"), "image": "i" });
     let object =
         json!({ "kind": "PodSpec", "containers": (0..20_000).map(item).collect::<Vec<_>>() });
@@ -550,11 +550,11 @@ fn many_steps_in_large_lists_and_maps_are_cut_short() {
         let parsed = Patch::parse("application/json-patch+json", text.as_bytes(), true);
         parsed.expect("a patch").apply(&object, None).is_ok()
     };
-    // These take no longer in a large object than in a small one.
+    // These take as long in a large object as in a small one.
     assert!(patch(|_| json!({ "op": "add", "path": "/list/-", "value": 1 })));
     assert!(patch(|_| json!({ "op": "replace", "path": "/map/k7", "value": 1 })));
     assert!(!patch(|_| json!({ "op": "test", "path": "/list", "value": [] })));
-    // Minutes, without a bound.
+    // Minutes, without a limit.
     assert!(!patch(|_| json!({ "op": "add", "path": "/list/0", "value": 1 })));
     assert!(!patch(|_| json!({ "op": "remove", "path": "/list/0" })));
     assert!(!patch(|it| json!({ "op": "remove", "path": format!("/map/k{it}") })));

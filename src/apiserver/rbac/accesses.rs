@@ -1,29 +1,29 @@
-//! What was asked for so far, for those who want to know which permissions a program needs.
+//! A record of all accesses, to determine which permissions a program needs.
 
 use std::collections::BTreeMap;
 
 use crate::rbac::Attributes;
 
-/// Different accesses that are remembered. Programs that name objects after others could ask for any number of them.
+/// Limit of different accesses: programs that derive the names of objects could make any number of them.
 const ACCESSES_MAX: usize = 10_000;
 
-/// One way in which a user has used the server.
+/// One way in which a user has accessed the server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Access {
-    /// What was asked for.
+    /// The attributes of the request.
     pub attributes: Attributes,
     /// The name of the user.
     pub user: String,
-    /// Whether it was allowed.
+    /// The request was allowed.
     pub allowed: bool,
 }
 
 /// All accesses so far.
 #[derive(Clone, Debug, Default)]
 pub struct Accesses {
-    /// How often each was made.
+    /// The number of requests for each access.
     pub counts: BTreeMap<Access, u64>,
-    /// Requests that are not among them, because there are too many different ones.
+    /// The number of requests beyond the limit, which are not recorded.
     pub dropped: u64,
 }
 

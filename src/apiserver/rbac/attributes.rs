@@ -1,4 +1,4 @@
-//! What a request is about, as rules of roles name it.
+//! The attributes of a request, as the rules of roles name them.
 
 use crate::{
     rbac::User,
@@ -10,18 +10,18 @@ use crate::{
 };
 use serde_json::json;
 
-/// What a request wants to do with what.
+/// The verb and the object of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Attributes {
-    /// Empty for requests about several objects. The first field, because records differ mostly in it when they are compared.
+    /// The name of the object; empty for collections. It is the first field, because comparisons of records mostly differ in it.
     pub name: String,
-    /// Such as `list`; for paths outside of the API groups, the HTTP method in lower case.
+    /// The verb, such as `list`; for paths outside of the API groups, the HTTP method in lower case.
     pub verb: String,
     /// The API group of the resource; empty for the core group.
     pub group: String,
     /// The plural of the resource; empty for paths outside of the API groups.
     pub resource: String,
-    /// Such as `status`; empty for the object itself.
+    /// The subresource, such as `status`; empty for the object itself.
     pub subresource: String,
     /// Empty for cluster-scoped resources, and for requests across all namespaces.
     pub namespace: String,
@@ -30,7 +30,7 @@ pub struct Attributes {
 }
 
 impl Attributes {
-    /// Reads them from a request.
+    /// Returns the attributes of a request.
     pub(crate) fn of(method: &str, path: &str, query: &str) -> Self {
         match route::parse(path) {
             Some(Route::Objects(target)) => Self::of_objects(method, target, &Query::parse(query)),
@@ -59,7 +59,7 @@ impl Attributes {
         }
         let mut namespace = target.namespace.unwrap_or_default();
         if target.group.is_empty() && target.plural == "namespaces" && namespace.is_empty() {
-            // A namespace is inside itself.
+            // A namespace counts as inside of itself.
             namespace.clone_from(&name);
         }
         let subresource = target.subresource.unwrap_or_default();
@@ -74,7 +74,7 @@ impl Attributes {
         }
     }
 
-    /// Returns the resource as rules name it, such as `pods/log`.
+    /// Returns the resource in its form in rules, such as `pods/log`.
     pub(crate) fn combined(&self) -> String {
         match self.subresource.as_str() {
             "" => self.resource.clone(),
@@ -82,7 +82,7 @@ impl Attributes {
         }
     }
 
-    /// Returns the answer to a user who lacks the permission; the reason may be empty.
+    /// Returns the refusal for a user without the permission; the reason may be empty.
     pub(crate) fn forbidden(&self, user: &User, reason: &str) -> Refusal {
         let mut why = self.complaint(user);
         if !reason.is_empty() {
@@ -123,7 +123,7 @@ impl Attributes {
     }
 }
 
-/// Returns the name that a field selector narrows a list to; empty if it does not.
+/// Returns the name in a field selector; empty if there is none.
 fn named_by(selector: &str) -> &str {
     let terms = selector.split(',').filter_map(|it| it.strip_prefix("metadata.name="));
     terms.map(|it| it.trim_start_matches('=')).next().unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Who sends a request: credentials and impersonation.
+//! Authentication: the credentials of a request, and impersonation.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ const UID: &str = "impersonate-uid";
 const GROUP: &str = "impersonate-group";
 const EXTRA_PREFIX: &str = "impersonate-extra-";
 
-/// Returns the user of a request.
+/// Returns the user of a request. Fails for invalid credentials, and without the permission to impersonate.
 pub(crate) fn authenticate(shared: &Shared, parts: &Parts) -> Result<User, Refusal> {
     let user = match parts.extensions.get::<User>() {
         Some(user) => user.clone(),
@@ -29,7 +29,7 @@ pub(crate) fn authenticate(shared: &Shared, parts: &Parts) -> Result<User, Refus
         if !decide(shared, &user, &permission).allowed {
             let on =
                 if wanted.as_service_account().is_some() { "serviceaccount" } else { "user-info" };
-            // The real server looks for the narrower permission next, and reports that.
+            // The real server checks the narrower permission next, and reports that one.
             let verb = format!("impersonate-on:{on}:{}", request.verb);
             return Err(Attributes { verb, ..request }.forbidden(&user, ""));
         }
@@ -37,7 +37,7 @@ pub(crate) fn authenticate(shared: &Shared, parts: &Parts) -> Result<User, Refus
     Ok(wanted)
 }
 
-/// Without RBAC, requests with unknown tokens are those of the administrator: there is nothing to protect.
+/// Returns the user of a bearer token. Without RBAC, an unknown token means the administrator, because there is nothing to protect.
 fn of_credentials(shared: &Shared, headers: &HeaderMap) -> Result<User, Refusal> {
     let header = headers.get(AUTHORIZATION).and_then(|it| it.to_str().ok()).unwrap_or_default();
     let (scheme, token) = header.split_once(' ').unwrap_or_default();
@@ -56,7 +56,7 @@ fn unauthorized() -> Refusal {
     Refusal { code: 401, reason, message, details: None }
 }
 
-/// Returns the user that the headers ask for.
+/// Returns the user in the impersonation headers.
 fn impersonated(headers: &HeaderMap) -> Result<Option<User>, Refusal> {
     let text = |name: &str| headers.get(name).and_then(|it| it.to_str().ok()).unwrap_or_default();
     let (name, uid) = (text(USER), text(UID));
@@ -90,7 +90,7 @@ fn extra(headers: &HeaderMap) -> BTreeMap<String, Vec<String>> {
     extra
 }
 
-/// Returns the permissions that an impersonation takes.
+/// Returns the permissions that an impersonation requires.
 fn permissions(wanted: &User, headers: &HeaderMap) -> Vec<Attributes> {
     let of = |group: &str, resource: &str, subresource: &str, name: &str| Attributes {
         verb: "impersonate".into(),

@@ -1,7 +1,7 @@
-//! The roles and bindings that every cluster with RBAC has.
+//! The default roles and bindings of a cluster with RBAC.
 //!
-//! `bootstrap.json` contains those that are meant for users and for all programs, recorded from a new cluster; the roles of
-//! parts of Kubernetes that this server does not have are left out.
+//! `bootstrap.json` has those for users and for all programs, recorded from a new cluster. Roles for components that this server
+//! does not have are left out.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::ApiServer;
 
 const RECORDED: &str = include_str!("bootstrap.json");
 
-/// Creates them, unless a restored cluster has them already.
+/// Creates the default roles and bindings, unless a restored cluster already has them.
 pub(crate) fn create(server: &ApiServer) {
     let recorded: Value = serde_json::from_str(RECORDED).unwrap_or_default();
     for plural in ["clusterroles", "clusterrolebindings"] {

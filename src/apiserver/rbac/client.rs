@@ -1,4 +1,4 @@
-//! A client inside this process that is a certain user.
+//! A client inside of this process for one user.
 
 use std::{
     convert::Infallible,
@@ -12,7 +12,7 @@ use tower::Service;
 
 use crate::{ApiServer, ResponseBody, rbac::User};
 
-/// The server as one user sees it. It is a service as [`ApiServer`] is.
+/// The server for one user. It is a service like [`ApiServer`].
 #[derive(Clone, Debug)]
 pub struct ClientOf {
     server: ApiServer,

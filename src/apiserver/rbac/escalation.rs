@@ -1,4 +1,4 @@
-//! Nobody grants permissions that they do not have, unless a role allows exactly that.
+//! Prevention of privilege escalation: users cannot grant permissions that they do not have, unless a role allows it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use crate::{
     object,
     rbac::{
         Attributes, decide, policy,
-        policy::{Held, RoleRef, aggregated, listed},
+        policy::{Permissions, RoleRef, aggregated, listed},
         rule::{Rule, quoted},
     },
     refusal::Refusal,
@@ -17,9 +17,9 @@ use crate::{
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// Refuses a role or a binding that would give its writer, or somebody else, more than the writer has.
+/// Refuses a role or a binding that would grant more than the permissions of its writer.
 pub(crate) fn check(call: &Call<'_>, old: Option<&Value>, new: &Value) -> Result<(), Refusal> {
-    let (shared, user) = (call.shared, &call.ask.user);
+    let (shared, user) = (call.shared, &call.request.user);
     let def = &call.view.kind.def;
     if def.group != GROUP || !shared.rbac.is_enabled() || user.is_master() {
         return Ok(());
@@ -54,27 +54,31 @@ pub(crate) fn check(call: &Call<'_>, old: Option<&Value>, new: &Value) -> Result
         return Ok(());
     }
     let rules = rules.map_err(|_problem| Refusal::not_found(def, &permission.name))?;
-    let held = policy(shared).held(user, namespace);
-    let missing = missing(&rules, &held.rules);
+    let permissions = policy(shared).permissions(user, namespace);
+    let missing = missing(&rules, &permissions.rules);
     if missing.is_empty() {
         return Ok(());
     }
-    Err(Refusal::forbidden(def, object::meta(new, "name"), &complaint(call, &missing, &held)))
+    Err(Refusal::forbidden(
+        def,
+        object::meta(new, "name"),
+        &complaint(call, &missing, &permissions),
+    ))
 }
 
-/// Changes of labels and the like are nobody's escalation.
+/// Returns whether a write changes permissions, not only metadata.
 fn changes_rights(is_role: bool, old: &Value, new: &Value) -> bool {
     let fields = if is_role { ["rules", "aggregationRule"] } else { ["roleRef", "subjects"] };
     fields.into_iter().any(|it| old.get(it) != new.get(it))
 }
 
-fn missing(wanted: &[Rule], held: &[Rule]) -> Vec<Rule> {
+fn missing(wanted: &[Rule], permissions: &[Rule]) -> Vec<Rule> {
     let singles = wanted.iter().flat_map(Rule::single);
-    singles.filter(|it| !held.iter().any(|own| own.covers(it))).collect()
+    singles.filter(|it| !permissions.iter().any(|own| own.covers(it))).collect()
 }
 
-fn complaint(call: &Call<'_>, missing: &[Rule], held: &Held) -> String {
-    // Verbs for one thing are one rule.
+fn complaint(call: &Call<'_>, missing: &[Rule], permissions: &Permissions) -> String {
+    // Verbs on the same resource are combined into one rule.
     let mut compact: BTreeMap<Rule, Vec<String>> = BTreeMap::new();
     for rule in missing {
         let verbs = compact.entry(Rule { verbs: Vec::new(), ..rule.clone() }).or_default();
@@ -83,15 +87,15 @@ fn complaint(call: &Call<'_>, missing: &[Rule], held: &Held) -> String {
     let texts: BTreeSet<String> =
         compact.into_iter().map(|(rule, verbs)| Rule { verbs, ..rule }.text()).collect();
     let texts: Vec<String> = texts.into_iter().collect();
-    let user = &call.ask.user;
+    let user = &call.request.user;
     let mut complaint = format!(
         "user {:?} (groups={}) is attempting to grant RBAC permissions not currently held:\n{}",
         user.name,
         quoted(&user.groups),
         texts.join("\n")
     );
-    if !held.problems.is_empty() {
-        complaint = format!("{complaint}; resolution errors: {}", listed(&held.problems));
+    if !permissions.problems.is_empty() {
+        complaint = format!("{complaint}; resolution errors: {}", listed(&permissions.problems));
     }
     complaint
 }

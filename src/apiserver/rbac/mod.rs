@@ -1,20 +1,20 @@
-//! Users and what they may do: authentication, role-based access control, and reviews of both.
+//! Users and their permissions: authentication, role-based access control, and reviews of both.
 //!
-//! Every request has a user: the one that an in-process client says ([`ApiServer::client_of`]), the service account of its
-//! bearer token, or the administrator. Impersonation headers replace it. With RBAC on, a user may do what the roles allow that
-//! are bound to it; otherwise, everything. In both cases it is recorded who asked for what ([`ApiServer::accesses`]).
+//! Every request has a user: the one of an in-process client ([`ApiServer::client_of`]), the service account of its bearer token,
+//! or the administrator. Impersonation headers replace it. With RBAC, a user may do what the bound roles allow; without it,
+//! everything. In both cases, all accesses are recorded ([`ApiServer::accesses`]).
 //!
 //! | file | job |
 //! |---|---|
 //! | `user.rs` | users and their groups |
 //! | `authentication.rs` | credentials and impersonation of a request |
 //! | `tokens.rs` | tokens of service accounts |
-//! | `attributes.rs` | what a request is about, and the 403 for it |
+//! | `attributes.rs` | the attributes of a request, and its 403 |
 //! | `rule.rs`, `policy.rs` | rules, roles and bindings |
-//! | `escalation.rs` | nobody grants what they lack |
+//! | `escalation.rs` | prevention of privilege escalation |
 //! | `reviews.rs` | access, rules, token and user reviews |
 //! | `accesses.rs` | the record |
-//! | `bootstrap.rs` | the roles of a new cluster |
+//! | `bootstrap.rs` | the default roles of a cluster |
 
 mod accesses;
 mod attributes;
@@ -42,19 +42,19 @@ pub use self::{
     user::User,
 };
 pub(crate) use self::{authentication::authenticate, bootstrap::create as create_bootstrap_roles};
-use crate::{ApiServer, Shared, refusal::Refusal, request::Ask, store::Store, verbs::Call};
+use crate::{ApiServer, Shared, refusal::Refusal, request::ApiRequest, store::Store, verbs::Call};
 
 const CLUSTER_ROLES: &str = "clusterroles.rbac.authorization.k8s.io";
 const ROLES: &str = "roles.rbac.authorization.k8s.io";
 const CLUSTER_BINDINGS: &str = "clusterrolebindings.rbac.authorization.k8s.io";
 const BINDINGS: &str = "rolebindings.rbac.authorization.k8s.io";
 
-/// What the server knows of users and permissions beyond its objects.
+/// The state of authorization besides the stored objects.
 #[derive(Debug, Default)]
 pub(crate) struct Rbac {
-    /// Whether roles decide; otherwise everything is allowed.
+    /// Roles are enforced; otherwise everything is allowed.
     enabled: bool,
-    /// What tokens are signed with.
+    /// The key that signs tokens.
     key: [u8; 8],
     /// The latest policy, and the version of its newest object.
     policy: Mutex<Option<(u64, Arc<Policy>)>>,
@@ -62,7 +62,7 @@ pub(crate) struct Rbac {
 }
 
 impl Rbac {
-    /// Servers of different seeds have different keys.
+    /// Derives the signing key from the seed, so that servers with different seeds have different keys.
     pub(crate) fn new(enabled: bool, seed: Option<u64>) -> Self {
         Self { enabled, key: seed.unwrap_or_default().to_be_bytes(), ..Self::default() }
     }
@@ -77,27 +77,27 @@ impl Rbac {
 }
 
 impl ApiServer {
-    /// Returns who has asked for what so far.
+    /// Returns all recorded accesses.
     pub fn accesses(&self) -> Accesses {
         self.0.rbac.accesses.lock().clone()
     }
 
-    /// Returns a client inside this process whose requests are those of a user.
+    /// Returns a client inside of this process whose requests have this user.
     pub fn client_of(&self, user: User) -> ClientOf {
         ClientOf::new(self.clone(), user)
     }
 }
 
 /// Records a request, and refuses it if its user lacks the permission.
-pub(crate) fn authorize(shared: &Shared, ask: &Ask) -> Result<(), Refusal> {
-    let wanted = Attributes::of(&ask.method, &ask.path, &ask.query);
-    check(shared, &ask.user, &wanted)
+pub(crate) fn authorize(shared: &Shared, request: &ApiRequest) -> Result<(), Refusal> {
+    let wanted = Attributes::of(&request.method, &request.path, &request.query);
+    check(shared, &request.user, &wanted)
 }
 
 /// Refuses a request that creates an object by another method than POST, if its user may not create it.
-pub(crate) fn authorize_creation(shared: &Shared, ask: &Ask) -> Result<(), Refusal> {
-    let wanted = Attributes::of(&ask.method, &ask.path, &ask.query);
-    check(shared, &ask.user, &Attributes { verb: "create".into(), ..wanted })
+pub(crate) fn authorize_creation(shared: &Shared, request: &ApiRequest) -> Result<(), Refusal> {
+    let wanted = Attributes::of(&request.method, &request.path, &request.query);
+    check(shared, &request.user, &Attributes { verb: "create".into(), ..wanted })
 }
 
 fn check(shared: &Shared, user: &User, wanted: &Attributes) -> Result<(), Refusal> {
@@ -111,25 +111,25 @@ fn record(shared: &Shared, user: &User, attributes: Attributes, allowed: bool) {
     shared.rbac.accesses.lock().add(access);
 }
 
-/// Refuses a GET request that changes the protocol to users who may not create the subresource: it runs something. For POST,
-/// the usual permission is the same.
+/// Refuses a GET request that upgrades the connection, if its user may not create the subresource: it runs something. A POST
+/// request needs this permission anyway.
 pub(crate) fn authorize_upgrade(call: &Call<'_>, name: &str) -> Result<(), Refusal> {
-    let (shared, ask) = (call.shared, call.ask);
-    if ask.method == "POST" {
+    let (shared, request) = (call.shared, call.request);
+    if request.method == "POST" {
         return Ok(());
     }
-    let wanted = Attributes::of(&ask.method, &ask.path, &ask.query);
+    let wanted = Attributes::of(&request.method, &request.path, &request.query);
     let wanted = Attributes { verb: "create".into(), ..wanted };
-    let decision = decide(shared, &ask.user, &wanted);
-    record(shared, &ask.user, wanted, decision.allowed);
+    let decision = decide(shared, &request.user, &wanted);
+    record(shared, &request.user, wanted, decision.allowed);
     if decision.allowed {
         return Ok(());
     }
-    // The real server only says why, and often there is nothing to say.
+    // The real server shows only the reason, which is often empty.
     Err(Refusal::forbidden(&call.view.kind.def, name, &decision.reason))
 }
 
-/// Returns whether a user may do something.
+/// Decides whether a user may do something.
 fn decide(shared: &Shared, user: &User, wanted: &Attributes) -> Decision {
     if !shared.rbac.enabled {
         return Decision { allowed: true, reason: String::new() };
@@ -137,7 +137,7 @@ fn decide(shared: &Shared, user: &User, wanted: &Attributes) -> Decision {
     policy(shared).decide(user, wanted)
 }
 
-/// Returns the policy of the present roles and bindings.
+/// Returns the policy of the current roles and bindings.
 fn policy(shared: &Shared) -> Arc<Policy> {
     let store = shared.store();
     let tables = [CLUSTER_ROLES, ROLES, CLUSTER_BINDINGS, BINDINGS].map(|it| store.tables.get(it));

@@ -1,4 +1,4 @@
-//! All roles and bindings, read once per change: who may do what.
+//! The policy: all roles and bindings, parsed once per change.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,27 +7,28 @@ use std::{
 
 use serde_json::Value;
 
+use crate::sorted::CollectSorted as _;
 use crate::{
     labels, object,
     rbac::{Attributes, User, rule::Rule},
 };
 
-/// The answer to whether a user may do something.
+/// The result of an authorization.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Decision {
     pub(crate) allowed: bool,
-    /// Which binding allows it, or which roles are missing; often empty.
+    /// The binding that allows the request, or the missing roles; often empty.
     pub(crate) reason: String,
 }
 
-/// The rules of a user, and the roles that bindings name but nobody has created.
+/// The rules of a user, and the missing roles that bindings refer to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Held {
+pub(crate) struct Permissions {
     pub(crate) rules: Vec<Rule>,
     pub(crate) problems: BTreeSet<String>,
 }
 
-/// Roles and bindings.
+/// All roles and bindings, indexed.
 #[derive(Debug, Default)]
 pub(crate) struct Policy {
     /// By namespace and name; the namespace of cluster roles is empty.
@@ -36,7 +37,7 @@ pub(crate) struct Policy {
     bindings: BTreeMap<String, Vec<Binding>>,
 }
 
-/// The objects that a policy is made of.
+/// The objects that a policy is made from.
 #[derive(Debug, Default)]
 pub(crate) struct Objects {
     pub(crate) cluster_roles: Vec<Value>,
@@ -49,13 +50,13 @@ pub(crate) struct Objects {
 #[derive(Debug)]
 pub(crate) struct Binding {
     name: String,
-    /// Empty: everywhere.
+    /// The namespace; empty for all.
     namespace: String,
     role: RoleRef,
     subjects: Vec<Subject>,
 }
 
-/// The role that a binding names.
+/// The role that a binding refers to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RoleRef {
     pub(crate) is_cluster: bool,
@@ -77,7 +78,7 @@ impl Policy {
         let cluster = objects.cluster_roles.iter();
         let mut roles: BTreeMap<_, _> = cluster
             .map(|it| (place(it), aggregated(it, &objects.cluster_roles, &mut BTreeSet::new())))
-            .collect();
+            .collect_map();
         roles.extend(objects.roles.iter().map(|it| (place(it), Rule::all(it))));
         let mut bindings: BTreeMap<String, Vec<Binding>> = BTreeMap::new();
         for it in objects.cluster_bindings.iter().chain(&objects.bindings) {
@@ -87,7 +88,7 @@ impl Policy {
         Self { roles, bindings }
     }
 
-    /// Returns whether a user may do this.
+    /// Decides whether a user may do this.
     pub(crate) fn decide(&self, user: &User, wanted: &Attributes) -> Decision {
         if user.is_master() {
             return Decision { allowed: true, reason: String::new() };
@@ -112,27 +113,27 @@ impl Policy {
         }
     }
 
-    /// Returns what a user may do in a namespace, by the rules of all roles.
-    pub(crate) fn held(&self, user: &User, namespace: &str) -> Held {
-        let mut held = Held::default();
+    /// Returns the permissions of a user in a namespace, by the rules of all roles.
+    pub(crate) fn permissions(&self, user: &User, namespace: &str) -> Permissions {
+        let mut permissions = Permissions::default();
         if user.is_master() {
-            held.rules.extend(Rule::everything());
+            permissions.rules.extend(Rule::everything());
         }
         let all = self.visit(user, namespace, |_, _, rules| {
             match rules {
-                Ok(rules) => held.rules.extend_from_slice(rules),
+                Ok(rules) => permissions.rules.extend_from_slice(rules),
                 Err(problem) => {
-                    held.problems.insert(problem);
+                    permissions.problems.insert(problem);
                 }
             }
             ControlFlow::<()>::Continue(())
         });
-        // Nothing ends the visit early.
+        // The visitor never stops early.
         debug_assert!(all.is_continue());
-        held
+        permissions
     }
 
-    /// Returns the rules of a role; the error says that it does not exist.
+    /// Returns the rules of a role. The error is the message that it does not exist.
     pub(crate) fn rules(&self, role: &RoleRef, namespace: &str) -> Result<&[Rule], String> {
         let namespace = if role.is_cluster { "" } else { namespace };
         let found = self.roles.get(&(namespace.to_owned(), role.name.clone()));
@@ -161,7 +162,7 @@ impl Policy {
 }
 
 impl RoleRef {
-    /// Reads it from a binding.
+    /// Parses the reference in a binding.
     pub(crate) fn of(binding: &Value) -> Self {
         let is_cluster = object::text(binding, "/roleRef/kind") == "ClusterRole";
         Self { is_cluster, name: object::text(binding, "/roleRef/name").into() }
@@ -223,7 +224,7 @@ impl Subject {
     }
 }
 
-/// Returns the rules of a cluster role. An aggregated one has those of all roles that its selectors select: in a cluster, a
+/// Returns the rules of a cluster role. An aggregated one has those of all roles that match its selectors; in a real cluster, a
 /// controller writes them into the role a moment later.
 pub(crate) fn aggregated(role: &Value, all: &[Value], seen: &mut BTreeSet<String>) -> Vec<Rule> {
     let selectors = object::list(role, "/aggregationRule/clusterRoleSelectors");
@@ -245,7 +246,7 @@ pub(crate) fn aggregated(role: &Value, all: &[Value], seen: &mut BTreeSet<String
     rules
 }
 
-/// Returns several problems as Go prints them.
+/// Joins several problems as Go does.
 pub(crate) fn listed(problems: &BTreeSet<String>) -> String {
     let texts: Vec<&str> = problems.iter().map(String::as_str).collect();
     match texts.as_slice() {

@@ -1,4 +1,4 @@
-//! Reviews: who am I, what may I do, what may others do, whose token is this.
+//! Reviews of access, rules, users and tokens.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,18 @@ use crate::{
     Shared, object,
     rbac::{
         Attributes, User, decide, policy,
-        policy::{Held, listed},
+        policy::{Permissions, listed},
         rule::Rule,
         tokens,
     },
     reply::Reply,
-    request::{Ask, route::Target},
+    request::{ApiRequest, route::Target},
     verbs::Call,
 };
 
-/// Puts the answer into a review whose form has been checked, and which may have lost its question.
-pub(crate) fn answer(call: &Call<'_>, asked: &Value, mut review: Value) -> Value {
-    let (shared, user) = (call.shared, &call.ask.user);
+/// Adds the result to a review that has been validated, and may have lost its spec.
+pub(crate) fn add_result(call: &Call<'_>, asked: &Value, mut review: Value) -> Value {
+    let (shared, user) = (call.shared, &call.request.user);
     let enabled = shared.rbac.is_enabled();
     let status = match call.view.kind.def.kind.as_str() {
         "SelfSubjectAccessReview" if enabled => Some(access(shared, user, asked)),
@@ -28,7 +28,7 @@ pub(crate) fn answer(call: &Call<'_>, asked: &Value, mut review: Value) -> Value
         }
         "SelfSubjectRulesReview" if enabled => {
             let namespace = object::text(asked, "/spec/namespace");
-            Some(rules(&policy(shared).held(user, namespace)))
+            Some(rules(&policy(shared).permissions(user, namespace)))
         }
         "TokenReview" => token(shared, asked),
         _ => None,
@@ -39,18 +39,18 @@ pub(crate) fn answer(call: &Call<'_>, asked: &Value, mut review: Value) -> Value
     review
 }
 
-/// Answers `SelfSubjectReview`, which has nothing but its answer.
-pub(crate) fn own_user(shared: &Shared, ask: &Ask, target: &Target) -> Option<Reply> {
+/// Answers a `SelfSubjectReview`, which has no spec.
+pub(crate) fn own_user(shared: &Shared, request: &ApiRequest, target: &Target) -> Option<Reply> {
     let is_it = target.group == "authentication.k8s.io"
         && target.version == "v1"
         && target.plural == "selfsubjectreviews"
         && (&target.namespace, &target.name) == (&None, &None);
-    (is_it && ask.method == "POST").then(|| {
+    (is_it && request.method == "POST").then(|| {
         let review = json!({
             "kind": "SelfSubjectReview",
             "apiVersion": "authentication.k8s.io/v1",
             "metadata": { "creationTimestamp": shared.store().now() },
-            "status": { "userInfo": ask.user.to_json() },
+            "status": { "userInfo": request.user.to_json() },
         });
         Reply::Document(201, review)
     })
@@ -82,7 +82,7 @@ fn access(shared: &Shared, user: &User, review: &Value) -> Value {
     status
 }
 
-/// Returns the user that a review is about. Nothing is added to what it says.
+/// Returns the user in the spec of a review. No groups are added.
 fn subject(review: &Value) -> User {
     let extra = review.pointer("/spec/extra").cloned().unwrap_or_default();
     let extra: BTreeMap<String, Vec<String>> = serde_json::from_value(extra).unwrap_or_default();
@@ -94,24 +94,24 @@ fn subject(review: &Value) -> User {
     }
 }
 
-fn rules(held: &Held) -> Value {
+fn rules(permissions: &Permissions) -> Value {
     let of = |paths: bool| {
-        let rules = held.rules.iter().filter(|it| it.paths.is_empty() != paths);
+        let rules = permissions.rules.iter().filter(|it| it.paths.is_empty() != paths);
         rules.map(Rule::to_json).collect::<Vec<_>>()
     };
-    let incomplete = !held.problems.is_empty();
+    let incomplete = !permissions.problems.is_empty();
     let mut status = json!({
         "resourceRules": of(false),
         "nonResourceRules": of(true),
         "incomplete": incomplete,
     });
     if incomplete {
-        object::put(&mut status, "evaluationError", Some(listed(&held.problems).into()));
+        object::put(&mut status, "evaluationError", Some(listed(&permissions.problems).into()));
     }
     status
 }
 
-/// Returns the answer for a token of ours; others keep the answer of those that nobody knows.
+/// Returns the status for a valid token; `None` for others, which keep their status.
 fn token(shared: &Shared, review: &Value) -> Option<Value> {
     let mut audiences = object::strings(review, "/spec/audiences");
     if audiences.is_empty() {

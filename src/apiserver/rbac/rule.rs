@@ -7,20 +7,20 @@ use crate::{object, rbac::Attributes};
 /// Matches every verb, group, resource and path.
 const ALL: &str = "*";
 
-/// What a rule allows.
+/// The permissions of a rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rule {
     pub(crate) verbs: Vec<String>,
     pub(crate) groups: Vec<String>,
     pub(crate) resources: Vec<String>,
-    /// None: all objects.
+    /// Empty for all objects.
     pub(crate) names: Vec<String>,
     /// Paths outside of the API groups.
     pub(crate) paths: Vec<String>,
 }
 
 impl Rule {
-    /// Reads the rules of a role.
+    /// Parses the rules of a role.
     pub(crate) fn all(role: &Value) -> Vec<Self> {
         let rules = object::list(role, "/rules").iter();
         let read = |it: &Value| Self {
@@ -40,7 +40,7 @@ impl Rule {
         [resources, Self { verbs: all(), paths: all(), ..Self::default() }]
     }
 
-    /// Returns whether a request needs nothing but this rule.
+    /// Returns whether this rule allows a request.
     pub(crate) fn allows(&self, wanted: &Attributes) -> bool {
         if !has(&self.verbs, &wanted.verb) {
             return false;
@@ -53,7 +53,7 @@ impl Rule {
             && (self.names.is_empty() || self.names.contains(&wanted.name))
     }
 
-    /// Returns the rule as reviews of rules show it.
+    /// Returns the rule in the form of rules reviews.
     pub(crate) fn to_json(&self) -> Value {
         let mut rule = json!({ "verbs": self.verbs });
         let parts = [
@@ -70,7 +70,7 @@ impl Rule {
         rule
     }
 
-    /// Splits it into rules of one verb for one thing each.
+    /// Splits the rule into rules with one verb and one resource each.
     pub(crate) fn single(&self) -> Vec<Self> {
         let one = |text: &String| vec![text.clone()];
         let mut singles = Vec::new();
@@ -101,7 +101,7 @@ impl Rule {
         singles
     }
 
-    /// Returns whether it allows everything that a single rule allows.
+    /// Returns whether it allows everything that a split rule allows.
     pub(crate) fn covers(&self, single: &Self) -> bool {
         let all = |own: &[String], wanted: &[String]| wanted.iter().all(|it| has(own, it));
         let resources = || {
@@ -120,7 +120,7 @@ impl Rule {
         all(&self.verbs, &single.verbs) && of_kind
     }
 
-    /// Returns it as refusals show it: `{APIGroups:["apps"], Resources:["deployments"], Verbs:["get" "list"]}`.
+    /// Formats the rule for refusals: `{APIGroups:["apps"], Resources:["deployments"], Verbs:["get" "list"]}`.
     pub(crate) fn text(&self) -> String {
         let parts = [
             ("APIGroups", &self.groups),
@@ -135,7 +135,7 @@ impl Rule {
     }
 }
 
-/// Returns a list as Go prints it: `["a" "b"]`.
+/// Formats a list as Go does: `["a" "b"]`.
 pub(crate) fn quoted(texts: &[String]) -> String {
     let texts: Vec<String> = texts.iter().map(|it| format!("{it:?}")).collect();
     format!("[{}]", texts.join(" "))
@@ -145,7 +145,7 @@ fn has(own: &[String], wanted: &str) -> bool {
     own.iter().any(|it| it == ALL || it == wanted)
 }
 
-/// `*/scale` means the subresource of all resources.
+/// Returns whether a resource of a rule includes another one. `*/scale` means the subresource of all resources.
 fn covers_resource(own: &str, wanted: &str) -> bool {
     let of_all = || {
         let subresource = wanted.split_once('/').map(|(_, it)| it);

@@ -1,4 +1,4 @@
-//! Tokens of service accounts: JSON web tokens as the real server issues them, signed with a key of this server only.
+//! Tokens of service accounts: JSON web tokens like those of the real server, signed with a key of this server.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -17,27 +17,27 @@ use crate::{
     verbs::Call,
 };
 
-/// Who issues the tokens, and the audience of those for the server itself.
+/// The issuer of tokens, and the audience of those for the server itself.
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
-/// The default lifetime in seconds, and the shortest one.
+/// The default lifetime in seconds, and the minimum.
 const LIFETIME: i64 = 3600;
 const LIFETIME_MIN: i64 = 600;
 const HEADER: &str = r#"{"alg":"HS256","kid":"kopf-dev"}"#;
-/// The private claims of Kubernetes.
+/// The name of the private claims of Kubernetes.
 const PRIVATE: &str = "kubernetes.io";
 const CREDENTIAL: &str = "authentication.kubernetes.io/credential-id";
 
-/// A token that is valid now.
+/// The claims of a valid token.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Token {
     pub(crate) user: User,
     pub(crate) audiences: Vec<String>,
 }
 
-/// `POST …/serviceaccounts/NAME/token`: issues a token.
+/// Issues a token for `POST …/serviceaccounts/NAME/token`.
 pub(crate) fn request(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
     let definition = "io.k8s.api.authentication.v1.TokenRequest";
-    let body = decode_part(call.ask.header(CONTENT_TYPE), &call.ask.body, definition);
+    let body = decode_part(call.request.header(CONTENT_TYPE), &call.request.body, definition);
     let body = body.map_err(Refusal::bad_request)?;
     let lifetime = object::number(&body, "/spec/expirationSeconds").unwrap_or(LIFETIME);
     if lifetime < LIFETIME_MIN {
@@ -98,12 +98,12 @@ pub(crate) fn request(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
     Ok(Reply::Document(201, answer))
 }
 
-/// Returns what a token for the server says, if it is one of ours, in time, and its account still exists.
+/// Returns the claims of a token for the server; `None` unless it is signed by this server, not expired, and its account exists.
 pub(crate) fn verify(shared: &Shared, token: &str) -> Option<Token> {
     verify_for(shared, token, &[ISSUER.to_owned()])
 }
 
-/// Returns the same for a token for any of these audiences; the audiences of the result are those of both.
+/// Returns the claims of a token for any of these audiences; its audiences are those that both have.
 pub(crate) fn verify_for(shared: &Shared, token: &str, wanted: &[String]) -> Option<Token> {
     let (payload, signature) = token.rsplit_once('.')?;
     let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
@@ -142,12 +142,12 @@ fn signed(shared: &Shared, claims: &Value) -> String {
     format!("{payload}.{}", encode(&signature.unwrap_or_default()))
 }
 
-/// Returns the signer. A key may have any length, so that there always is one.
+/// Returns the signer. It accepts keys of any length, so it always exists.
 fn mac(shared: &Shared) -> Option<Hmac<Sha256>> {
     Hmac::new_from_slice(shared.rbac.key()).ok()
 }
 
-/// Returns a stamp of the server's clock in seconds since 1970.
+/// Converts a timestamp to seconds since 1970.
 fn seconds(stamp: &str) -> i64 {
     let time = stamp.parse::<Timestamp>();
     time.map_or(SignedDuration::ZERO, Timestamp::as_duration).as_secs()

@@ -1,27 +1,27 @@
-//! Who sends requests.
+//! Users: the senders of requests.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-/// How names of service accounts begin.
+/// The prefix of the names of service accounts.
 const ACCOUNT_PREFIX: &str = "system:serviceaccount:";
 const ANONYMOUS: &str = "system:anonymous";
-/// The group that may do everything, whatever the roles say.
+/// The group that may do everything, regardless of roles.
 const MASTERS: &str = "system:masters";
 const AUTHENTICATED: &str = "system:authenticated";
 const UNAUTHENTICATED: &str = "system:unauthenticated";
 
-/// The sender of a request, as authentication determines it.
+/// The user of a request, as determined by authentication.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct User {
     /// Unique among users, such as `system:serviceaccount:NAMESPACE:NAME`.
     pub name: String,
-    /// Empty if unknown.
+    /// Empty if it is unknown.
     pub uid: String,
-    /// Bindings can name them instead of the user.
+    /// Bindings can refer to groups instead of the user.
     pub groups: Vec<String>,
-    /// Further facts from the authentication.
+    /// Additional facts from authentication.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
@@ -52,7 +52,7 @@ impl User {
         account(&self.name)
     }
 
-    /// Adds the group of all users whose name is known, or that of the others.
+    /// Adds the group of all authenticated users, or that of unauthenticated ones.
     pub(crate) fn authenticated(mut self) -> Self {
         let standard = if self.name == ANONYMOUS { UNAUTHENTICATED } else { AUTHENTICATED };
         if !self.groups.iter().any(|it| it == AUTHENTICATED || it == UNAUTHENTICATED) {
@@ -69,7 +69,7 @@ impl User {
         self.groups.iter().any(|it| it == group)
     }
 
-    /// Returns the user as reviews show it.
+    /// Returns the user in the form of reviews.
     pub(crate) fn to_json(&self) -> Value {
         let mut user = json!({ "username": self.name });
         if let Some(fields) = user.as_object_mut() {

@@ -1,10 +1,11 @@
-//! Values as Go prints them: the real server does so in its messages.
+//! Values as Go formats them: messages of the real server contain them.
 
-use std::{collections::BTreeMap, fmt::Write as _, ops::Range};
+use std::{fmt::Write as _, ops::Range};
 
+use crate::sorted::CollectSorted as _;
 use serde_json::{Map, Number, Value};
 
-/// A value inside a message: strings quoted, the rest as JSON.
+/// Formats a value for a message: strings quoted, everything else as JSON.
 pub(crate) fn value(value: &Value) -> String {
     match value {
         Value::String(text) => quote(text),
@@ -15,7 +16,7 @@ pub(crate) fn value(value: &Value) -> String {
     }
 }
 
-/// A value as `%v` gives it: maps in the order of their keys, no quotes.
+/// Formats a value like `%v`: maps sorted by key, no quotes.
 pub(crate) fn plain(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".into(),
@@ -33,7 +34,7 @@ pub(crate) fn plain(value: &Value) -> String {
     }
 }
 
-/// The type of a value as `%T` gives it.
+/// Returns the type of a value like `%T`.
 pub(crate) fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
@@ -46,13 +47,13 @@ pub(crate) fn type_of(value: &Value) -> &'static str {
     }
 }
 
-/// A list of strings, as `%#v` gives it.
+/// Formats a list of strings like `%#v`.
 pub(crate) fn list(items: &[String]) -> String {
     let quoted: Vec<String> = items.iter().map(|it| quote(it)).collect();
     format!("[]string{{{}}}", quoted.join(", "))
 }
 
-/// A text in double quotes, as `%q` gives it.
+/// Quotes a string like `%q`.
 pub(crate) fn quote(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -63,7 +64,7 @@ pub(crate) fn quote(text: &str) -> String {
     out
 }
 
-/// A number as `%v` gives it: large floats with an exponent, whole ones without a point.
+/// Formats a number like `%v`: large floats with an exponent, integers without a point.
 pub(crate) fn number(number: &Number) -> String {
     match (number.as_i64(), number.as_f64()) {
         (Some(whole), _) => whole.to_string(),
@@ -72,19 +73,19 @@ pub(crate) fn number(number: &Number) -> String {
     }
 }
 
-/// A float as `%v` gives it.
+/// Formats a float like `%v`.
 pub(crate) fn float(it: f64) -> String {
     float_within(it, &(1e-4..1e21), 2)
 }
 
-/// The shortest digits. Sizes outside of the range have an exponent, of that many digits at least.
+/// Formats a float with the shortest digits. Sizes outside of `plain` have an exponent with at least this number of digits.
 pub(crate) fn float_within(it: f64, plain: &Range<f64>, digits: usize) -> String {
     let size = it.abs();
     if size == 0.0 || plain.contains(&size) {
         return it.to_string();
     }
     let text = format!("{it:e}");
-    // Go writes the sign of the exponent always.
+    // Go always writes the sign of the exponent.
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |it| ('-', it));
     format!("{mantissa}e{sign}{exponent:0>digits$}")
@@ -108,7 +109,7 @@ fn push_escaped(out: &mut String, c: char) {
         return;
     }
     let code = u32::from(c);
-    // Writing to a text cannot fail.
+    // Writing to a string cannot fail.
     let written = match code {
         0..0x20 | 0x7f => write!(out, "\\x{code:02x}"),
         _ if c.escape_debug().len() == 1 => {
@@ -121,7 +122,7 @@ fn push_escaped(out: &mut String, c: char) {
     debug_assert!(written.is_ok());
 }
 
-/// JSON as Go writes it: the keys of maps are sorted, numbers plain, and `<`, `>` and `&` escaped.
+/// Formats JSON as Go does: the keys of maps are sorted, numbers plain, and `<`, `>` and `&` escaped.
 pub(crate) fn json(value: &Value) -> String {
     match value {
         Value::Number(it) => match (it.as_i64(), it.as_f64()) {
@@ -145,7 +146,7 @@ fn json_text(text: &str) -> String {
     escaped(Value::String(text.to_owned()).to_string())
 }
 
-/// JSON with the signs escaped that mean something in HTML.
+/// Escapes the characters of JSON that have a meaning in HTML.
 fn escaped(mut out: String) -> String {
     for (c, escaped) in [
         ('<', "\\u003c"),
@@ -160,5 +161,5 @@ fn escaped(mut out: String) -> String {
 }
 
 fn sorted(fields: &Map<String, Value>) -> impl Iterator<Item = (&String, &Value)> {
-    fields.iter().collect::<BTreeMap<_, _>>().into_iter()
+    fields.iter().collect_map().into_iter()
 }

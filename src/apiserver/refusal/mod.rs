@@ -1,4 +1,4 @@
-//! Negative answers: Kubernetes `Status` objects, worded as the real server words them.
+//! Refusals: Kubernetes `Status` objects, with the messages of the real server.
 
 pub(crate) mod go;
 pub(crate) mod path;
@@ -11,18 +11,18 @@ use serde_json::{Value, json};
 pub(crate) use self::problem::{Problem, ProblemKind};
 use crate::resource::ResourceDef;
 
-/// Why a request is refused.
+/// The reason for which a request is refused.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refusal {
-    /// The HTTP status.
+    /// The HTTP status code.
     pub code: u16,
-    /// The machine-readable word for it.
+    /// The machine-readable reason, such as `NotFound`.
     pub reason: Cow<'static, str>,
-    /// For people.
+    /// The message for people.
     pub message: String,
-    /// Which object it is about; the real server leaves it out of general errors.
+    /// The object and the causes; the real server leaves them out of general errors.
     ///
-    /// Boxed: every answer of the server is as big as its errors.
+    /// Boxed, because every `Result` in this crate is as large as its error.
     pub details: Option<Box<Value>>,
 }
 
@@ -37,7 +37,7 @@ impl Refusal {
         Self::about(409, "AlreadyExists", message, def, name)
     }
 
-    /// The writer has seen an older version than the stored one.
+    /// Refuses a write with an older version than the stored one.
     pub(crate) fn conflict(def: &ResourceDef, name: &str) -> Self {
         let message = format!(
             "Operation cannot be fulfilled on {} {name:?}: the object has been modified; \
@@ -47,12 +47,12 @@ impl Refusal {
         Self::about(409, "Conflict", message, def, name)
     }
 
-    /// A body is not acceptable, for these reasons. `kind` is the qualified kind, as in `Deployment.apps`.
+    /// Refuses an invalid body. `kind` is the qualified kind, such as `Deployment.apps`.
     pub(crate) fn invalid(group: &str, kind: &str, name: &str, problems: &[Problem]) -> Self {
-        let mut told = BTreeSet::new();
+        let mut seen = BTreeSet::new();
         let mut texts: Vec<String> =
             problems.iter().map(|it| format!("{}: {}", it.field, it.text())).collect();
-        texts.retain(|it| told.insert(it.clone()));
+        texts.retain(|it| seen.insert(it.clone()));
         let text = match texts.as_slice() {
             [one] => one.clone(),
             several => format!("[{}]", several.join(", ")),
@@ -69,13 +69,13 @@ impl Refusal {
         Self { details: Some(details.into()), ..Self::general(422, "Invalid", message) }
     }
 
-    /// A JSON patch that cannot be applied, a failed `test` included.
+    /// Refuses a JSON patch that cannot be applied, including a failed `test`.
     pub(crate) fn unprocessable() -> Self {
         let message = "the server rejected our request due to an error in our request";
         Self { details: Some(json!({}).into()), ..Self::general(422, "Invalid", message) }
     }
 
-    /// Nothing new is created in a namespace that goes away.
+    /// Refuses a new object in a namespace that is being deleted.
     pub(crate) fn terminating(def: &ResourceDef, namespace: &str, name: &str) -> Self {
         let why = format!("namespace {namespace} is being terminated");
         let message = format!(
@@ -92,28 +92,28 @@ impl Refusal {
         refusal
     }
 
-    /// Nobody may do this, for this reason.
+    /// Refuses a request that is forbidden for everyone, with this reason.
     pub(crate) fn forbidden(def: &ResourceDef, name: &str, why: &str) -> Self {
         let message = format!("{} {name:?} is forbidden: {why}", def.qualified());
         Self::about(403, "Forbidden", message, def, name)
     }
 
-    /// Somebody else was faster, for this reason.
+    /// Reports a conflict with another writer, with this reason.
     pub(crate) fn conflict_because(def: &ResourceDef, name: &str, why: &str) -> Self {
         let what = format!("{} {name:?}", def.qualified());
         let message = format!("Operation cannot be fulfilled on {what}: {why}");
         Self::about(409, "Conflict", message, def, name)
     }
 
-    /// A part of Kubernetes that this server does not have.
+    /// Refuses the use of a part of Kubernetes that this server does not have.
     pub(crate) fn not_implemented(what: &str) -> Self {
         let message = format!("{what} is not served here: nothing runs in this cluster");
         Self::general(501, "NotImplemented", message)
     }
 
-    /// A deletion wants another object than the one that is there.
+    /// Refuses a deletion whose preconditions are not met.
     pub(crate) fn precondition(def: &ResourceDef, name: &str, why: &str) -> Self {
-        // Here the real server names the kind instead of the resource.
+        // The real server names the kind instead of the resource here.
         let kind = join(&def.kind, &def.group);
         let message = format!("Operation cannot be fulfilled on {kind} {name:?}: {why}");
         let mut refusal = Self::about(409, "Conflict", message, def, name);
@@ -123,7 +123,7 @@ impl Refusal {
         refusal
     }
 
-    /// A version is asked for that does not exist yet.
+    /// Refuses a version that does not exist yet.
     pub(crate) fn too_new(asked: u64, current: u64) -> Self {
         let message = format!("Too large resource version: {asked}, current: {current}");
         let causes = json!([
@@ -140,18 +140,18 @@ impl Refusal {
         Self::general(400, "BadRequest", message)
     }
 
-    /// A body that is an object, but not of this kind: a value has a wrong type.
+    /// Refuses an object of the kind with a value of a wrong type.
     pub(crate) fn undecodable(kind: &str, version: &str, why: &str) -> Self {
         let text = format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}");
         Self::bad_request(text)
     }
 
-    /// Why a body cannot be decoded, if that is what is wrong.
+    /// Returns the reason of an undecodable body; `None` for other refusals.
     pub(crate) fn undecodable_why(&self) -> Option<&str> {
         Some(self.message.split_once(" cannot be handled as a ")?.1.split_once(": ")?.1)
     }
 
-    /// A patch whose result is not an object of the kind.
+    /// Refuses a patch whose result is not an object of the kind.
     pub(crate) fn unfit_patch(why: &str) -> Self {
         let message = format!("the patched object is invalid: {why}");
         let cause = json!({ "reason": "FieldValueInvalid", "message": why, "field": "patch" });
@@ -161,19 +161,19 @@ impl Refusal {
         }
     }
 
-    /// The server itself fails.
+    /// Reports an internal error.
     pub(crate) fn internal(cause: &str) -> Self {
         let message = format!("Internal error occurred: {cause}");
         let details = json!({ "causes": [{ "message": cause }] });
         Self { details: Some(details.into()), ..Self::general(500, "InternalError", message) }
     }
 
-    /// An error that the real server does not class: no reason is given.
+    /// Reports an error that the real server does not classify: it has no reason.
     pub(crate) fn unclassed(message: impl Into<String>) -> Self {
         Self::general(500, "", message)
     }
 
-    /// No such resource in a group of the server itself.
+    /// Refuses an unknown resource in a group of the server itself.
     pub(crate) fn unknown_resource() -> Self {
         let message = "the server could not find the requested resource";
         Self { details: Some(json!({}).into()), ..Self::general(404, "NotFound", message) }
@@ -184,13 +184,13 @@ impl Refusal {
         Self { details: Some(json!({}).into()), ..Self::general(405, "MethodNotAllowed", message) }
     }
 
-    /// Nothing is created of a kind whose definition goes away.
+    /// Refuses a new object of a CRD that is being deleted.
     pub(crate) fn terminating_definition(def: &ResourceDef, name: &str) -> Self {
         let why = "create not allowed while custom resource definition is terminating";
         Self::forbidden(def, name, why)
     }
 
-    /// The object is not the one that the writer means.
+    /// Refuses a write that names the uid of another object.
     pub(crate) fn other_uid(def: &ResourceDef, (namespace, name): (&str, &str), why: &str) -> Self {
         let place = [def.storage_prefix().as_str(), namespace, name]
             .iter()
@@ -203,7 +203,7 @@ impl Refusal {
         Self::conflict_because(def, name, &why)
     }
 
-    /// Custom resources say what is not done with them; `verb` is empty for methods that mean nothing to Kubernetes.
+    /// Refuses a method for a custom resource; `verb` is empty for methods that Kubernetes does not know.
     pub(crate) fn not_supported(def: &ResourceDef, verb: &str) -> Self {
         let message = format!("{verb} is not supported on resources of kind {:?}", def.qualified());
         Self::about(405, "MethodNotAllowed", message, def, "")
@@ -222,7 +222,7 @@ impl Refusal {
         Self::general(413, "RequestEntityTooLarge", message)
     }
 
-    /// A JSON patch with more operations than the real server takes.
+    /// Refuses a JSON patch with more operations than the real server accepts.
     pub(crate) fn too_many_operations(count: usize, most: usize) -> Self {
         let message = format!(
             "Request entity too large: The allowed maximum operations in a JSON patch is {most}, got {count}"
@@ -230,7 +230,8 @@ impl Refusal {
         Self::general(413, "RequestEntityTooLarge", message)
     }
 
-    /// A native kind asked with a type of patch that it does not know; these are answered a level below.
+    /// Refuses a patch type that the native kind does not support. The router of the real server refuses it, so the message
+    /// differs.
     pub(crate) fn unsupported_patch() -> Self {
         let message = "415: Unsupported Media Type";
         Self {
@@ -239,24 +240,24 @@ impl Refusal {
         }
     }
 
-    /// A watch asks for changes that are not remembered any more.
+    /// Refuses a watch of changes that have been dropped.
     pub(crate) fn too_old(asked: u64, oldest: u64) -> Self {
         Self::general(410, "Expired", format!("too old resource version: {asked} ({oldest})"))
     }
 
-    /// The next page of a list is asked for too late.
+    /// Refuses an expired continue token.
     pub(crate) fn continue_too_old() -> Self {
         let message = "The provided continue parameter is too old to display a consistent list result. \
                        You must start a new list without the continue parameter.";
         Self::general(410, "Expired", message)
     }
 
-    /// A webhook does not want it.
+    /// Reports the denial of a webhook.
     pub(crate) fn denied(code: u16, reason: &str, message: String) -> Self {
         Self { code, reason: reason.to_owned().into(), message, details: None }
     }
 
-    /// An eviction that a disruption budget does not allow now.
+    /// Refuses an eviction that a disruption budget does not allow now.
     pub(crate) fn disruption(why: &str, retry_after_seconds: Option<u32>) -> Self {
         let message = "Cannot evict pod as it would violate the pod's disruption budget.";
         let mut details = json!({ "causes": [{ "reason": "DisruptionBudget", "message": why }] });
@@ -266,7 +267,8 @@ impl Refusal {
         Self { details: Some(details.into()), ..Self::general(429, "TooManyRequests", message) }
     }
 
-    /// A failure that a test asks for, whatever the request is. 422 is that of a JSON patch: what else is refused is known better.
+    /// Makes the error that a fault injects. 422 looks like the error of a JSON patch, because other refusals with this status name
+    /// fields.
     pub(crate) fn injected(
         code: u16,
         retry_after_seconds: Option<u32>,
@@ -292,7 +294,7 @@ impl Refusal {
         Self { details, ..Self::general(code, reason, format!("injected failure {code}")) }
     }
 
-    /// The body of the answer.
+    /// Returns the `Status` object, the body of the response.
     pub fn to_json(&self) -> Value {
         let mut status = json!({
             "kind": "Status",
@@ -341,7 +343,7 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// `name.group`, or only the name in the core group.
+/// Returns `name.group`, or only the name in the core group.
 pub(crate) fn join(name: &str, group: &str) -> String {
     if group.is_empty() { name.to_owned() } else { format!("{name}.{group}") }
 }

@@ -1,8 +1,8 @@
-//! The paths of fields that messages name, built on the way down: `spec.containers[0].name`.
+//! Field paths in messages, built while descending into a value: `spec.containers[0].name`.
 
 use std::fmt::Display;
 
-/// Goes on to a field.
+/// Appends a field, after a dot unless it is the first one.
 pub(crate) fn push_field(path: &mut String, name: &str) {
     if !path.is_empty() {
         path.push('.');
@@ -10,7 +10,7 @@ pub(crate) fn push_field(path: &mut String, name: &str) {
     path.push_str(name);
 }
 
-/// Goes on to an item of a list, or to what a map has under a key of the user.
+/// Appends the index of a list, or the key of a map.
 pub(crate) fn push_item(path: &mut String, item: impl Display) {
     path.push('[');
     path.push_str(&item.to_string());

@@ -1,52 +1,52 @@
-//! What is wrong with one field, in the words of the real server.
+//! Validation errors of single fields, with the messages of the real server.
 
 use serde_json::Value;
 
 use super::go;
 
-/// One thing that is wrong with a body. A refusal lists all of them.
+/// One validation error. A refusal lists all of them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Problem {
-    /// Where, as in `spec.containers[0].name`.
+    /// The field path, such as `spec.containers[0].name`.
     pub(crate) field: String,
     pub(crate) kind: ProblemKind,
 }
 
-/// What kind of thing is wrong. The texts are what the real server puts after its fixed words.
+/// The kind of error. The strings follow the fixed words of the real server.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ProblemKind {
-    /// May be empty.
+    /// The detail, which may be empty.
     Required(String),
-    /// The value, and why it is refused (may be empty).
+    /// The value, and the detail, which may be empty.
     Invalid(Value, String),
-    /// Why a value is refused that is not shown.
+    /// The detail; the value is not shown.
     Refused(String),
-    /// The value, and what would be accepted.
+    /// The value, and the supported ones.
     NotSupported(Value, Vec<String>),
     Duplicate(Value),
     NotFound(Value),
     Forbidden(String),
     /// The value, and the limit in bytes.
     TooLong(Value, usize),
-    /// The value, and the greatest number of items.
+    /// The number of items, and the limit.
     TooMany(usize, usize),
-    /// A value of a wrong type, and what is expected.
+    /// The value, and the expected type.
     TypeInvalid(Value, String),
     Internal(String),
 }
 
 impl Problem {
-    /// Something about a field.
+    /// Makes an error of this kind.
     pub(crate) fn new(field: impl Into<String>, kind: ProblemKind) -> Self {
         Self { field: field.into(), kind }
     }
 
-    /// A field that must be there.
+    /// Makes the error of a missing field.
     pub(crate) fn required(field: impl Into<String>, detail: impl Into<String>) -> Self {
         Self::new(field, ProblemKind::Required(detail.into()))
     }
 
-    /// A value that is not acceptable.
+    /// Makes the error of an invalid value.
     pub(crate) fn invalid(
         field: impl Into<String>,
         value: impl Into<Value>,
@@ -55,7 +55,7 @@ impl Problem {
         Self::new(field, ProblemKind::Invalid(value.into(), detail.into()))
     }
 
-    /// A value that is not one of the supported ones.
+    /// Makes the error of a value that is not one of the supported ones.
     pub(crate) fn not_supported(
         field: impl Into<String>,
         value: impl Into<Value>,
@@ -65,12 +65,12 @@ impl Problem {
         Self::new(field, ProblemKind::NotSupported(value.into(), supported))
     }
 
-    /// A change or a field that is not allowed.
+    /// Makes the error of a change or a field that is not allowed.
     pub(crate) fn forbidden(field: impl Into<String>, detail: impl Into<String>) -> Self {
         Self::new(field, ProblemKind::Forbidden(detail.into()))
     }
 
-    /// The machine-readable word.
+    /// Returns the machine-readable reason.
     pub(crate) fn reason(&self) -> &'static str {
         match &self.kind {
             ProblemKind::Required(_) => "FieldValueRequired",
@@ -86,7 +86,7 @@ impl Problem {
         }
     }
 
-    /// The words for people, without the field.
+    /// Returns the message without the field.
     pub(crate) fn text(&self) -> String {
         let with = |words: &str, value: &Value, detail: &str| match detail {
             "" => format!("{words}: {}", go::value(value)),

@@ -1,4 +1,4 @@
-//! Bodies of writes: from bytes to an object of the kind that the URL names, or to the answer that the real server gives.
+//! Decoding of bodies: from bytes to an object of the kind in the URL, or to the refusal of the real server.
 
 use serde_json::Value;
 
@@ -11,13 +11,13 @@ use crate::{
     },
 };
 
-/// What bodies may be, in the order of the real server. Protobuf is for native kinds only, but named for all.
+/// The media types of bodies, in the order of the real server. Protobuf is accepted for native kinds only, but listed for all.
 pub(crate) const ACCEPTED: [&str; 3] = [JSON, YAML, PROTOBUF];
 pub(crate) const JSON: &str = "application/json";
 pub(crate) const YAML: &str = "application/yaml";
-/// Where the real server keeps its native kinds; stands in its answers.
+/// The place where the real server registers native kinds; part of its messages.
 const SCHEME: &str = "pkg/runtime/scheme.go:111";
-/// What a body should be.
+/// The kind that a body must have.
 #[derive(Clone, Copy)]
 pub(crate) struct Expected<'a> {
     pub(crate) group: &'a str,
@@ -25,9 +25,9 @@ pub(crate) struct Expected<'a> {
     pub(crate) kind: &'a str,
     /// Compiled into Kubernetes: kind and version may be left out.
     pub(crate) native: bool,
-    /// The definition of a native kind, as in `io.k8s.api.core.v1.Pod`; protobuf cannot be read without it.
+    /// The definition of a native kind, such as `io.k8s.api.core.v1.Pod`; required for protobuf.
     pub(crate) definition: &'a str,
-    /// Whether there is a native kind of this group, version and name.
+    /// Returns whether a native kind of this group, version and name exists.
     pub(crate) known: &'a dyn Fn(&str, &str, &str) -> bool,
 }
 
@@ -40,8 +40,7 @@ impl Expected<'_> {
     }
 }
 
-/// Decodes a body; fills in the kind and the version of native kinds where they are missing. Adds the paths of fields that occur
-/// more than once to `repeated`.
+/// Decodes a body; fills in a missing kind and version of native kinds. Adds the paths of duplicate fields to `repeated`.
 pub(crate) fn decode(
     content_type: &str,
     body: &[u8],
@@ -71,7 +70,7 @@ pub(crate) fn decode(
     }
 }
 
-/// A body in which no object of the kind can be recognized.
+/// Makes the refusal of a body that is not an object of the kind.
 fn unrecognized(expected: &Expected<'_>, why: &str) -> Refusal {
     let kind = expected.kind;
     Refusal::bad_request(format!(
@@ -83,7 +82,7 @@ fn of_protobuf(envelope: Envelope<'_>, expected: &Expected<'_>) -> Result<Value,
     let Envelope { api_version, kind, message } = envelope;
     let same = |given: &str, wanted: &str| given.is_empty() || given == wanted;
     let is_expected = same(&api_version, &expected.api_version()) && same(&kind, expected.kind);
-    // Messages of other kinds need not be read to be refused.
+    // Protobuf of other kinds is refused without decoding it.
     let value = if is_expected {
         protobuf::message(expected.definition, message)
             .map_err(|why| Refusal::undecodable(expected.kind, expected.version, &why))?
@@ -93,7 +92,7 @@ fn of_protobuf(envelope: Envelope<'_>, expected: &Expected<'_>) -> Result<Value,
     native(value, (api_version, kind), expected)
 }
 
-/// A body of an endpoint below objects: JSON, or protobuf of this definition.
+/// Decodes the body of a subresource: JSON, or protobuf of this definition.
 pub(crate) fn decode_part(
     content_type: &str,
     body: &[u8],
@@ -111,7 +110,7 @@ pub(crate) fn decode_part(
     Ok(value)
 }
 
-/// The version and the kind that a body names, empty if missing; or why they cannot be read.
+/// Returns the version and the kind in a body, empty if missing. Fails if they are not strings.
 pub(crate) fn type_meta(value: &Value) -> Result<(String, String), String> {
     let fields = match value {
         Value::Object(fields) => fields,
@@ -158,7 +157,7 @@ fn native(
         ))
     };
     if given.0 != wanted && given.1 == expected.kind && (expected.known)(group, version, &given.1) {
-        // The versions of a kind are one for the decoder.
+        // The decoder does not distinguish the versions of a kind.
         return Err(other_version(&given.0, &wanted));
     }
     if given.0 != wanted || given.1 != expected.kind {
@@ -215,15 +214,15 @@ fn other_version(given: &str, wanted: &str) -> Refusal {
     ))
 }
 
-/// What a header says before its parameters.
+/// Returns the media type without its parameters.
 pub(crate) fn media_type(content_type: &str) -> String {
     let (name, _parameters) = content_type.split_once(';').unwrap_or((content_type, ""));
     let name = name.trim().to_ascii_lowercase();
-    // Parameters of nothing are no media type; nothing at all is the default one.
+    // Parameters without a type are an invalid media type; an empty header means the default one.
     if name.is_empty() && !content_type.trim().is_empty() { ";".into() } else { name }
 }
 
-/// The object of a write and the URL do not agree; `Ok` if they do. An update or a patch needs a name.
+/// Checks that the name and the namespace of an object match the URL. An update or a patch needs a name.
 pub(crate) fn check_place(object: &Value, name: &str, namespace: &str) -> Result<(), Refusal> {
     let meta = |field: &str| {
         let found = object.get("metadata").and_then(|it| it.get(field)).and_then(Value::as_str);
@@ -249,7 +248,7 @@ pub(crate) fn check_place(object: &Value, name: &str, namespace: &str) -> Result
     Ok(())
 }
 
-/// What a patch makes of an object must still be of its kind.
+/// Checks that a patched object still has its kind.
 pub(crate) fn check_patched(patched: &Value, expected: Expected<'_>) -> Result<(), Refusal> {
     let (api_version, kind) = type_meta(patched).map_err(|why| Refusal::unfit_patch(&why))?;
     let name = patched.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();

@@ -1,10 +1,10 @@
-//! `DeleteOptions`: how a deletion is meant, from its body, or from the URL if there is none.
+//! `DeleteOptions`, from the body of a deletion, or from the URL if there is none.
 
 use http::header::CONTENT_TYPE;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Ask, body, json as reading,
+    ApiRequest, body, json as reading,
     protobuf::{self, Envelope, PROTOBUF},
     query::Query,
     yaml,
@@ -15,37 +15,37 @@ use crate::{
     resource::{CRDS, ResourceDef},
 };
 
-/// Where the real server keeps the options of requests; stands in its answers.
+/// The place where the real server registers the options of requests; part of its messages.
 const SCHEME: &str = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27";
 
-/// What protobuf holds.
+/// The definition of protobuf bodies.
 const DEFINITION: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
 
-/// Who may be left behind.
+/// The propagation policies: what happens to dependents.
 const POLICIES: [&str; 3] = ["Foreground", "Background", "Orphan"];
 
-/// What a client wants.
+/// The options of a deletion.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Options {
     uid: Option<String>,
     version: Option<String>,
-    /// `Orphan`, `Background` or `Foreground`
+    /// One of `Orphan`, `Background`, `Foreground`.
     pub(crate) propagation: Option<String>,
     pub(crate) grace_seconds: Option<i64>,
     pub(crate) dry: bool,
-    /// Asked in the old way to leave nothing behind; it shows in the status of the answer.
+    /// The deprecated `orphanDependents: false` was used: the response has the status 202.
     pub(crate) abandons_nothing: bool,
 }
 
 impl Options {
-    /// Those of a request.
-    pub(crate) fn parse(ask: &Ask, query: &Query) -> Result<Self, Refusal> {
-        // As in the real server, a body makes the URL mean nothing.
-        let options = if ask.body.is_empty() { of_query(query)? } else { of_body(ask)? };
+    /// Parses the options of a request.
+    pub(crate) fn parse(request: &ApiRequest, query: &Query) -> Result<Self, Refusal> {
+        // As on the real server, the URL is ignored if there is a body.
+        let options = if request.body.is_empty() { of_query(query)? } else { of_body(request)? };
         Self::of(&options)
     }
 
-    /// Those that stand in a body.
+    /// Parses the options in a body.
     pub(crate) fn of(options: &Value) -> Result<Self, Refusal> {
         check(options)?;
         let text = |path: &str| options.pointer(path).and_then(Value::as_str).map(String::from);
@@ -62,7 +62,7 @@ impl Options {
         })
     }
 
-    /// Whether it is about this object: by its name, its uid and its version.
+    /// Checks the preconditions: the uid and the version of the object.
     pub(crate) fn check(
         &self,
         def: &ResourceDef,
@@ -73,7 +73,7 @@ impl Options {
             self.version.as_deref().filter(|it| *it != version.to_string()),
         );
         if matches!(def.qualified().as_str(), "namespaces" | CRDS) {
-            // They have deletions of their own, with other words.
+            // These kinds have their own deletion in the real server, with other messages.
             let why = match (wrong_uid, wrong_version) {
                 (Some(it), _) => format!("UID in precondition: {it}, UID in object meta: {uid}"),
                 (None, Some(it)) => format!(
@@ -120,17 +120,16 @@ fn of_query(query: &Query) -> Result<Value, Refusal> {
     Ok(options.into())
 }
 
-fn of_body(ask: &Ask) -> Result<Value, Refusal> {
+fn of_body(request: &ApiRequest) -> Result<Value, Refusal> {
     let unread = |why: &str| {
         Refusal::bad_request(format!("couldn't get version/kind; json parse error: {why}"))
     };
-    let value = match body::media_type(ask.header(CONTENT_TYPE)).as_str() {
-        "" | body::JSON => reading::parse(&ask.body).map_err(|why| unread(&why))?,
-        body::YAML => {
-            yaml::parse(&ask.body).map_err(|why| Refusal::bad_request(format!("yaml: {why}")))?
-        }
+    let value = match body::media_type(request.header(CONTENT_TYPE)).as_str() {
+        "" | body::JSON => reading::parse(&request.body).map_err(|why| unread(&why))?,
+        body::YAML => yaml::parse(&request.body)
+            .map_err(|why| Refusal::bad_request(format!("yaml: {why}")))?,
         PROTOBUF => {
-            let envelope = Envelope::parse(&ask.body).map_err(Refusal::bad_request)?;
+            let envelope = Envelope::parse(&request.body).map_err(Refusal::bad_request)?;
             check_kind(&envelope.api_version, &envelope.kind)?;
             return protobuf::message(DEFINITION, envelope.message).map_err(Refusal::bad_request);
         }
@@ -168,7 +167,7 @@ fn check(options: &Value) -> Result<(), Refusal> {
             problems.push(Problem::invalid("propagationPolicy", policy, why));
         }
         if !POLICIES.contains(&policy) {
-            // The last one is a word, not the absence of one: the real server says so.
+            // The real server lists the word `nil`, too.
             let accepted = POLICIES.into_iter().chain(["nil"]).map(String::from).collect();
             let kind = ProblemKind::NotSupported(policy.into(), accepted);
             problems.push(Problem::new("propagationPolicy", kind));

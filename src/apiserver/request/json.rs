@@ -1,6 +1,6 @@
-//! JSON as the server reads it.
+//! Parsing of JSON as the server does it.
 //!
-//! Bytes that are not UTF-8 and lone surrogates become U+FFFD, the last of equal keys wins, and floats without a fraction are
+//! Bytes that are not UTF-8 and lone surrogates become U+FFFD, the last of equal keys wins, and floats without a fraction become
 //! integers.
 
 use std::{borrow::Cow, fmt};
@@ -13,18 +13,18 @@ use serde_json::{Map, Number, Value};
 
 use crate::refusal::path::{push_field, push_item};
 
-/// The maximum depth of nested lists and maps: enough for every known schema and object, and safe for every recursive step.
+/// The maximum depth of nested lists and maps: enough for every known schema and object, and safe for every recursive function.
 pub(crate) const DEPTH_MAX: usize = 127;
 
-/// Reads a whole text.
+/// Parses a complete text.
 ///
 /// # Errors
-/// Says what is wrong, and where: `expected value at line 1 column 5`.
+/// Returns the message with its position: `expected value at line 1 column 5`.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Value, String> {
     parse_strictly(bytes, &mut Vec::new())
 }
 
-/// Reads a whole text and adds the paths of all fields that occur more than once to `repeated`.
+/// Parses a complete text, and adds the paths of all duplicate fields to `repeated`.
 pub(crate) fn parse_strictly(bytes: &[u8], repeated: &mut Vec<String>) -> Result<Value, String> {
     let text = well_formed(bytes);
     let mut deserializer = serde_json::Deserializer::from_str(&text);
@@ -34,7 +34,7 @@ pub(crate) fn parse_strictly(bytes: &[u8], repeated: &mut Vec<String>) -> Result
     Ok(value)
 }
 
-/// Reads the first value of a text and ignores what follows it, as the decoder of strategic merge patches does.
+/// Parses the first value of a text and ignores the rest, as the decoder of strategic merge patches does.
 pub(crate) fn parse_first(bytes: &[u8]) -> Result<Value, String> {
     let text = well_formed(bytes);
     let mut deserializer = serde_json::Deserializer::from_str(&text);
@@ -42,7 +42,7 @@ pub(crate) fn parse_first(bytes: &[u8]) -> Result<Value, String> {
     seed.deserialize(&mut deserializer).map_err(|it| it.to_string())
 }
 
-/// Builds a value and notes repeated fields on the way.
+/// Builds a value, and records duplicate fields.
 struct Reading<'a> {
     path: &'a mut String,
     repeated: &'a mut Vec<String>,
@@ -127,15 +127,15 @@ fn settled(number: Number) -> Value {
     whole(&number).unwrap_or(number).into()
 }
 
-/// Reads a JSON text that this server wrote. What it accepts has up to [`DEPTH_MAX`] levels, and its own texts have some more
-/// around that: in lists, in managed fields, and in files.
+/// Parses JSON that this server has written. Accepted values have up to [`DEPTH_MAX`] levels; stored texts have some more around
+/// them: in lists, in managed fields, and in files.
 pub(crate) fn stored<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T, serde_json::Error> {
     let whole = |mut deserializer: serde_json::Deserializer<serde_json::de::SliceRead<'a>>| {
         let value = T::deserialize(&mut deserializer)?;
         deserializer.end().map(|()| value)
     };
     whole(serde_json::Deserializer::from_slice(text)).or_else(|error| {
-        // Somebody may have changed a file.
+        // Files may have been edited.
         if text_depth(text) > DEPTH_MAX * 2 {
             return Err(error);
         }
@@ -145,7 +145,7 @@ pub(crate) fn stored<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T, serde_
     })
 }
 
-/// How deep the lists and maps of a text are nested; does not recurse.
+/// Returns the depth of nested lists and maps in a text. It does not recurse.
 fn text_depth(text: &[u8]) -> usize {
     let (mut deepest, mut open) = (0_usize, 0_usize);
     let (mut is_quoted, mut is_escaped) = (false, false);
@@ -165,7 +165,7 @@ fn text_depth(text: &[u8]) -> usize {
     deepest
 }
 
-/// The type of a value, for messages.
+/// Returns the type of a value for messages.
 pub(crate) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -177,12 +177,12 @@ pub(crate) fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// How deep the lists and maps of a value are nested; does not recurse.
+/// Returns the depth of nested lists and maps in a value. It does not recurse.
 pub(crate) fn depth(value: &Value) -> usize {
     extent(value).0
 }
 
-/// The same, and how many values there are.
+/// Returns the depth and the number of values. It does not recurse.
 pub(crate) fn extent(value: &Value) -> (usize, usize) {
     let (mut deepest, mut count) = (0, 0_usize);
     let mut open = vec![(value, 0_usize)];
@@ -199,7 +199,7 @@ pub(crate) fn extent(value: &Value) -> (usize, usize) {
     (deepest, count)
 }
 
-/// Makes integers of whole numbers, however they are written.
+/// Converts floats without a fraction to integers.
 pub(crate) fn settle_numbers(value: &mut Value) {
     match value {
         Value::Number(number) => {
@@ -218,7 +218,7 @@ fn whole(number: &Number) -> Option<Number> {
     if number.is_i64() {
         return None;
     }
-    // What fits into no i64 is a float in Go; a float of 2^53 and more is not the number that was meant anyway.
+    // A number beyond i64 is a float in Go; a float of 2^53 and more is inexact anyway.
     let float = number.as_f64()?;
     if number.is_u64() {
         return Number::from_f64(float);
@@ -227,7 +227,7 @@ fn whole(number: &Number) -> Option<Number> {
     exact.then(|| Number::from(float as i64))
 }
 
-/// The text with everything that is no Unicode replaced.
+/// Replaces everything that is not valid Unicode, in bytes and in escapes.
 fn well_formed(bytes: &[u8]) -> Cow<'_, str> {
     let text = String::from_utf8_lossy(bytes);
     if !text.contains("\\u") {
@@ -245,7 +245,7 @@ fn well_formed(bytes: &[u8]) -> Cow<'_, str> {
     Cow::Owned(clean)
 }
 
-/// Copies the escape at the start of `from`; gives how long it is.
+/// Copies the escape at the start of `from`. Returns its length in bytes.
 fn escape(from: &str, clean: &mut String) -> usize {
     let unit = |at: usize| {
         let digits = from.get(at..).filter(|it| it.starts_with("\\u"))?.get(2..6)?;
@@ -255,14 +255,14 @@ fn escape(from: &str, clean: &mut String) -> usize {
         (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => (12, true),
         (Some(0xD800..=0xDFFF), _) => (6, false),
         (Some(_), _) => (6, true),
-        // A simple escape, or no escape at all, which the parser refuses.
+        // A simple escape, or an invalid one, which the parser refuses.
         (None, _) => (2, true),
     };
     clean.push_str(if good { from.get(..length).unwrap_or(from) } else { "\u{FFFD}" });
     length
 }
 
-/// JSON with the keys of all maps in order.
+/// Serializes JSON with the keys of all maps sorted.
 pub(crate) fn sorted_json(value: &Value) -> String {
     let mut sorted = value.clone();
     sorted.sort_all_objects();

@@ -1,19 +1,19 @@
-//! `ListOptions`: which state of a collection is asked for, and how much of it.
+//! `ListOptions`: the revision of a collection, and the size of a page.
 
 use std::time::Duration;
 
 use super::query::Query;
 use crate::refusal::{Problem, Refusal, go};
 
-/// Which versions are meant by a version.
+/// The parameter that says how a version is compared.
 const MATCH: &str = "resourceVersionMatch";
 
 /// The parameters of a list or a watch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ListOptions {
-    /// Not asked for is not the same as zero, which is any version.
+    /// `None` differs from zero, which means any version.
     pub(crate) version: Option<u64>,
-    /// Exactly this version.
+    /// The list must show exactly this version.
     pub(crate) exact: bool,
     pub(crate) limit: Option<usize>,
     pub(crate) next: Option<String>,
@@ -39,12 +39,12 @@ impl ListOptions {
         }
         let limit = limit.and_then(|it| usize::try_from(it).ok()).filter(|it| *it > 0);
         let matching = query.text("resourceVersionMatch");
-        // Older than the parameter: a page of a version was always exactly that.
+        // Older than the parameter: a page with a version has always been exact.
         let page = matching.is_none() && limit.is_some() && version.is_some_and(|it| it > 0);
         Ok(Self {
             version,
             exact: matching == Some("Exact") || page,
-            // Whatever is there is told at once: the real server has it in its cache.
+            // Version 0 is served from the watch cache of the real server, which ignores the limit.
             limit: limit.filter(|_| version != Some(0) || next.is_some()),
             next,
             timeout: timeout
@@ -55,10 +55,10 @@ impl ListOptions {
     }
 }
 
-/// A version as clients got it from the server.
+/// Parses a resource version.
 pub(crate) fn version(text: &str) -> Result<u64, Refusal> {
     text.parse().map_err(|_error| {
-        // The real server takes this for a mistake of its own.
+        // The real server reports it as an internal error.
         let text = go::quote(text);
         Refusal::unclassed(format!(
             "resourceVersion: Invalid value: {text}: strconv.ParseUint: parsing {text}: invalid syntax"
@@ -94,7 +94,7 @@ fn check_match(query: &Query, watch: bool) -> Result<(), Refusal> {
     refuse(&problems)
 }
 
-/// What a watch may say of its first events.
+/// Validates the parameters about the first events of a watch.
 fn check_watch(query: &Query) -> Result<(), Refusal> {
     const NOT_OLDER: &str = "NotOlderThan";
     let mut problems = Vec::new();

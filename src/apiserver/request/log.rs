@@ -1,38 +1,38 @@
-//! What was asked and answered: transcripts for tests.
+//! The log of requests and responses: transcripts for tests.
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 use tokio::time::Instant;
 
-/// Requests remembered; the oldest are forgotten first. Far more than one test makes.
+/// Limit of logged requests; the oldest are dropped first. It is far more than one test makes.
 const REQUESTS_MAX: usize = 10_000;
 
-/// One request with its answer.
+/// One request with its response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoggedRequest {
-    /// When it was answered, in tokio's time.
+    /// The time of the response, by tokio's clock.
     pub at: Instant,
-    /// Such as `PATCH`.
+    /// The HTTP method, such as `PATCH`.
     pub method: String,
-    /// Without the query.
+    /// The path without the query.
     pub path: String,
-    /// As sent; empty if there is none.
+    /// The query as sent; empty if there is none.
     pub query: String,
     /// Empty if there is none.
     pub content_type: String,
-    /// As sent.
+    /// The body as sent.
     pub body: Bytes,
-    /// The HTTP status of the answer.
+    /// The HTTP status code of the response.
     pub status: u16,
-    /// `metadata.resourceVersion` of the answer.
+    /// `metadata.resourceVersion` of the response.
     pub version: Option<String>,
 }
 
-/// Bytes of bodies remembered: a server that runs for days with large objects must not fill the memory.
+/// Limit of all logged bodies, in bytes: a server that runs for days with large objects must not fill the memory.
 const BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// A bounded log.
+/// A bounded log of requests.
 #[derive(Debug, Default)]
 pub(crate) struct RequestLog {
     requests: VecDeque<LoggedRequest>,

@@ -1,4 +1,4 @@
-//! What is asked: paths, parameters, bodies, and the log of requests.
+//! Requests: paths, parameters, bodies, and their log.
 
 pub(crate) mod accept;
 pub(crate) mod body;
@@ -22,23 +22,23 @@ use hyper::upgrade::OnUpgrade;
 
 use crate::rbac::User;
 
-/// A whole request.
+/// A complete request, with its body and its user.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Ask {
+pub(crate) struct ApiRequest {
     pub(crate) method: String,
     pub(crate) path: String,
     /// As sent, without the question mark.
     pub(crate) query: String,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
-    /// The end of HTTP on this connection, if the client wants that.
+    /// Completes when HTTP ends on this connection, if the client wants to upgrade it.
     pub(crate) upgrade: Option<OnUpgrade>,
-    /// Who asks.
+    /// The user, as authentication determined it.
     pub(crate) user: User,
 }
 
-impl Ask {
-    /// The path with the query.
+impl ApiRequest {
+    /// Returns the path with the query.
     pub(crate) fn target(&self) -> String {
         if self.query.is_empty() {
             self.path.clone()
@@ -47,7 +47,7 @@ impl Ask {
         }
     }
 
-    /// A header as text; empty if there is none.
+    /// Returns a header as a string; empty if it is missing.
     pub(crate) fn header(&self, name: impl AsHeaderName) -> &str {
         self.headers.get(name).and_then(|it| it.to_str().ok()).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! The parameters that writes have in common.
+//! The parameters that all writes share.
 
 use crate::{
     metadata,
@@ -6,28 +6,28 @@ use crate::{
     request::query::Query,
 };
 
-/// What is done about unknown and repeated fields.
+/// The values of `fieldValidation`, for unknown and duplicate fields.
 const VALIDATIONS: [&str; 4] = ["", "Ignore", "Strict", "Warn"];
 
-/// What a write is: each kind has its own name in answers.
+/// The kinds of writes; each has a separate name in messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Write {
     Create,
     Update,
     Patch,
-    /// A patch that says what one manager wants.
+    /// A PATCH for server-side apply.
     Apply,
     Delete,
 }
 
-/// How a write is meant.
+/// The parameters of a write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WriteOptions {
-    /// Nothing is stored.
+    /// The result is not stored.
     pub(crate) dry_run: bool,
-    /// Who writes; nothing for deletions.
+    /// The field manager; `None` for deletions.
     pub(crate) manager: Option<String>,
-    /// Takes fields from other managers.
+    /// Takes fields over from other managers.
     pub(crate) force: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What stands in a URL after the question mark, decoded as the real server does it.
+//! Parameters of a URL, decoded as the real server does it.
 
 use crate::refusal::{Refusal, go};
 
@@ -7,7 +7,7 @@ use crate::refusal::{Refusal, go};
 pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Semicolons separate too; what is not encoded well is left out.
+    /// Parses a query. Semicolons separate parameters, too; parameters with an invalid encoding are dropped.
     pub(crate) fn parse(text: &str) -> Self {
         let pairs = text.split(['&', ';']).filter(|it| !it.is_empty());
         let pairs = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")));
@@ -15,22 +15,22 @@ impl Query {
         Self(pairs.map(|(name, value)| (form_decode(name), form_decode(value))).collect())
     }
 
-    /// The first parameter of this name; an empty one counts as absent.
+    /// Returns the first parameter of this name; an empty one counts as missing.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.all(name).next().filter(|it| !it.is_empty())
     }
 
-    /// All parameters of this name.
+    /// Returns all parameters of this name.
     pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
         self.0.iter().filter(move |(it, _)| it == name).map(|(_, value)| value.as_str())
     }
 
-    /// Whether there is such a parameter, with a value or without.
+    /// Returns whether a parameter exists, with or without a value.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(it, _)| it == name)
     }
 
-    /// A number, or the answer to what is none.
+    /// Returns an integer. Fails with the refusal of the real server.
     pub(crate) fn integer(&self, name: &str) -> Result<Option<i64>, Refusal> {
         let Some(text) = self.all(name).next() else { return Ok(None) };
         text.parse().map(Some).map_err(|_error| {
@@ -41,7 +41,7 @@ impl Query {
         })
     }
 
-    /// Everything but `0` and `false` means yes, even nothing.
+    /// Returns whether a flag is set: every value but `0` and `false` means yes, even an empty one.
     pub(crate) fn flag(&self, name: &str) -> bool {
         let found = self.all(name).next();
         found.is_some_and(|it| it != "0" && !it.eq_ignore_ascii_case("false"))
@@ -58,7 +58,7 @@ fn form_decode(text: &str) -> String {
     percent_decode(&text.replace('+', " "))
 }
 
-/// Undoes the percent-encoding of a path segment. What is not an encoding stays as it is.
+/// Decodes the percent-encoding of a path segment. Invalid encodings are kept.
 pub(crate) fn percent_decode(text: &str) -> String {
     let mut bytes = text.bytes();
     let mut decoded = Vec::with_capacity(text.len());

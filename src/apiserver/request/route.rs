@@ -1,25 +1,25 @@
-//! What a path means.
+//! Parsing of paths.
 
 use crate::request::query::percent_decode;
 
-/// Everything that can be asked for.
+/// The endpoints of the server.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Route {
-    /// `/version`
+    /// The version of the server: `/version`.
     ServerVersion,
-    /// `/api`
+    /// The versions of the core group: `/api`.
     CoreVersions,
-    /// `/apis`
+    /// The list of groups: `/apis`.
     Groups,
-    /// `/apis/GROUP`
+    /// The document of one group: `/apis/GROUP`.
     Group(String),
-    /// `/apis/GROUP/VERSION`, and `/api/v1` with an empty group
+    /// The resources of a version: `/apis/GROUP/VERSION`, and `/api/v1` with an empty group.
     Resources(String, String),
     /// The objects of a resource, or one of them.
     Objects(Target),
 }
 
-/// Which objects a path points at.
+/// The resource, namespace, name and subresource in a path.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Target {
     pub(crate) group: String,
@@ -28,16 +28,16 @@ pub(crate) struct Target {
     pub(crate) namespace: Option<String>,
     pub(crate) name: Option<String>,
     pub(crate) subresource: Option<String>,
-    /// The path says that it is a watch, as old clients do it.
+    /// The path contains `watch`, as old clients send it.
     pub(crate) watch: bool,
 }
 
-/// `None`: nothing of Kubernetes has such a path.
+/// Parses a path; `None` if Kubernetes has no such path.
 pub(crate) fn parse(path: &str) -> Option<Route> {
     if path.starts_with("//") {
         return None;
     }
-    // A slash is a slash, encoded or not.
+    // Encoded slashes count as slashes.
     let path = percent_decode(path);
     let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
     Some(match segments.as_slice() {
@@ -59,7 +59,7 @@ fn target(group: &str, version: &str, rest: &[&str]) -> Option<Target> {
         rest => (false, rest),
     };
     let (namespace, plural, rest) = match rest {
-        // A namespace is an object too: here the word after its name is not a plural.
+        // A namespace is an object, too: the word after its name may be a subresource.
         ["namespaces", _, "status" | "finalize"] if group.is_empty() => split_plural(rest)?,
         ["namespaces", namespace, rest @ ..] if !rest.is_empty() => {
             let (_, plural, rest) = split_plural(rest)?;

@@ -1,4 +1,4 @@
-//! Bodies with what Kubernetes answers to them; our own words where its decoders say what is wrong.
+//! Bodies with the responses of Kubernetes. Errors of decoders have our own messages.
 
 use serde_json::{Value, json};
 
@@ -52,7 +52,7 @@ fn decode(of: Of, content_type: &str, body: &[u8]) -> Result<Value, Refusal> {
 }
 
 #[test]
-fn bodies_are_read_as_by_the_real_server() {
+fn bodies_are_decoded_as_by_the_real_server() {
     let mut wrong = Vec::new();
     for (of, text, code, message) in BODIES {
         let got = decode(*of, "application/json", text.as_bytes());
@@ -99,7 +99,7 @@ fn native_bodies_need_no_kind() {
 }
 
 #[test]
-fn yaml_bodies_are_objects_too() {
+fn yaml_bodies_are_accepted() {
     let body =
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  a: \"1\"\n  b: |\n    x\n";
     let expected = json!({
@@ -121,7 +121,7 @@ fn yaml_bodies_are_objects_too() {
 }
 
 #[test]
-fn numbers_are_what_go_makes_of_them() {
+fn numbers_are_converted_as_in_go() {
     let cases = [
         ("1.0", json!(1)),
         ("-0", json!(0)),
@@ -142,7 +142,7 @@ fn numbers_are_what_go_makes_of_them() {
 }
 
 #[test]
-fn texts_are_always_unicode() {
+fn strings_are_always_unicode() {
     let cases: [(&[u8], &str); 8] = [
         (b"\"\xff\xfe\"", "\u{FFFD}\u{FFFD}"),
         (br#""\ud800x""#, "\u{FFFD}x"),
@@ -181,7 +181,7 @@ fn deep_bodies_are_refused_and_wide_ones_are_not() {
 }
 
 #[test]
-fn objects_and_urls_agree() {
+fn objects_must_match_the_url() {
     let cases = [
         (
             json!({}),
@@ -205,7 +205,7 @@ fn objects_and_urls_agree() {
 }
 
 #[test]
-fn what_a_patch_makes_is_still_of_the_kind() {
+fn a_patched_object_is_still_of_its_kind() {
     let known = |_: &str, _: &str, _: &str| false;
     let native = Expected {
         group: "",
@@ -259,7 +259,7 @@ fn what_a_patch_makes_is_still_of_the_kind() {
 }
 
 #[test]
-fn the_rules_of_names_are_spelled_as_they_are() {
+fn the_rules_for_names_have_the_messages_of_the_real_server() {
     let rule = |faults: Vec<String>| faults.last().cloned().unwrap_or_default();
     assert_eq!(
         rule(names::qualified_name("-")),

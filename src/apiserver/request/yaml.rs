@@ -1,18 +1,17 @@
-//! YAML as far as clients send it, one document that means a JSON value, with bounds on what aliases may blow up; and JSON
-//! values as YAML.
+//! YAML: parsing of one document that represents a JSON value, with limits for the expansion of aliases; and writing.
 
 use serde_json::Value;
 
 use crate::request::json;
 
-/// How deep lists and maps may be nested: what the parser thinks safe, for it recurses with large frames.
+/// Limit of the depth of lists and maps. The parser considers this depth safe: it recurses with large stack frames.
 const DEPTH_MAX: usize = 64;
-/// Values that aliases may stand for, all in all: the real server refuses beyond a ratio, which is never reached below this.
+/// Limit of values that aliases expand to, in total. The real server refuses beyond a ratio, which is never reached below this.
 const REPLAYED_MAX: usize = 400_000;
-/// Parser events of a document; a body of 3 MiB with one sign per value has fewer.
+/// Limit of parser events. A body of 3 MiB with one character per value has fewer.
 const EVENTS_MAX: usize = 4_000_000;
 
-/// Reads the first document; an empty text is `null`. The error is the text behind `yaml: `.
+/// Parses the first document; an empty text is `null`. The error is the text after `yaml: `.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Value, String> {
     let text = String::from_utf8_lossy(bytes);
     if text.trim().is_empty() && !text.contains('\t') {
@@ -36,13 +35,13 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Value, String> {
     }
 }
 
-/// Writes a document, its fields in the order of their names.
+/// Writes a document, its fields sorted by name.
 pub(crate) fn write(value: &Value) -> String {
     let mut sorted = value.clone();
     sorted.sort_all_objects();
-    // Without long lines in pieces: some readers put them together in other ways.
+    // Long lines are not folded: some readers join them differently.
     let options = serde_saphyr::ser_options! { prefer_block_scalars: false };
-    // What comes out of the store is not deep, and only the depth could be too much.
+    // Only the depth could make it fail, and stored objects are not that deep.
     serde_saphyr::to_string_with_options(&sorted, options).unwrap_or_default()
 }
 
@@ -61,7 +60,7 @@ fn options() -> serde_saphyr::Options {
     }
 }
 
-/// The error in one line, with the words of the real server where a client might look at them.
+/// Returns the error in one line, with the words of the real server where clients might look for them.
 fn words(error: &serde_saphyr::Error) -> String {
     let text = error.to_string();
     let lower = text.to_lowercase();
@@ -78,7 +77,7 @@ fn words(error: &serde_saphyr::Error) -> String {
     }
 }
 
-/// How deep brackets are nested at most, strings and comments counted in: a cheap bound before a recursive parser sees them.
+/// Returns the maximum depth of brackets, including those in strings and comments: a cheap limit before a recursive parser.
 fn flow_depth(text: &str) -> usize {
     let mut depth = 0_usize;
     let mut deepest = 0;

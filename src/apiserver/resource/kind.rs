@@ -1,9 +1,10 @@
-//! A served kind with everything the server knows of it.
+//! A served kind with its versions, schemas and rules.
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 
+use crate::sorted::CollectSorted as _;
 use crate::{
     native::{self, Conversion, Native},
     object,
@@ -16,7 +17,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(crate) struct Kind {
     pub(crate) def: ResourceDef,
-    /// Of kinds that are compiled into Kubernetes.
+    /// The rules of a kind that is compiled into Kubernetes; `None` for custom resources.
     pub(crate) native: Option<&'static Native>,
     /// By name; the same names as in `def.versions`.
     pub(crate) versions: BTreeMap<String, Version>,
@@ -27,37 +28,37 @@ pub(crate) struct Kind {
 /// How objects of a CRD are stored.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Storage {
-    /// The version that objects are stored in; empty for other kinds.
+    /// The storage version; empty for native kinds.
     pub(crate) version: String,
-    /// The `clientConfig` of the conversion webhook; `None`: all versions have the same fields.
+    /// The `clientConfig` of the conversion webhook; `None` if all versions have the same fields.
     pub(crate) webhook: Option<Arc<Value>>,
 }
 
-/// What differs between the versions of a kind.
+/// The properties of one version of a kind.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Version {
-    /// `None`: nothing is known, everything is accepted.
+    /// `None` if everything is accepted.
     pub(crate) schema: Option<Arc<Schema>>,
-    /// The JSON schema as the CRD has it.
+    /// The JSON schema as written in the CRD.
     pub(crate) raw_schema: Option<Arc<Value>>,
-    /// What objects are checked with.
+    /// The compiled validation; `None` if everything is accepted.
     pub(crate) rules: Option<Arc<Rules>>,
-    /// Of `kubectl get`, as the CRD has them.
+    /// The printer columns of the CRD.
     pub(crate) columns: Vec<Column>,
     pub(crate) scale: Option<Scale>,
-    /// Whether it has no status endpoint although other versions have one.
+    /// It has no status subresource, although other versions have one.
     pub(crate) without_status: bool,
-    /// The schema of the version that objects are stored in, if not all versions have the same.
+    /// The schema of the storage version, if the versions have different ones.
     pub(crate) stored: Option<Arc<Schema>>,
-    /// Fields beside the name and the namespace that lists can be narrowed by: `spec.size`.
+    /// Field selectors in addition to the name and the namespace: `spec.size`.
     pub(crate) selectable: Vec<String>,
-    /// What clients of a deprecated version are told.
+    /// The warning of a deprecated version.
     pub(crate) warning: Option<String>,
-    /// Whether its CRD is being deleted.
+    /// Its CRD is being deleted.
     pub(crate) terminating: bool,
 }
 
-/// `additionalPrinterColumns`
+/// One of the `additionalPrinterColumns`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Column {
     pub(crate) name: String,
@@ -65,42 +66,42 @@ pub(crate) struct Column {
     pub(crate) kind: String,
     pub(crate) format: String,
     pub(crate) description: String,
-    /// Above 0: shown by `-o wide` only.
+    /// Columns above 0 are shown by `-o wide` only.
     pub(crate) priority: i64,
-    /// Such as `.spec.duration`.
+    /// The path of the value, such as `.spec.duration`.
     pub(crate) json_path: String,
 }
 
-/// Where the numbers of the scale subresource are, as JSON paths.
+/// The fields of the scale subresource, as JSON paths.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Scale {
-    /// `.spec.replicas`
+    /// The desired replicas: `.spec.replicas`.
     pub(crate) wanted: String,
-    /// `.status.replicas`
+    /// The current replicas: `.status.replicas`.
     pub(crate) present: String,
-    /// A field with the selector as text; native kinds have a selector object in `.spec.selector`.
+    /// A field with the selector as a string; native kinds have a selector object in `.spec.selector`.
     pub(crate) selector: Option<String>,
 }
 
 impl Kind {
-    /// A resource of which nothing but the names is known.
+    /// Creates a kind of which only the names are known.
     pub(crate) fn plain(def: ResourceDef) -> Self {
-        let versions = def.versions.iter().map(|it| (it.clone(), Version::default())).collect();
+        let versions = def.versions.iter().map(|it| (it.clone(), Version::default())).collect_map();
         Self { def, native: None, versions, storage: Storage::default() }
     }
 
-    /// What a `CustomResourceDefinition` defines; nothing if it is not complete.
+    /// Returns the kind that a CRD defines; `None` if the CRD is incomplete.
     pub(crate) fn from_crd(crd: &Value) -> Option<Self> {
         definition::kind(crd)
     }
 
-    /// Whether changes are counted in `metadata.generation`.
+    /// Returns whether `metadata.generation` counts changes.
     pub(crate) fn counts_generations(&self) -> bool {
         self.native.map_or(!self.def.native, |it| it.generations)
     }
 
-    /// Objects that are there already were stored under the rules of `before`: if those are others, reading prunes them and fills in
-    /// the defaults.
+    /// Marks objects that were stored under the rules of `before`: if these differ, reading prunes the objects and fills in
+    /// defaults.
     pub(crate) fn read_as_stored_by(&mut self, before: &Self) {
         let of = |kind: &Self| kind.versions.get(kind.storage()).cloned().unwrap_or_default();
         let (new, old) = (of(self), of(before));
@@ -112,19 +113,19 @@ impl Kind {
         }
     }
 
-    /// The version that objects are stored in.
+    /// Returns the storage version.
     pub(crate) fn storage(&self) -> &str {
         self.def.versions.first().map(String::as_str).unwrap_or_default()
     }
 }
 
-/// A kind as seen through one of its versions.
+/// A kind in one of its versions.
 #[derive(Clone, Debug)]
 pub(crate) struct View {
     pub(crate) kind: Arc<Kind>,
-    /// `v1` or `apps/v1`
+    /// The group and version: `v1` or `apps/v1`.
     pub(crate) api_version: String,
-    /// `v1`
+    /// The version without the group: `v1`.
     pub(crate) version: String,
 }
 
@@ -134,13 +135,13 @@ impl View {
         Self { kind: Arc::clone(kind), api_version, version: version.into() }
     }
 
-    /// The resource whose objects these are: some kinds are second views of others.
+    /// Returns the resource that stores the objects: some kinds are second views of others.
     pub(crate) fn resource(&self) -> String {
         let twin = self.kind.native.and_then(|it| it.twin);
         twin.map_or_else(|| self.kind.def.qualified(), |it| it.stored_as.to_owned())
     }
 
-    /// The schema of this version, if one is known.
+    /// Returns the schema of this version, if it is known.
     pub(crate) fn schema(&self) -> Option<&Schema> {
         match self.kind.native {
             Some(native) => native::definition(&native.schema_of(&self.version)),
@@ -148,29 +149,29 @@ impl View {
         }
     }
 
-    /// The rules of this version, if there are any.
+    /// Returns the compiled rules of this version, if it has any.
     pub(crate) fn rules(&self) -> Option<&Rules> {
         self.kind.versions.get(&self.version)?.rules.as_deref()
     }
 
-    /// Whether the status is written through an endpoint of its own.
+    /// Returns whether the status is a subresource.
     pub(crate) fn has_status(&self) -> bool {
         self.kind.def.status_subresource
             && !self.kind.versions.get(&self.version).is_some_and(|it| it.without_status)
     }
 
-    /// What clients of a deprecated version are told.
+    /// Returns the warning of a deprecated version.
     pub(crate) fn warning(&self) -> Option<&str> {
         let own = self.kind.versions.get(&self.version).and_then(|it| it.warning.as_deref());
         own.or(self.kind.native.and_then(|it| it.warning))
     }
 
-    /// How objects are translated from and to the stored version of a native kind.
+    /// Returns the conversion between this version and the storage version of a native kind.
     fn conversion(&self) -> Option<&'static Conversion> {
         self.kind.native?.conversion.filter(|it| it.version == self.version)
     }
 
-    /// Whether objects are kept in another shape than they are shown in.
+    /// Returns whether objects are stored in another form than this view shows.
     pub(crate) fn converts(&self) -> bool {
         self.conversion().is_some()
             || self.kind.native.is_some_and(|it| it.twin.is_some())
@@ -181,7 +182,7 @@ impl View {
         self.kind.versions.get(&self.version)?.stored.as_deref()
     }
 
-    /// The `apiVersion` of an object: without conversion, it is that of the view. With a webhook, it is that of the stored object,
+    /// Returns the `apiVersion` of an object: without a webhook, it is that of the view. With one, it is that of the stored object,
     /// until [`crate::webhooks::conversion`] has converted it.
     fn api_version_of(&self, object: &Stored) -> Cow<'_, str> {
         let has_webhook = self.kind.storage.webhook.is_some();
@@ -191,7 +192,7 @@ impl View {
         Cow::Borrowed(&self.api_version)
     }
 
-    /// The whole object.
+    /// Returns the complete object.
     pub(crate) fn tree(&self, object: &Stored) -> Value {
         let kind = &self.kind.def.kind;
         let mut tree = object.tree(&self.api_version_of(object), kind);
@@ -199,7 +200,7 @@ impl View {
             (conversion.from_stored)(&mut tree);
         }
         if let Some(schema) = self.storage_schema() {
-            // What is stored has the fields and the defaults of its own version; conversion adds nothing.
+            // A stored object has the fields and defaults of its own version; the conversion adds none.
             schema::prune(schema, &mut tree);
             schema::default(schema, &mut tree);
             if let Some(own) = self.schema() {
@@ -212,7 +213,7 @@ impl View {
         }
     }
 
-    /// The object in the shape that it is kept in.
+    /// Converts an object to its stored form.
     pub(crate) fn stored(&self, mut object: Value) -> Value {
         if let Some(conversion) = self.conversion() {
             (conversion.to_stored)(&mut object);
@@ -230,7 +231,7 @@ impl View {
         }
     }
 
-    /// Appends the whole object as JSON text.
+    /// Appends the complete object as JSON.
     pub(crate) fn write(&self, text: &mut Vec<u8>, object: &Stored) {
         if self.converts() {
             text.extend_from_slice(self.tree(object).to_string().as_bytes());
@@ -240,7 +241,7 @@ impl View {
         }
     }
 
-    /// The whole object as JSON text.
+    /// Returns the complete object as JSON.
     pub(crate) fn text(&self, object: &Stored) -> Vec<u8> {
         let mut text = Vec::with_capacity(object.len() + 128);
         self.write(&mut text, object);

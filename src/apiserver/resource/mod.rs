@@ -1,18 +1,18 @@
-//! The kinds the server knows.
+//! The resources and kinds that the server serves.
 
 pub(crate) mod definition;
 pub(crate) mod kind;
 
 use crate::refusal::join;
 
-/// What clients may do with objects of a resource unless said otherwise.
+/// The default verbs of a resource.
 const VERBS: [&str; 8] =
     ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
-/// The resource whose objects define other resources.
+/// The resource of CRDs.
 pub(crate) const CRDS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
-/// One served resource.
+/// The names and properties of a served resource.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResourceDef {
     /// Empty for the core group.
@@ -23,24 +23,24 @@ pub struct ResourceDef {
     pub plural: String,
     /// The name in objects.
     pub kind: String,
-    /// The lower-cased kind, normally.
+    /// Usually the kind in lower case.
     pub singular: String,
-    /// As `kubectl` accepts them.
+    /// Abbreviations that `kubectl` accepts.
     pub short_names: Vec<String>,
-    /// Such as `all`.
+    /// Groups of resources that `kubectl` accepts, such as `all`.
     pub categories: Vec<String>,
-    /// Whether its objects live in namespaces.
+    /// Objects are in namespaces.
     pub namespaced: bool,
-    /// Whether the status is written through an endpoint of its own, and only there.
+    /// The status is a subresource: other writes do not change it.
     pub status_subresource: bool,
-    /// Compiled into Kubernetes rather than defined by a CRD: no generations, and the items of lists do not repeat their kind.
+    /// Compiled into Kubernetes, not defined by a CRD: without generations, and items of lists do not repeat their kind.
     pub native: bool,
-    /// Advertised in the discovery; other requests are refused.
+    /// The verbs in discovery; other requests are refused.
     pub verbs: Vec<String>,
 }
 
 impl ResourceDef {
-    /// A namespaced custom resource of one version, without a status subresource.
+    /// Creates a namespaced custom resource with one version, and without a status subresource.
     pub fn new(group: &str, version: &str, plural: &str, kind: &str) -> Self {
         Self {
             group: group.into(),
@@ -57,13 +57,13 @@ impl ResourceDef {
         }
     }
 
-    /// `plural.group`, or the plural alone in the core group: unique among resources.
+    /// Returns the unique name: `plural.group`, or the plural alone in the core group.
     pub fn qualified(&self) -> String {
         join(&self.plural, &self.group)
     }
 
-    /// Where the real server keeps the objects in its database, as its errors tell. Native kinds have no group there, and some
-    /// have their first name.
+    /// Returns the prefix of keys in the database of the real server, which its errors show. Native kinds have no group there, and
+    /// some have their first name.
     pub(crate) fn storage_prefix(&self) -> String {
         if !self.native || self.group == "apiextensions.k8s.io" {
             return format!("{}/{}", self.group, self.plural);
@@ -79,7 +79,7 @@ impl ResourceDef {
         .to_owned()
     }
 
-    /// The `apiVersion` of its objects as seen through one of its versions.
+    /// Returns the `apiVersion` of its objects in one of its versions.
     pub(crate) fn api_version(&self, version: &str) -> String {
         if self.group.is_empty() { version.into() } else { format!("{}/{version}", self.group) }
     }

@@ -1,7 +1,7 @@
-//! A JSON schema, read once, in the form that `validate.rs` checks values with.
+//! A JSON schema, parsed once into the form that `validate.rs` uses.
 //!
-//! No library for JSON schemas is used: messages of the real server depend on how its own library walks, for instance on how many
-//! checks of each branch of an `anyOf` came to run, and on its idea of types.
+//! No library for JSON schemas is used. Messages of the real server depend on details of its own library, for instance on the
+//! number of checks that ran in each branch of an `anyOf`, and on its notion of types.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,15 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::{formats, pattern};
+use crate::sorted::CollectSorted as _;
 
-/// Schemas nest in what the parser of JSON lets through, which is 128 levels; this is for values that come another way.
+/// Limit of the depth of a schema. The JSON parser accepts at most 128 levels; this limit is for values from other sources.
 const DEPTH_MAX: usize = 256;
 
-/// What is asked of one value.
+/// The constraints on one value.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Checks {
-    /// Empty: any.
+    /// The accepted types; empty for any.
     pub(super) types: Vec<String>,
     pub(super) nullable: bool,
     pub(super) format: Option<String>,
@@ -37,7 +38,7 @@ pub(super) struct Checks {
 pub(super) struct Texts {
     pub(super) longest: Option<i64>,
     pub(super) shortest: Option<i64>,
-    /// The expression as it is written, and as it is used.
+    /// The expression as written, and compiled.
     pub(super) pattern: Option<(String, Regex)>,
 }
 
@@ -59,7 +60,7 @@ pub(super) struct Objects {
     pub(super) most: Option<i64>,
 }
 
-/// What fields without a name in the schema may be.
+/// The schema of additional properties.
 #[derive(Clone, Debug, Default)]
 pub(super) enum Rest {
     #[default]
@@ -69,7 +70,7 @@ pub(super) enum Rest {
 }
 
 impl Checks {
-    /// Reads a schema. The error is about an expression that cannot be used.
+    /// Parses a schema. The error is about an invalid regular expression, or the depth.
     pub(super) fn new(schema: &Value) -> Result<Self, String> {
         Self::read(schema, DEPTH_MAX)
     }
@@ -125,7 +126,7 @@ impl Checks {
         let fields = fields.map(|(name, it)| Ok((name.clone(), Self::read(it, depth)?)));
         let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
         Ok(Objects {
-            fields: fields.collect::<Result<_, String>>()?,
+            fields: fields.try_collect_map::<_, _, String>()?,
             rest: match schema.get("additionalProperties") {
                 Some(Value::Bool(false)) => Rest::Forbidden,
                 Some(it @ Value::Object(_)) => Rest::Each(Box::new(Self::read(it, depth)?)),
@@ -137,7 +138,7 @@ impl Checks {
         })
     }
 
-    /// Whether values of a type are acceptable.
+    /// Returns whether values of a type are accepted.
     pub(super) fn allows(&self, kind: &str) -> bool {
         self.types.iter().any(|it| it == kind)
     }

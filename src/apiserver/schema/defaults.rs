@@ -1,4 +1,4 @@
-//! Fills in the defaults of a schema, as the real server does it on every write and every read of a custom resource.
+//! Defaulting: fills in the defaults of a schema, as the real server does on every write and every read of a custom resource.
 
 use std::collections::BTreeMap;
 
@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 
 use super::{Link, Schema, Shape, prune};
 
-/// Fills in what is missing. A `null` where none may be counts as missing: it becomes the default, or goes away.
+/// Fills in missing fields. A `null` in a field that is not nullable counts as missing: it is replaced by the default, or removed.
 ///
-/// Recursion ends with the value, whose depth is bounded by the parser of JSON; that of defaults is, too.
+/// The recursion ends with the value or the default; the JSON parser bounds the depth of both.
 pub(crate) fn default(schema: &Schema, object: &mut Value) {
     prune::drop_nulls(schema, object);
     fill(schema, object);
@@ -43,7 +43,7 @@ fn fill_map(fields: &BTreeMap<String, Link>, rest: Option<&Link>, values: &mut M
     }
 }
 
-/// A place that holds something already, be it `null`.
+/// Fills in a value that exists, which may be `null`.
 fn fill_slot(schema: &Schema, value: &mut Value) {
     if value.is_null()
         && !schema.nullable

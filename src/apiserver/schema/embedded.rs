@@ -1,4 +1,4 @@
-//! Objects inside of objects have a kind and metadata of their own: `x-kubernetes-embedded-resource`.
+//! Validation of embedded objects, which have a kind and metadata: `x-kubernetes-embedded-resource`.
 
 use serde_json::Value;
 
@@ -12,12 +12,12 @@ use crate::{
     },
 };
 
-/// What is wrong with the embedded objects in an object. The object itself is checked elsewhere.
+/// Validates the embedded objects in an object. The object itself is validated elsewhere.
 pub(super) fn check(schema: &Schema, object: &Value, found: &mut Vec<Problem>) {
     walk(schema, object, &mut String::new(), found);
 }
 
-/// Calls itself for a part of the value, with its name put at the end of the path.
+/// Recurses into the parts of a value. The name of each part is appended to the path.
 fn walk(schema: &Schema, value: &Value, path: &mut String, found: &mut Vec<Problem>) {
     if schema.embedded && !path.is_empty() && value.is_object() {
         one(value, path, found);
@@ -76,7 +76,7 @@ pub(super) fn one(value: &Value, path: &str, found: &mut Vec<Problem>) {
     }
 }
 
-/// Names are not looked at: they may be anything in other kinds.
+/// Validates metadata, except names, which may have any form in other kinds.
 fn metadata(whole: &Value, meta: &Value, path: &str, found: &mut Vec<Problem>) {
     let mut wrong = |field: &str, value: &str, texts: Vec<String>| {
         let problems =

@@ -1,4 +1,4 @@
-//! The formats of texts that the real server knows, and what it takes for one.
+//! The string formats that the real server checks, and the values that it accepts for them.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -7,10 +7,10 @@ use jiff::civil::Date;
 
 use crate::metadata::names;
 
-/// Formats of numbers.
+/// The known formats of integers.
 const INTEGERS: [&str; 4] = ["int32", "int64", "uint32", "uint64"];
 const FLOATS: [&str; 2] = ["float", "double"];
-/// Formats of texts, without the hyphens, which do not matter.
+/// The known formats of strings, without hyphens, which do not matter.
 const KNOWN: [&str; 27] = [
     "bsonobjectid",
     "byte",
@@ -41,7 +41,7 @@ const KNOWN: [&str; 27] = [
     "uuid5",
 ];
 
-/// The format of a schema with this type (empty: none given), unless it is one that the real server does not look at.
+/// Returns the format of a schema with this type (empty for none), unless the real server ignores it.
 pub(super) fn relevant<'a>(kind: &str, format: &'a str) -> Option<&'a str> {
     let known = match kind {
         "" | "string" => KNOWN.contains(&normal(format).as_str()),
@@ -52,7 +52,7 @@ pub(super) fn relevant<'a>(kind: &str, format: &'a str) -> Option<&'a str> {
     known.then_some(format)
 }
 
-/// As Go has read addresses for long: with zeros before the numbers.
+/// Accepts leading zeros, as Go did for a long time.
 fn is_ipv4(text: &str) -> bool {
     let short = |it: &str| it.trim_start_matches('0').to_owned();
     let parts: Vec<String> = text.split('.').map(short).collect();
@@ -60,7 +60,7 @@ fn is_ipv4(text: &str) -> bool {
     !text.split('.').any(str::is_empty) && filled.join(".").parse::<Ipv4Addr>().is_ok()
 }
 
-/// Whether a text has a format. Any text has a format that is not known.
+/// Returns whether a string has a format. Every string has an unknown format.
 pub(super) fn fits(format: &str, text: &str) -> bool {
     match normal(format).as_str() {
         "bsonobjectid" => text.len() == 24 && is_hex(text),
@@ -118,7 +118,7 @@ fn is_cidr(text: &str) -> bool {
     is_digits(bits) && bits.len() <= 3 && bits.parse::<u8>().is_ok_and(|it| it <= most)
 }
 
-/// By the prefixes and lengths of the issuers; the check digit is not looked at.
+/// Checks the prefixes and lengths of issuers, but not the check digit.
 fn is_credit_card(text: &str) -> bool {
     let digits: String = text.chars().filter(char::is_ascii_digit).collect();
     let starts = |prefixes: &[&str]| prefixes.iter().any(|it| digits.starts_with(it));
@@ -139,7 +139,7 @@ fn is_date(text: &str) -> bool {
     shape && text.parse::<Date>().is_ok()
 }
 
-/// RFC 3339 in large, with any separator before the fraction and without a look at the offset.
+/// Checks for RFC 3339 approximately: any separator before the fraction is accepted, and the offset is not checked.
 fn is_date_time(text: &str) -> bool {
     let Some((date, rest)) = text.split_once(['t', 'T']) else { return false };
     if !is_date(date) {
@@ -152,7 +152,7 @@ fn is_date_time(text: &str) -> bool {
     if !(in_range("23") && in_range("59") && in_range("59")) {
         return false;
     }
-    // The fraction: one character of any kind, and digits.
+    // The fraction: one character of any kind, then digits.
     let mut chars = rest.chars();
     let fraction = chars.next().filter(|c| !matches!(c, 'z' | 'Z' | '+' | '-'));
     let zone = match fraction {
@@ -175,7 +175,7 @@ fn is_zone(text: &str) -> bool {
     })
 }
 
-/// As Go writes durations (`1h30m`), or as people do (`2 weeks`).
+/// Accepts durations of Go (`1h30m`), and those in words (`2 weeks`).
 fn is_duration(text: &str) -> bool {
     is_go_duration(text) || is_spoken_duration(text)
 }
@@ -246,7 +246,7 @@ fn is_spoken_duration(text: &str) -> bool {
     UNITS.contains(&unit.as_str()) || matches!(unit.as_str(), "week" | "weeks" | "wk" | "wks")
 }
 
-/// An address, or a name with an address in angle brackets.
+/// Accepts an address, or a name with an address in angle brackets.
 fn is_email(text: &str) -> bool {
     let text = text.trim();
     let address = match text.strip_suffix('>').and_then(|it| it.rsplit_once('<')) {
@@ -269,7 +269,7 @@ fn is_hex_color(text: &str) -> bool {
     matches!(digits.len(), 3 | 6) && is_hex(digits)
 }
 
-/// One label, or several with a top-level domain of two letters at least.
+/// Accepts one label, or several with a top-level domain of at least two letters.
 fn is_hostname(text: &str) -> bool {
     let symbol = |c: char| c.is_ascii_alphanumeric() || (!c.is_ascii() && !c.is_whitespace());
     let label = |part: &str| {
@@ -292,7 +292,7 @@ fn is_hostname(text: &str) -> bool {
 
 fn isbn_digits(text: &str) -> Vec<u32> {
     let kept = text.chars().filter(|c| !matches!(c, ' ' | '-'));
-    // `X` is the check digit 10; anything else makes the length wrong or the sum.
+    // `X` is the check digit 10; any other character makes the length or the sum wrong.
     kept.map(|c| if c == 'X' { 10 } else { c.to_digit(10).unwrap_or(100) }).collect()
 }
 
@@ -310,7 +310,7 @@ fn is_isbn13(text: &str) -> bool {
     digits.len() == 13 && digits.iter().all(|it| *it < 10) && sum.is_multiple_of(10)
 }
 
-/// 6, 8 or 20 bytes with `:` or `-` between them, or the same in pairs with dots.
+/// Accepts 6, 8 or 20 bytes, separated by `:` or `-`, or in pairs separated by dots.
 fn is_mac(text: &str) -> bool {
     let parts = |separator: char, digits: usize, counts: [usize; 3]| {
         let parts: Vec<&str> = text.split(separator).collect();
@@ -340,7 +340,7 @@ fn is_ssn(text: &str) -> bool {
         && matches!(separators.as_slice(), [] | [3 | 5] | [3, 6])
 }
 
-/// What Go takes as the target of a request: absolute, or a path from the root.
+/// Accepts what Go accepts as the target of a request: an absolute URI, or a path from the root.
 fn is_uri(text: &str) -> bool {
     if text.contains(|c: char| c.is_ascii_control()) {
         return false;
@@ -374,7 +374,7 @@ fn host_fits(host: &str) -> bool {
     port_fits(port) && !name.contains([' ', '"', '<', '>', '\\', '^', '`', '{', '|', '}'])
 }
 
-/// Every `%` is followed by two hexadecimal digits.
+/// Checks that every `%` is followed by two hexadecimal digits.
 fn escapes_fit(text: &str) -> bool {
     text.split('%').skip(1).all(|it| it.get(..2).is_some_and(is_hex))
 }

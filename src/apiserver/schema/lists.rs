@@ -1,4 +1,4 @@
-//! Lists that are sets or maps hold nothing twice: `x-kubernetes-list-type`.
+//! Uniqueness of the items of lists that are sets or maps: `x-kubernetes-list-type`.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,14 @@ use crate::refusal::{
     Problem, ProblemKind,
     path::{push_field, push_item},
 };
+use crate::sorted::CollectSorted as _;
 
-/// What is there twice, anywhere in an object.
+/// Adds a problem for every duplicate item, anywhere in an object.
 pub(super) fn check(schema: &Schema, object: &Value, found: &mut Vec<Problem>) {
     walk(schema, object, &mut String::new(), found);
 }
 
-/// Calls itself for a part of the value, with its name put at the end of the path.
+/// Recurses into the parts of a value. The name of each part is appended to the path.
 fn walk(schema: &Schema, value: &Value, path: &mut String, found: &mut Vec<Problem>) {
     let length = path.len();
     match (value, &schema.shape) {
@@ -76,13 +77,13 @@ fn duplicates(order: &ListType, items: &[Value], path: &str, found: &mut Vec<Pro
     }
 }
 
-/// The part of an item that tells it from others.
+/// Returns the keys of an item.
 fn key(item: &Value, keys: &[String]) -> Value {
     let fields = keys.iter().filter_map(|it| Some((it.clone(), item.get(it)?.clone())));
     Value::Object(fields.collect::<Map<String, Value>>())
 }
 
-/// Where values appear for the second time; the third time is not told.
+/// Returns the positions at which values occur for the second time; further occurrences are not reported.
 fn repeated<'a>(values: impl Iterator<Item = &'a Value>) -> Vec<usize> {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let mut found = Vec::new();
@@ -96,12 +97,12 @@ fn repeated<'a>(values: impl Iterator<Item = &'a Value>) -> Vec<usize> {
     found
 }
 
-/// Equal values give equal texts: the order of fields does not matter. The depth is bounded by the parser of JSON.
+/// Returns the same string for equal values: the order of fields does not matter. The JSON parser bounds the depth.
 fn canonical(value: &Value) -> String {
     match value {
         Value::Object(fields) => {
             let sorted: BTreeMap<&String, String> =
-                fields.iter().map(|(name, it)| (name, canonical(it))).collect();
+                fields.iter().map(|(name, it)| (name, canonical(it))).collect_map();
             format!("{sorted:?}")
         }
         Value::Array(items) => format!("{:?}", items.iter().map(canonical).collect::<Vec<_>>()),

@@ -1,4 +1,4 @@
-//! The metadata of custom resources, and of objects inside of them: only fields that exist, with the types they have.
+//! The metadata of custom resources and of embedded objects: only known fields, with their types.
 
 use serde_json::Value;
 
@@ -8,12 +8,12 @@ use crate::{
     refusal::path::{push_field, push_item},
 };
 
-/// Removes what is not known, and what is empty, from metadata whose types are right. Returns the paths of what is not known.
+/// Removes unknown and empty fields from metadata with valid types. Returns the paths of unknown fields.
 pub(crate) fn clean(meta: &mut Value, path: &str) -> Vec<String> {
     let mut decoded = meta.clone();
     let unknown = native::decode_as(OBJECT_META, &mut decoded, path).unwrap_or_default();
     let Some(fields) = meta.as_object_mut() else { return unknown };
-    // In the order of the client.
+    // Fields keep the order of the client.
     fields.retain(|name, value| match decoded.get_mut(name) {
         Some(kept) => {
             *value = kept.take();
@@ -24,7 +24,7 @@ pub(crate) fn clean(meta: &mut Value, path: &str) -> Vec<String> {
     unknown
 }
 
-/// What is wrong with the types of metadata.
+/// Returns the message about wrong types in metadata.
 fn fault(meta: &Value, path: &str) -> Option<String> {
     if meta.is_null() {
         return None;
@@ -32,15 +32,15 @@ fn fault(meta: &Value, path: &str) -> Option<String> {
     native::decode_as(OBJECT_META, &mut meta.clone(), path).err()
 }
 
-/// Why an object cannot be read: metadata of wrong types, its own or that of an embedded object.
+/// Returns the message about an object that cannot be decoded, because its metadata or that of an embedded object has wrong types.
 ///
-/// The response has status 400.
+/// The response has the status 400.
 pub(crate) fn unreadable(schema: Option<&Schema>, object: &Value) -> Option<String> {
     let own = object.get("metadata").and_then(|it| fault(it, "metadata"));
     own.or_else(|| embedded(schema?, object, &mut String::new()))
 }
 
-/// Calls itself for a part of the value, with its name put at the end of the path.
+/// Recurses into the parts of a value. The name of each part is appended to the path.
 fn embedded(schema: &Schema, value: &Value, path: &mut String) -> Option<String> {
     if schema.embedded && !path.is_empty() {
         for name in ["apiVersion", "kind"] {

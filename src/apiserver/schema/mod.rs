@@ -1,7 +1,7 @@
-//! What is known of the fields of a kind: types, defaults, and how lists and maps are merged.
+//! The schema of a kind: types, defaults, and how lists and maps are merged.
 //!
-//! One form for the structural schemas of CRDs and for the native kinds. The tree is what patches, field management, pruning
-//! and defaulting walk along; checks of values by the JSON schema itself are in `validate.rs`.
+//! It has one form for the structural schemas of CRDs and for native kinds. Patches, managed fields, pruning and defaulting use
+//! this tree; `validate.rs` validates values with the JSON schema itself.
 
 mod checks;
 mod defaults;
@@ -27,72 +27,73 @@ pub(crate) use self::{
     rules::Rules,
 };
 use crate::native;
+use crate::sorted::CollectSorted as _;
 
-/// One node.
+/// One node of a schema.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Schema {
     pub(crate) shape: Shape,
-    /// Whether `null` is a value of its own.
+    /// `null` is a valid value.
     pub(crate) nullable: bool,
-    /// What a missing field becomes.
+    /// The value of a missing field.
     pub(crate) default: Option<Value>,
-    /// Keeps fields it does not describe.
+    /// Unknown fields are not pruned: `x-kubernetes-preserve-unknown-fields`.
     pub(crate) preserves_unknown: bool,
-    /// A whole object with a kind and metadata.
+    /// A complete object with a kind and metadata: `x-kubernetes-embedded-resource`.
     pub(crate) embedded: bool,
     /// How a strategic merge patch treats this field.
     pub(crate) patch: PatchRule,
 }
 
-/// What values look like.
+/// The structure of values.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Shape {
-    /// Nothing is said.
+    /// The schema does not say.
     #[default]
     Any,
-    /// One value without parts.
+    /// A value without fields and items.
     Scalar(Scalar),
-    /// Named fields, and what all other fields look like, if there may be any.
+    /// An object: its properties, and the schema of additional properties, if they are allowed.
     Map { fields: BTreeMap<String, Link>, rest: Option<Link>, atomic: bool },
-    /// Items of one schema.
+    /// A list whose items have one schema.
     List { items: Option<Link>, order: ListType },
 }
 
-/// The types of values without parts.
+/// The types of scalar values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scalar {
     Text,
     Integer,
     Number,
     Boolean,
-    /// A number or a text, as ports and percentages are.
+    /// An integer or a string, such as ports and percentages.
     IntOrText,
 }
 
 /// How a list is merged: `x-kubernetes-list-type`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ListType {
-    /// As a whole.
+    /// It is replaced as a whole.
     #[default]
     Atomic,
-    /// By its values.
+    /// Its items are merged by value.
     Set,
-    /// By these fields of its items.
+    /// Its items are merged by these fields.
     Map(Vec<String>),
 }
 
 /// How a strategic merge patch treats a field: `x-kubernetes-patch-strategy` and `-merge-key`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PatchRule {
-    /// Merged rather than replaced.
+    /// The list or map is merged, not replaced.
     pub(crate) merge: bool,
-    /// By this field of the items; without one, by their values.
+    /// The merge key of the items; without one, they are merged by value.
     pub(crate) key: Option<String>,
     /// `retainKeys`: fields that a patch does not list are removed.
     pub(crate) retain_keys: bool,
 }
 
-/// A child: written in place, or one of the shared definitions of the native kinds.
+/// A child: either inline, or one of the shared definitions of the native kinds.
 #[derive(Clone, Debug)]
 pub(crate) enum Link {
     Own(Arc<Schema>),
@@ -100,7 +101,7 @@ pub(crate) enum Link {
 }
 
 impl Link {
-    /// What it leads to. An unknown name leads to nothing.
+    /// Returns the schema of the child; `None` for an unknown name.
     pub(crate) fn schema(&self) -> Option<&Schema> {
         match self {
             Self::Own(schema) => Some(schema),
@@ -110,9 +111,9 @@ impl Link {
 }
 
 impl Schema {
-    /// Reads a JSON schema with the `x-kubernetes-` extensions: `openAPIV3Schema` of a CRD, or a definition of OpenAPI v2.
+    /// Parses a JSON schema with the `x-kubernetes-` extensions: `openAPIV3Schema` of a CRD, or a definition of OpenAPI v2.
     pub(crate) fn parse(schema: &Value) -> Self {
-        // `additionalProperties: true` or `false`: nothing is known of the values. The checks refuse them if need be.
+        // `additionalProperties: true` or `false`: the values can be anything here. The validation refuses them if necessary.
         if schema.is_boolean() {
             return Self { nullable: true, ..Self::default() };
         }
@@ -135,19 +136,19 @@ impl Schema {
         }
     }
 
-    /// The schema of a named field. `None` if nothing is known of it, which is not the same as forbidden.
+    /// Returns the schema of a named field. `None` means that it is unknown, which is not the same as forbidden.
     pub(crate) fn field(&self, name: &str) -> Option<&Schema> {
         let Shape::Map { fields, rest, .. } = &self.shape else { return None };
         fields.get(name).or(rest.as_ref())?.schema()
     }
 
-    /// The schema of the items of a list.
+    /// Returns the schema of the items of a list.
     pub(crate) fn items(&self) -> Option<&Schema> {
         let Shape::List { items, .. } = &self.shape else { return None };
         items.as_ref()?.schema()
     }
 
-    /// How a list is merged. What is not known to be a list is atomic.
+    /// Returns how a list is merged. A value that is not known to be a list is atomic.
     pub(crate) fn list_type(&self) -> &ListType {
         match &self.shape {
             Shape::List { order, .. } => order,
@@ -178,7 +179,11 @@ fn shape(schema: &Value) -> Shape {
 fn map(schema: &Value) -> Shape {
     let fields = schema.get("properties").and_then(Value::as_object);
     Shape::Map {
-        fields: fields.into_iter().flatten().map(|(name, it)| (name.clone(), link(it))).collect(),
+        fields: fields
+            .into_iter()
+            .flatten()
+            .map(|(name, it)| (name.clone(), link(it)))
+            .collect_map(),
         rest: schema.get("additionalProperties").map(link),
         atomic: schema.get("x-kubernetes-map-type").is_some_and(|it| it == "atomic"),
     }
@@ -197,7 +202,7 @@ fn list_type(schema: &Value) -> ListType {
     }
 }
 
-/// Lists of native kinds that say nothing but how patches merge them.
+/// Returns the type of a list of a native kind that has only a patch strategy.
 fn merged_by_patches(schema: &Value) -> ListType {
     let text = |name: &str| schema.get(name).and_then(Value::as_str).unwrap_or_default();
     let merged = text("x-kubernetes-patch-strategy").split(',').any(|it| it == "merge");

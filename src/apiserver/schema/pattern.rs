@@ -1,11 +1,11 @@
-//! Regular expressions as Go reads them, in linear time.
+//! Regular expressions in the syntax of Go, in linear time.
 
 use regex::{Regex, RegexBuilder};
 
-/// What a compiled expression may take, in bytes. Go limits repetitions to 1000 instead, which is about as much.
+/// Limit of a compiled expression, in bytes. Go limits repetitions to 1000 instead, which allows about as much.
 const SIZE_MAX: usize = 4 << 20;
 
-/// Compiles an expression of Go's dialect. The error says what is wrong, in our words.
+/// Compiles an expression in the syntax of Go. The error is a message of this library.
 pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
     let translated = translate(pattern);
     let built = RegexBuilder::new(&translated).size_limit(SIZE_MAX).build();
@@ -13,7 +13,7 @@ pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
         if matches!(error, regex::Error::CompiledTooBig(_)) {
             return "expression is too big".into();
         }
-        // The parser draws the place over several lines; the last one says what is wrong.
+        // The parser shows the position in several lines; the last one is the message.
         let text = error.to_string();
         let line = text.lines().last().unwrap_or_default();
         let (words, part) = in_words_of_go(line.trim_start_matches("error: "), pattern);
@@ -21,7 +21,8 @@ pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
     })
 }
 
-/// The common mistakes in the words of Go, with the part of the expression it shows; others stay in the words of the library.
+/// Returns the message of Go for common mistakes, with the part of the expression that it shows; other messages are those of the
+/// library.
 fn in_words_of_go<'a>(error: &'a str, pattern: &'a str) -> (&'a str, &'a str) {
     let from = |needle: &str, length: Option<usize>| {
         let found = pattern.find(needle).and_then(|at| pattern.get(at..)).unwrap_or(pattern);
@@ -47,8 +48,8 @@ fn in_words_of_go<'a>(error: &'a str, pattern: &'a str) -> (&'a str, &'a str) {
     }
 }
 
-/// Rewrites what the dialects differ in: classes such as `\d` are ASCII in Go, braces that repeat nothing and brackets inside
-/// of brackets mean themselves, and `\Q…\E` quotes.
+/// Rewrites the differences between the syntaxes: classes such as `\d` are ASCII in Go; braces that are no repetition and brackets
+/// inside of brackets are literals; `\Q…\E` quotes.
 fn translate(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len() + 16);
     let mut rest = pattern;
@@ -75,7 +76,7 @@ fn translate(pattern: &str) -> String {
                 out.push_str(name);
                 after
             }
-            // The first bracket of a class means itself.
+            // The first bracket in a class is a literal.
             (']', Class::Inside) => {
                 class = Class::Outside;
                 out.push(']');
@@ -95,7 +96,7 @@ fn translate(pattern: &str) -> String {
                 after
             }
         };
-        // The bracket that opens a class is written as it is; anything written behind it ends the start.
+        // The class has just been opened: anything written after its bracket ends the start.
         let opened =
             c == '[' && (out.ends_with('[') || out.ends_with("[^")) && !out.ends_with("\\[");
         if matches!(class, Class::Start) && !opened {
@@ -107,12 +108,12 @@ fn translate(pattern: &str) -> String {
 
 enum Class {
     Outside,
-    /// Right behind the opening bracket.
+    /// Directly after the opening bracket.
     Start,
     Inside,
 }
 
-/// Writes an escaped character or a class, and gives what follows it.
+/// Writes an escaped character or a class. Returns the rest of the expression.
 fn escape<'a>(after: &'a str, in_class: bool, out: &mut String) -> &'a str {
     let Some(c) = after.chars().next() else {
         out.push('\\');
@@ -151,7 +152,7 @@ fn escape<'a>(after: &'a str, in_class: bool, out: &mut String) -> &'a str {
     rest
 }
 
-/// Whether what follows an opening brace makes it a repetition: `3}`, `3,}`, `3,5}`.
+/// Returns whether the text after an opening brace makes it a repetition: `3}`, `3,}`, `3,5}`.
 fn is_repetition(after: &str) -> bool {
     let Some((inner, _)) = after.split_once('}') else { return false };
     let (least, most) = inner.split_once(',').unwrap_or((inner, ""));

@@ -1,21 +1,21 @@
-//! Removes what a schema does not know, as the real server does it on every write of a custom resource.
+//! Pruning: removes unknown fields, as the real server does on every write of a custom resource.
 
 use serde_json::Value;
 
 use super::{Link, Schema, Shape, metadata};
 use crate::refusal::path::{push_field, push_item};
 
-/// What every object has, whatever its schema says.
+/// The fields that every object has, whatever its schema says.
 const META_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Removes unknown fields from an object, and unknown metadata from it and from the objects inside of it. Returns their paths.
+/// Removes unknown fields from an object, and unknown metadata from it and its embedded objects. Returns their paths.
 ///
-/// Recursion ends with the value, whose depth is bounded by the parser of JSON.
+/// The recursion ends with the value; the JSON parser bounds its depth.
 pub(crate) fn prune(schema: &Schema, object: &mut Value) -> Vec<String> {
     prune_part(schema, object, true)
 }
 
-/// Removes unknown fields from a part of an object; `whole`: from something with a kind and metadata of its own.
+/// Removes unknown fields from a part of an object. `whole`: the part has a kind and metadata.
 pub(crate) fn prune_part(schema: &Schema, value: &mut Value, whole: bool) -> Vec<String> {
     let mut pruning =
         Pruning { path: String::new(), unknown: Vec::new(), unknown_metadata: Vec::new() };
@@ -29,16 +29,16 @@ pub(crate) fn prune_part(schema: &Schema, value: &mut Value, whole: bool) -> Vec
 
 #[derive(Clone, Copy)]
 struct Mode {
-    /// An object with metadata of its own, because it is the root or embedded.
+    /// The object is the root or embedded, so it has metadata.
     whole: bool,
-    /// Unknown fields stay here.
+    /// Unknown fields are kept here.
     keeps: bool,
 }
 
 struct Pruning {
     path: String,
     unknown: Vec<String>,
-    /// Known of all objects, so that no schema says anything about it.
+    /// Listed separately: metadata is known for all objects, without a schema.
     unknown_metadata: Vec<String>,
 }
 
@@ -75,7 +75,7 @@ impl Pruning {
                 for (at, item) in items.iter_mut().enumerate() {
                     push_item(&mut self.path, at);
                     match of_items {
-                        // What nothing is said of is kept inside of what keeps unknown fields; and it is kept in the items, too.
+                        // Below a field that keeps unknown fields, values without a schema are kept, also in the items of lists.
                         None if mode.keeps => {}
                         Some(schema) if mode.keeps => {
                             let mode = Mode { whole: schema.embedded, keeps: true };
@@ -90,7 +90,7 @@ impl Pruning {
         }
     }
 
-    /// Whether a field stays; prunes what is in it.
+    /// Returns whether a field is kept, and prunes its value.
     fn keep(
         &mut self,
         name: &str,
@@ -113,7 +113,7 @@ impl Pruning {
 }
 
 enum Child<'a> {
-    /// `None`: allowed, but nothing is known of its fields.
+    /// The field is allowed; `None` if its own fields are unknown.
     Known(Option<&'a Schema>),
     Unknown,
 }
@@ -126,7 +126,7 @@ fn child<'a>(schema: &'a Schema, name: &str) -> Child<'a> {
     }
 }
 
-/// Removes fields that are `null` although they may not be and have no default: the real server takes them as left out.
+/// Removes fields that are `null`, not nullable, and without a default: the real server treats them as missing.
 pub(super) fn drop_nulls(schema: &Schema, value: &mut Value) {
     match value {
         Value::Object(fields) => fields.retain(|name, value| keep_field(schema, name, value)),

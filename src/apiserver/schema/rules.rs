@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Schema, checks::Checks, embedded, expressions::Expressions, lists, validate};
 use crate::refusal::Problem;
 
-/// What objects of a version are checked with.
+/// The compiled schema, lists and CEL rules of a version.
 #[derive(Debug)]
 pub(crate) struct Rules {
     schema: Arc<Schema>,
@@ -16,26 +16,26 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// Reads a JSON schema; `schema` is the same one, as a tree.
+    /// Compiles a JSON schema; `schema` is the same one as a tree.
     pub(crate) fn new(raw: &Value, schema: Arc<Schema>) -> Result<Self, Unusable> {
         let checks = Checks::new(raw).map_err(Unusable::Checks)?;
         let expressions = Expressions::new(raw).map_err(Unusable::Expressions)?;
         Ok(Self { schema, checks, expressions })
     }
 
-    /// What is wrong with a new object, or with the change of an old one. Its metadata is checked elsewhere.
+    /// Validates a new object, or the change of an old one. Its metadata is validated elsewhere.
     pub(crate) fn check(&self, new: &Value, old: Option<&Value>) -> Vec<Problem> {
         let mut found = validate::check(&self.checks, new);
         embedded::check(&self.schema, new, &mut found);
         lists::check(&self.schema, new, &mut found);
-        // Expressions rely on the types: they are not asked about an object that has others.
+        // CEL rules rely on valid types, so they do not run on other objects.
         if found.is_empty() {
             self.expressions.check(new, old, &mut found);
         }
         found
     }
 
-    /// What is wrong with a value of this schema that stands at `path` and is no object of its own, such as a default.
+    /// Validates a value at `path` that is not an object with metadata, such as a default.
     ///
     /// `whole`: it has a kind and metadata nevertheless.
     pub(crate) fn check_part(&self, value: &Value, whole: bool, path: &str) -> Vec<Problem> {
@@ -57,17 +57,17 @@ impl Rules {
     }
 }
 
-/// Why a schema cannot be used.
+/// The reasons for which a schema cannot be compiled.
 #[derive(Debug)]
 pub(crate) enum Unusable {
-    /// An expression for texts, or the depth.
+    /// An invalid regular expression, or too many levels.
     Checks(String),
-    /// CEL rules.
+    /// The problems of invalid CEL rules.
     Expressions(Vec<Problem>),
 }
 
 impl Unusable {
-    /// The same as problems of a definition with the schema at `path`.
+    /// Returns the problems of a CRD whose schema is at `path`.
     pub(crate) fn problems(self, path: &str) -> Vec<Problem> {
         match self {
             Self::Checks(text) => {

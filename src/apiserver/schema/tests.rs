@@ -1,6 +1,7 @@
-//! What the real server (1.20.2) answers to creations of custom resources, and what we make of the same objects.
+//! Creations of custom resources, compared with the responses of a real server (1.20.2).
 //!
-//! `tests/recorded/schemas.json` holds its answers: for each schema some objects, and for each object what was stored or why it was refused.
+//! `tests/recorded/schemas.json` has the recordings: schemas with objects, and for each object what was stored or why it was
+//! refused.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -27,7 +28,7 @@ fn recorded() -> Vec<Case> {
         .collect()
 }
 
-/// What we answer: the status, and the stored object without its kind, or the message.
+/// Returns our response: the status, and the stored object without its kind, or the message.
 fn answer(schema: &Schema, rules: &Rules, object: &Value) -> (u64, Value) {
     let mut object = object.clone();
     if let Some(text) = metadata::unreadable(Some(schema), &object) {
@@ -46,7 +47,7 @@ fn answer(schema: &Schema, rules: &Rules, object: &Value) -> (u64, Value) {
     (422, Refusal::invalid("g", "Thing", "x", &problems).message.into())
 }
 
-/// Whether the metadata itself is what is refused: its checks are not ours.
+/// Returns whether the refusal is about the metadata, which other tests cover.
 fn is_about_metadata(recorded: &Value) -> bool {
     let message = recorded["message"].as_str().unwrap_or_default();
     let rest = message.split("is invalid: ").nth(1).unwrap_or_default();
@@ -54,14 +55,14 @@ fn is_about_metadata(recorded: &Value) -> bool {
     field.starts_with("metadata.") && !field.contains("in body")
 }
 
-/// The recorded server was built with a newer Go than Kubernetes 1.20 was made for, and takes empty texts for `null`. Those of
-/// the project do not.
+/// Returns whether the difference comes from the Go version of the recorded server: it is newer than Kubernetes 1.20 expects, and
+/// takes empty strings for `null`. Official builds do not.
 fn is_about_empty_text(recorded: &Value) -> bool {
     recorded["message"].as_str().unwrap_or_default().contains("of type string: \"null\"")
         && recorded["in"].to_string().contains(":\"\"")
 }
 
-/// The parts of a message in the order of their names: the real server walks over maps in random order.
+/// Returns the parts of a message sorted, because the real server iterates over maps in random order.
 fn parts(answer: &Value) -> Value {
     let Some(text) = answer.as_str() else { return answer.clone() };
     let text = text.replacen("is invalid: [", "is invalid, ", 1);
@@ -85,7 +86,7 @@ fn objects_are_defaulted_pruned_and_refused_as_by_the_real_server() {
             if is_about_empty_text(recorded) {
                 continue;
             }
-            // What decoders say is worded otherwise.
+            // Errors of decoders are worded differently.
             let same = ours.0 == theirs.0
                 && (ours.0 == 400 || validate::same(&parts(&ours.1), &parts(&theirs.1)));
             if !same {
@@ -101,7 +102,7 @@ fn objects_are_defaulted_pruned_and_refused_as_by_the_real_server() {
 
 #[test]
 fn deep_schemas_and_values_are_walked_without_harm() {
-    // 128 levels is what the parser of JSON lets through.
+    // The JSON parser accepts 128 levels.
     let mut schema = json!({ "type": "string" });
     let mut object = json!(5);
     for _ in 0..60 {
@@ -129,7 +130,7 @@ fn patterns_take_linear_time_and_bounded_space() {
 }
 
 #[test]
-fn patterns_are_read_as_go_reads_them() {
+fn patterns_are_parsed_as_in_go() {
     for (pattern, text, fits) in [
         (r"^\d+$", "12", true),
         (r"^\d+$", "\u{0661}", false),
@@ -150,8 +151,8 @@ fn patterns_are_read_as_go_reads_them() {
 }
 
 #[test]
-fn limits_of_formats_are_whole_numbers() {
-    // As in the CRDs of the Operator Lifecycle Manager.
+fn limits_of_formats_are_integers() {
+    // From the CRDs of the Operator Lifecycle Manager.
     let port = json!({ "type": "integer", "format": "int32", "minimum": 1, "maximum": 65535, "default": 443 });
     let schema = json!({ "type": "object", "properties": { "port": port } });
     let rules = Rules::new(&schema, Arc::new(Schema::parse(&schema))).expect("rules");

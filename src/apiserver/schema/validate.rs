@@ -1,19 +1,20 @@
-//! Values against a schema, with the words of the real server.
+//! Validation of values by a schema, with the messages of the real server.
 //!
-//! The walk follows the one of its library step by step, because the messages depend on it: which branch of an `anyOf` is
-//! reported is decided by the number of checks that came to run in it. Known difference: the library looks at the fields of
-//! an object in random order, we in the order of their names.
+//! The order of checks is that of its library, because messages depend on it: the number of checks that ran in each branch of an
+//! `anyOf` decides which branch is reported. Known difference: the library iterates over the fields of an object in random order,
+//! this code in the order of their names.
 
 use serde_json::{Number, Value};
 
 use super::checks::{Checks, Objects, Rest, Texts};
 use crate::refusal::{Problem, ProblemKind, go};
+use crate::sorted;
 
-/// What came out of the checks of one value.
+/// The result of validating one value.
 #[derive(Default)]
 struct Outcome {
     problems: Vec<Problem>,
-    /// How many checks ran without stopping early.
+    /// The number of checks that ran to the end.
     ran: usize,
 }
 
@@ -28,7 +29,7 @@ impl Outcome {
     }
 }
 
-/// What is wrong with a whole value. The recursion follows the schema, whose depth is bounded.
+/// Validates a complete value. The recursion follows the schema, whose depth is bounded.
 pub(super) fn check(checks: &Checks, value: &Value) -> Vec<Problem> {
     run(checks, value, "").problems
 }
@@ -51,7 +52,7 @@ fn run(checks: &Checks, value: &Value, path: &str) -> Outcome {
         Value::String(text) => {
             all.problems.extend(texts(&checks.text, text, path));
             all.ran += 1;
-            // Formats of numbers are no business of texts.
+            // Formats of numbers do not apply to strings.
             if let Some(format) = checks.format.as_deref() {
                 all.problems.extend(wrong_format(format, text, path));
                 all.ran += 1;
@@ -77,13 +78,13 @@ fn run(checks: &Checks, value: &Value, path: &str) -> Outcome {
     all
 }
 
-/// The type of a value and its format, as the library guesses them.
+/// Returns the type of a value and its format, as the library guesses them.
 fn guess(value: &Value) -> (&'static str, &'static str) {
     match value {
         Value::Null => ("null", ""),
         Value::Bool(_) => ("boolean", ""),
         Value::Number(it) if it.is_i64() => ("integer", "int64"),
-        // Also whole numbers that do not fit.
+        // Including integers that are too large.
         Value::Number(_) => ("number", "float64"),
         Value::String(_) => ("string", ""),
         Value::Array(_) => ("array", ""),
@@ -107,17 +108,17 @@ fn wrong_type(checks: &Checks, value: &Value, path: &str) -> Option<Problem> {
     let loose = matches!(value, Value::String(_) | Value::Array(_));
     match &checks.format {
         Some(wanted) if !loose && !fits && format != wanted => wrong(wanted, format),
-        // A text or a list passes for any format but those of numbers.
+        // A string or a list passes every format except those of numbers.
         Some(_) if loose && !checks.allows("number") && !checks.allows("integer") => None,
         _ if fits => None,
         _ => wrong(&expected, kind),
     }
 }
 
-/// Whether a float is a whole number that floats can tell from its neighbours.
+/// Returns whether a float is an integer that floats represent exactly.
 fn is_whole(value: &Value) -> bool {
-    const MOST: f64 = 9_007_199_254_740_991.0;
-    value.as_f64().is_some_and(|it| it.fract() == 0.0 && it.abs() <= MOST)
+    const MAX: f64 = 9_007_199_254_740_991.0;
+    value.as_f64().is_some_and(|it| it.fract() == 0.0 && it.abs() <= MAX)
 }
 
 fn junctors(checks: &Checks, value: &Value, path: &str) -> Outcome {
@@ -166,7 +167,8 @@ fn junctors(checks: &Checks, value: &Value, path: &str) -> Outcome {
     all
 }
 
-/// How many branches fit, and the outcome of the first that does, or else of the one that came farthest.
+/// Returns the number of matching branches, and the outcome of the first one. If none matches, it is the outcome of the one with
+/// the most checks.
 fn branches(
     branches: &[Checks],
     value: &Value,
@@ -192,7 +194,7 @@ fn branches(
     (fitting, best.unwrap_or_default())
 }
 
-/// The first thing that is wrong with a text; the others are not told.
+/// Returns the first problem of a string; further ones are not reported.
 fn texts(checks: &Texts, text: &str, path: &str) -> Option<Problem> {
     let length = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
     let wrong = |words: String| Some(invalid(path, text, format!("{path} in body should {words}")));
@@ -215,7 +217,7 @@ fn wrong_format(format: &str, text: &str, path: &str) -> Option<Problem> {
     Some(Problem::new(field(path), ProblemKind::TypeInvalid(text.into(), words)))
 }
 
-/// A number, or a limit of numbers, that is not of the type or the format.
+/// Returns the problem of a number, or of a limit of numbers, that does not have the type or the format.
 fn out_of_range(what: &str, checks: &Checks, number: &Value, path: &str) -> Option<Problem> {
     let [kind] = checks.types.as_slice() else { return None };
     let format = checks.format.as_deref().unwrap_or_default();
@@ -279,7 +281,7 @@ fn numbers(checks: &Checks, number: &Number, path: &str) -> Vec<Problem> {
     found
 }
 
-/// Whether one divided by the other is whole, with the tolerance of the library.
+/// Returns whether a value is a multiple of a factor, with the tolerance of the library.
 fn is_multiple(value: f64, factor: f64) -> bool {
     const EPSILON: f64 = 1e-9;
     let quotient = value / factor;
@@ -319,7 +321,7 @@ fn options(checks: &Checks, value: &Value, path: &str) -> Option<Problem> {
     Some(Problem::new(field(path), kind))
 }
 
-/// Equal, whatever the numbers are written like and the fields ordered like.
+/// Returns whether two values are equal, regardless of the notation of numbers and the order of fields.
 pub(super) fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
@@ -345,7 +347,7 @@ fn object(checks: &Objects, fields: &serde_json::Map<String, Value>, path: &str)
     }
     let mut others: Vec<(&String, &Value)> =
         fields.iter().filter(|(name, _)| !checks.fields.contains_key(*name)).collect();
-    others.sort_by_key(|(name, _)| *name);
+    sorted::sort_by_key(&mut others, |(name, _)| *name);
     for (name, value) in others {
         match &checks.rest {
             Rest::Free => {}
@@ -380,7 +382,7 @@ fn invalid(path: &str, value: impl Into<Value>, text: String) -> Problem {
     Problem::invalid(field(path), value, text)
 }
 
-/// A problem of the whole object belongs to no field.
+/// Returns the path of a problem; those of the whole object have no field.
 fn field(path: &str) -> String {
     if path.is_empty() { "<nil>".into() } else { path.to_owned() }
 }

@@ -2,7 +2,7 @@
 
 use crate::resource::ResourceDef;
 
-/// One term; all of them must hold.
+/// One requirement; all of them must be met.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Term {
     pub(crate) field: String,
@@ -10,26 +10,26 @@ pub(crate) struct Term {
     pub(crate) equal: bool,
 }
 
-/// Which fields of a kind can be asked for, and how others are refused.
+/// The selectable fields of a kind, and the refusal of others.
 #[derive(Clone, Debug)]
 pub(crate) struct Selectable {
     names: Vec<String>,
     refusal: Wording,
 }
 
-/// The real server says it in three ways.
+/// The three messages of the real server.
 #[derive(Clone, Debug)]
 enum Wording {
-    /// Custom kinds, and native ones with fields of their own.
+    /// Custom kinds, and native ones with additional fields.
     Unsupported,
-    /// Native kinds with a name and a namespace only.
+    /// Native kinds with only a name and a namespace.
     Unknown,
-    /// What kind a field is not supported for, as in `batchv1.Job`.
+    /// The kind in the message, such as `batchv1.Job`.
     UnsupportedFor(&'static str),
 }
 
 impl Selectable {
-    /// Of a resource; `own` are the fields that its kind adds.
+    /// Returns the fields of a resource; `own` are the additional ones of its kind.
     pub(crate) fn new<'a>(def: &ResourceDef, own: impl IntoIterator<Item = &'a str>) -> Self {
         let own: Vec<String> = own.into_iter().map(String::from).collect();
         let refusal = match (def.group.as_str(), def.plural.as_str()) {
@@ -38,7 +38,7 @@ impl Selectable {
             _ if def.native && own.is_empty() => Wording::Unknown,
             _ => Wording::Unsupported,
         };
-        // Plain native kinds take the namespace even if they have none.
+        // Native kinds without additional fields accept the namespace even if they are cluster-scoped.
         let namespaced = def.namespaced || matches!(refusal, Wording::Unknown);
         let common = ["metadata.name", "metadata.namespace"].into_iter().map(String::from);
         let common = common.take(if namespaced { 2 } else { 1 });
@@ -61,7 +61,7 @@ impl Selectable {
     }
 }
 
-/// Reads a selector; the error is the text of the real server.
+/// Parses a selector. The error is the message of the real server.
 pub(crate) fn parse(text: &str, selectable: &Selectable) -> Result<Vec<Term>, String> {
     let mut parts = split(text);
     parts.sort_unstable();
@@ -72,13 +72,13 @@ pub(crate) fn parse(text: &str, selectable: &Selectable) -> Result<Vec<Term>, St
         let (field, value) = (field.to_owned(), unescape(value)?);
         terms.push(Term { field, value, equal });
     }
-    // `=` alone asks for nothing.
+    // `=` alone selects everything.
     terms.retain(|it| !(it.field.is_empty() && it.value.is_empty()));
     terms.iter().try_for_each(|it| selectable.check(&it.field))?;
     Ok(terms)
 }
 
-/// At commas that are not escaped.
+/// Splits a selector at commas that are not escaped.
 fn split(text: &str) -> Vec<&str> {
     let mut escaped = false;
     let parts = text.split(|sign| {

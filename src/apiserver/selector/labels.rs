@@ -4,27 +4,27 @@ use std::collections::BTreeSet;
 
 use crate::{metadata::names, refusal::go};
 
-/// One requirement; all of them must hold.
+/// One requirement; all of them must be met.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Rule {
     pub(crate) key: String,
     pub(crate) test: Test,
 }
 
-/// What is asked of the value of a label.
+/// The operator and the values of a requirement.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Test {
     Exists,
     Absent,
     In(BTreeSet<String>),
-    /// Also true without the label.
+    /// Also met without the label.
     NotIn(BTreeSet<String>),
     Above(i64),
     Below(i64),
 }
 
 impl Rule {
-    /// Whether an object with this value, or without the label, fits.
+    /// Returns whether a value, or the absence of the label, meets the requirement.
     pub(crate) fn fits(&self, value: Option<&str>) -> bool {
         let number = |value: Option<&str>| value.and_then(integer);
         match &self.test {
@@ -38,7 +38,7 @@ impl Rule {
     }
 }
 
-/// Reads a selector; the error is the text of the real server.
+/// Parses a selector. The error is the message of the real server.
 pub(crate) fn parse(text: &str) -> Result<Vec<Rule>, String> {
     let mut parser = Parser { tokens: scan(text), at: 0 };
     let mut rules = Vec::new();
@@ -72,14 +72,14 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Rule>, String> {
     }
 }
 
-/// As Go's `ParseInt`, which takes a plus sign too.
+/// Parses an integer like Go's `ParseInt`, which accepts a plus sign.
 fn integer(text: &str) -> Option<i64> {
     text.parse().ok()
 }
 
 #[derive(Clone, Debug, PartialEq)]
 enum Token {
-    /// Keys and values; `in` and `notin` as well, which are operators only behind a key.
+    /// A key or a value; also `in` and `notin`, which are operators only after a key.
     Word(String),
     Symbol(&'static str),
     End,
@@ -103,7 +103,7 @@ fn scan(text: &str) -> Vec<Token> {
     loop {
         rest = rest.trim_start_matches([' ', '\t', '\r', '\n']);
         let length = match rest.chars().next() {
-            // The real scanner takes a zero byte for the end.
+            // The scanner of the real server takes a zero byte for the end.
             None | Some('\0') => return tokens,
             Some('=' | '!' | '(' | ')' | ',' | '>' | '<') => {
                 let symbol = SYMBOLS.into_iter().find(|it| rest.starts_with(it)).unwrap_or("!");
@@ -196,7 +196,7 @@ impl Parser {
         })
     }
 
-    /// Behind `=`: nothing is an empty value.
+    /// Parses the value after `=`, which may be empty.
     fn value(&mut self) -> Result<String, String> {
         if matches!(self.peek(), Token::End | Token::Symbol(",")) {
             return Ok(String::new());
@@ -204,7 +204,7 @@ impl Parser {
         self.word()
     }
 
-    /// Behind `in`.
+    /// Parses the values after `in`.
     fn values(&mut self) -> Result<BTreeSet<String>, String> {
         let opening = self.next();
         if opening != Token::Symbol("(") {
@@ -222,7 +222,7 @@ impl Parser {
         }
     }
 
-    /// Up to the closing parenthesis; what stands between two commas may be empty.
+    /// Parses values up to the closing parenthesis; a value between two commas may be empty.
     fn list(&mut self) -> Result<BTreeSet<String>, String> {
         let mut values = BTreeSet::new();
         loop {

@@ -14,7 +14,7 @@ use self::{
 };
 use crate::{refusal::Refusal, request::query::Query};
 
-/// What a list or a watch is narrowed to.
+/// The selectors of a list or a watch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Selector {
     labels: Vec<Rule>,
@@ -22,7 +22,7 @@ pub(crate) struct Selector {
 }
 
 impl Selector {
-    /// Reads both from a query. Labels come first, as in the real server.
+    /// Parses both selectors of a query. Labels come first, as on the real server.
     pub(crate) fn parse_for(query: &Query, selectable: &Selectable) -> Result<Self, Refusal> {
         let labels = query.text("labelSelector").unwrap_or_default();
         let fields = query.text("fieldSelector").unwrap_or_default();
@@ -32,36 +32,36 @@ impl Selector {
         })
     }
 
-    /// Lets only this name fit.
+    /// Adds a requirement for this name.
     pub(crate) fn narrow(&mut self, name: &str) {
         let field = "metadata.name".into();
         self.fields.push(Term { field, value: name.into(), equal: true });
     }
 
-    /// Whether everything fits.
+    /// Returns whether everything matches.
     pub(crate) fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    /// The only name that can fit, if the selector says so.
+    /// Returns the only name that can match, if the selector has one.
     pub(crate) fn name(&self) -> Option<&str> {
         let named = |it: &&Term| it.equal && it.field == "metadata.name";
         self.fields.iter().find(named).map(|it| it.value.as_str())
     }
 
-    /// Whether an object with these labels fits.
+    /// Returns whether the label selector matches.
     pub(crate) fn matches_labels(&self, labels: &[(Box<str>, Box<str>)]) -> bool {
         let value = |key: &str| labels.iter().find(|(name, _)| **name == *key).map(|(_, it)| &**it);
         self.labels.iter().all(|rule| rule.fits(value(&rule.key)))
     }
 
-    /// Whether an object with these fields fits. `field` gives the text of a field, empty if it is not there.
+    /// Returns whether the field selector matches. `field` returns the value of a field as a string, empty if it is missing.
     pub(crate) fn matches_fields(&self, field: impl Fn(&str) -> String) -> bool {
         self.fields.iter().all(|it| (field(&it.field) == it.value) == it.equal)
     }
 }
 
-/// A field as selectors compare it.
+/// Returns the string form in which selectors compare a field.
 pub(crate) fn field_text(value: Option<&Value>) -> String {
     match value {
         None | Some(Value::Null) => String::new(),

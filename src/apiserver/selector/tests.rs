@@ -1,11 +1,11 @@
-//! Selectors with what Kubernetes 1.20.2 says to them.
+//! Selectors, compared with the responses of Kubernetes 1.20.2.
 
 use serde_json::json;
 
 use super::{Selector, field_text, fields::Selectable};
 use crate::{metadata::names, refusal::Refusal, request::query::Query, resource::ResourceDef};
 
-/// The rules of names stand in every second answer: here in short.
+/// Expands the rules for names, which are in many messages.
 fn full(text: &str) -> String {
     let rule = |faults: Vec<String>| faults.last().cloned().unwrap_or_default();
     let name = rule(names::qualified_name("-"));
@@ -41,14 +41,14 @@ fn message(parsed: Result<Selector, Refusal>) -> String {
 }
 
 #[test]
-fn label_selectors_are_read_as_by_the_real_server() {
+fn label_selectors_are_parsed_as_by_the_real_server() {
     for (text, expected) in LABEL_SELECTORS {
         assert_eq!(message(by_labels(text)), full(expected), "{text:?}");
     }
 }
 
 #[test]
-fn field_selectors_are_read_as_by_the_real_server() {
+fn field_selectors_are_parsed_as_by_the_real_server() {
     let kinds = [
         selectable("", "configmaps", true, &[]),
         widgets(),
@@ -78,7 +78,7 @@ fn selectable(group: &str, plural: &str, namespaced: bool, own: &[&str]) -> Sele
 }
 
 #[test]
-fn labels_fit_or_do_not() {
+fn label_requirements_match() {
     let labels = [("a", "b"), ("n", "7"), ("e", ""), ("x/y", "z")];
     let labels = labels.map(|(key, value)| (key.into(), value.into()));
     let cases = [
@@ -123,7 +123,7 @@ fn labels_fit_or_do_not() {
 }
 
 #[test]
-fn fields_fit_or_do_not() {
+fn field_requirements_match() {
     let object = json!({
         "metadata": { "name": "a,b", "namespace": "ns" },
         "spec": { "nodeName": "n", "unschedulable": true },
@@ -151,7 +151,7 @@ fn fields_fit_or_do_not() {
 }
 
 #[test]
-fn what_a_selector_needs_is_known() {
+fn selectors_report_their_only_name() {
     let selector = by_fields("metadata.name=x,metadata.namespace!=y", &widgets()).expect("good");
     assert_eq!(selector.name(), Some("x"));
     assert!(by_labels("").expect("good").is_empty() && !selector.is_empty());
@@ -168,7 +168,7 @@ fn labels_are_refused_before_fields() {
 }
 
 #[test]
-fn a_long_selector_is_no_trouble() {
+fn a_long_selector_is_accepted() {
     let text = "a in (b),".repeat(50_000);
     assert!(by_labels(text.trim_end_matches(',')).is_ok());
     assert!(by_labels(&"(".repeat(100_000)).is_err());

@@ -1,10 +1,10 @@
 //! The server on a socket: HTTP/1.1 for clients outside of this process, such as `kubectl`.
 //!
-//! One task per connection, all of them owned here. Everything has a bound: connections, headers, the time for a request, and
-//! the time that a client may leave a part of an answer unread. A watch that has nothing to say is not bounded in time.
+//! One task per connection, all of them owned here. Everything is bounded: connections, headers, the time for a request, and the
+//! time in which a client must read a part of a response. An idle watch has no limit in time.
 //!
-//! Without TLS there is no login: kubectl does not send a token over plain HTTP. Who can connect is let in, as by `kubectl proxy`,
-//! except for browsers: a page of the internet could use this server behind the back of its reader.
+//! Without TLS there is no authentication, because kubectl does not send a token over plain HTTP. Every client that can connect is
+//! accepted, as by `kubectl proxy`, except browsers: a web page could use this server without its reader's knowledge.
 
 #[cfg(test)]
 mod tests;
@@ -39,56 +39,56 @@ use tower::Service as _;
 
 use crate::{ApiServer, Refusal, ResponseBody, streaming::upgrade::Session};
 
-/// Connections at a time; more wait in the queue of the system. A client of Kubernetes opens one per watch at most.
+/// Limit of open connections; more wait in the queue of the system. A client of Kubernetes opens at most one per watch.
 const CONNECTIONS_MAX: usize = 512;
 
-/// The longest head of a request, and the piece of a body that is read at once.
+/// The maximum size of the head of a request, and the size of the pieces in which a body is read.
 const BUFFER_BYTES: usize = 128 << 10;
 
-/// For the head of a request, also of the first one after a pause: idle connections are closed after this time.
-const HEAD_WITHIN: Duration = Duration::from_mins(2);
+/// Time limit for the head of a request. It includes the time before it, so idle connections are closed after this time.
+const HEADER_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// For a request until its answer begins; the real server has the same. Webhooks that it calls get 30 seconds at most.
-const ANSWER_WITHIN: Duration = Duration::from_mins(1);
+/// Time limit until the response begins, the same as on the real server. Webhooks get at most 30 seconds of it.
+const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// For a client to take what was written. An answer is whole in memory until then.
-const TAKEN_WITHIN: Duration = Duration::from_secs(30);
+/// Time limit for a client to read what was written. A response is kept in memory until then.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// For the answers under way when the server ends.
-const END_WITHIN: Duration = Duration::from_secs(2);
+/// Time limit for unfinished responses when the server stops.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Before the next try when the system has no connection to give, for example because too many files are open.
+/// Pause before the next attempt if the system refuses a connection, for example because too many files are open.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Where to listen, and for whom.
+/// The address to listen on, and who may connect.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Port 0 is any free one.
+    /// The address; port 0 means any free port.
     pub address: SocketAddr,
-    /// Whether an address that others can reach is all right. There is neither TLS nor a login.
+    /// Allows an address that other machines can reach, although there is neither TLS nor authentication.
     pub beyond_loopback: bool,
 }
 
-/// Why there is no socket.
+/// The reasons for which the address cannot be bound.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
     /// Other machines could connect.
     #[error("{0} can be reached from other machines")]
     Exposed(SocketAddr),
     /// Another program listens there.
-    #[error("{0} is taken: another program listens there")]
+    #[error("{0} is in use: another program listens there")]
     Taken(SocketAddr),
-    /// The system says no for another reason.
+    /// The system refuses it for another reason.
     #[error("cannot listen on {address}: {source}")]
     Refused {
-        /// The wanted address.
+        /// The address that was requested.
         address: SocketAddr,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
-/// A socket that clients can connect to. They are answered as soon as [`Listener::serve`] runs.
+/// A socket that clients can connect to. Their requests are processed as soon as [`Listener::serve`] runs.
 #[derive(Debug)]
 pub struct Listener {
     socket: TcpListener,
@@ -96,10 +96,10 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Takes the address.
+    /// Binds the address.
     ///
     /// # Errors
-    /// When it is not free, or further away than allowed.
+    /// Fails if the address is in use, or reachable from other machines without [`Options::beyond_loopback`].
     pub async fn bind(options: Options) -> Result<Self, BindError> {
         let Options { address, beyond_loopback } = options;
         if !address.ip().is_loopback() && !beyond_loopback {
@@ -117,19 +117,19 @@ impl Listener {
         Ok(Listener { socket, address })
     }
 
-    /// Where it is; the port is a real one.
+    /// Returns the bound address, with the actual port.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// As clients name it.
+    /// Returns the URL for clients.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Answers clients until `stop`. Then watches end, and answers under way get a moment.
+    /// Serves clients until `stop` is cancelled. Then watches end, and unfinished responses get two seconds.
     pub async fn serve(self, server: ApiServer, stop: CancellationToken) {
-        let gate = Gate { server, is_local: self.address.ip().is_loopback() };
+        let check = OriginCheck { server, is_local: self.address.ip().is_loopback() };
         let mut connections = JoinSet::new();
         loop {
             let has_room = connections.len() < CONNECTIONS_MAX;
@@ -139,28 +139,28 @@ impl Listener {
                 Some(_ended) = connections.join_next() => {}
                 accepted = self.socket.accept(), if has_room => match accepted {
                     Ok((stream, _peer)) => {
-                        connections.spawn(connection(stream, gate.clone(), stop.clone()));
+                        connections.spawn(connection(stream, check.clone(), stop.clone()));
                     }
                     Err(_lost) => sleep(ACCEPT_PAUSE).await,
                 },
             }
         }
         drop(self.socket);
-        gate.server.close_watches();
-        // Who has not ended by then is cut off when the set is dropped.
+        check.server.close_watches();
+        // Connections that are still open by then are closed when the set is dropped.
         let all = async { while connections.join_next().await.is_some() {} };
-        let _some_are_left = timeout(END_WITHIN, all).await.is_err();
+        let _some_are_left = timeout(SHUTDOWN_TIMEOUT, all).await.is_err();
     }
 }
 
-async fn connection(stream: TcpStream, gate: Gate, stop: CancellationToken) {
-    // Small answers must not wait for an acknowledgement; a socket that cannot be set so works as well.
+async fn connection(stream: TcpStream, check: OriginCheck, stop: CancellationToken) {
+    // Small responses must not wait for an acknowledgement. A socket that does not support this works as well.
     let _slower = stream.set_nodelay(true).is_err();
     let session: Arc<Mutex<Option<Session>>> = Arc::default();
     let service = service_fn(|request| {
-        let (gate, session) = (gate.clone(), Arc::clone(&session));
+        let (check, session) = (check.clone(), Arc::clone(&session));
         async move {
-            let mut response = gate.answer(request).await;
+            let mut response = check.answer(request).await;
             if let Some(accepted) = response.extensions_mut().remove::<Session>() {
                 *session.lock() = Some(accepted);
             }
@@ -168,10 +168,10 @@ async fn connection(stream: TcpStream, gate: Gate, stop: CancellationToken) {
         }
     });
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN).max_buf_size(BUFFER_BYTES);
-    let served = builder.serve_connection(TokioIo::new(Taken::new(stream)), service);
+    builder.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT).max_buf_size(BUFFER_BYTES);
+    let served = builder.serve_connection(TokioIo::new(WriteTimeout::new(stream)), service);
     let mut served = pin!(served.with_upgrades());
-    // How a connection ends is the client's business: there is nobody to tell.
+    // It does not matter how a connection ends: the client knows.
     tokio::select! {
         biased; // no order is needed: the end is noticed by the next turn
         () = stop.cancelled() => served.as_mut().graceful_shutdown(),
@@ -190,21 +190,21 @@ async fn connection(stream: TcpStream, gate: Gate, stop: CancellationToken) {
     let _ended = served.await.is_ok();
 }
 
-/// The server behind a check of who asks.
+/// The server behind a check of the client's origin.
 #[derive(Clone)]
-struct Gate {
+struct OriginCheck {
     server: ApiServer,
-    /// Whether it is reached by names of this machine only.
+    /// The server listens on the loopback interface: only names of this machine lead to it.
     is_local: bool,
 }
 
-impl Gate {
+impl OriginCheck {
     async fn answer(mut self, request: Request<Incoming>) -> Response<ResponseBody> {
         if !self.admits(request.headers()) {
             let message = "this server is not for web pages: use it as localhost or 127.0.0.1";
             return refuse(403, "Forbidden", message);
         }
-        match timeout(ANSWER_WITHIN, self.server.call(request)).await {
+        match timeout(RESPONSE_TIMEOUT, self.server.call(request)).await {
             Ok(Ok(response)) => response,
             Ok(Err(never)) => match never {},
             Err(_elapsed) => {
@@ -214,8 +214,8 @@ impl Gate {
         }
     }
 
-    /// Browsers tell by `Origin` that a page asks. A page that reads its own site can be led here by its name server, which
-    /// shows in `Host`.
+    /// Returns whether a request does not come from a web page. Browsers send `Origin` for requests across sites. A page that reads
+    /// its own site may have been led here by its name server, which shows in `Host`.
     fn admits(&self, headers: &HeaderMap) -> bool {
         let host = headers.get(HOST).and_then(|it| it.to_str().ok());
         let is_own = !self.is_local || host.is_none_or(is_this_machine);
@@ -223,7 +223,7 @@ impl Gate {
     }
 }
 
-/// Whether a host, perhaps with a port, is a name of this machine that no name server can change.
+/// Returns whether a host, with or without a port, is a name of this machine that no name server can change.
 fn is_this_machine(host: &str) -> bool {
     let is_port = |it: &str| it.bytes().all(|it| it.is_ascii_digit());
     let name = host.rsplit_once(':').filter(|(_, port)| is_port(port)).map_or(host, |(it, _)| it);
@@ -232,7 +232,7 @@ fn is_this_machine(host: &str) -> bool {
         || bare.parse::<IpAddr>().is_ok_and(|it| it.is_loopback())
 }
 
-/// An answer of this file, not of the server. The rest of the request is not read.
+/// Makes a response of the socket itself, not of the API. The rest of the request is not read.
 fn refuse(code: u16, reason: &'static str, message: &str) -> Response<ResponseBody> {
     let refusal = Refusal { code, reason: reason.into(), message: message.into(), details: None };
     let body = Full::new(Bytes::from(refusal.to_json().to_string())).boxed_unsync();
@@ -244,16 +244,16 @@ fn refuse(code: u16, reason: &'static str, message: &str) -> Response<ResponseBo
     response
 }
 
-/// A stream that fails when the other side does not take what is written to it.
-struct Taken<S> {
+/// A stream that fails if the other side does not read what is written to it.
+struct WriteTimeout<S> {
     stream: S,
-    /// Runs while something waits to be written.
+    /// Runs while a write is pending.
     limit: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Taken<S> {
+impl<S> WriteTimeout<S> {
     fn new(stream: S) -> Self {
-        Taken { stream, limit: None }
+        WriteTimeout { stream, limit: None }
     }
 
     fn limited<T>(
@@ -265,12 +265,12 @@ impl<S> Taken<S> {
             self.limit = None;
             return written;
         }
-        let limit = self.limit.get_or_insert_with(|| Box::pin(sleep(TAKEN_WITHIN)));
+        let limit = self.limit.get_or_insert_with(|| Box::pin(sleep(WRITE_TIMEOUT)));
         limit.as_mut().poll(context).map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Taken<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -280,7 +280,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Taken<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Taken<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! Bounds that take long to reach, on a paused clock; the socket itself is in the integration tests.
+//! Time limits of the socket, on a paused clock; the socket itself is tested in the integration tests.
 
 use std::io::ErrorKind;
 
@@ -13,21 +13,21 @@ use super::*;
 async fn a_client_that_does_not_read_is_cut_off() {
     let (ours, _theirs) = duplex(16);
     let begun = Instant::now();
-    let error = Taken::new(ours).write_all(&[0; 64]).await.expect_err("it takes no more");
+    let error = WriteTimeout::new(ours).write_all(&[0; 64]).await.expect_err("it takes no more");
     assert_eq!(error.kind(), ErrorKind::TimedOut);
-    assert_eq!(begun.elapsed().as_secs(), TAKEN_WITHIN.as_secs());
+    assert_eq!(begun.elapsed().as_secs(), WRITE_TIMEOUT.as_secs());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_client_that_reads_gets_everything() {
     let (ours, mut theirs) = duplex(16);
-    let mut ours = Taken::new(ours);
+    let mut ours = WriteTimeout::new(ours);
     let read = async {
         let mut count = 0;
         let mut piece = [0; 16];
-        // Far longer in all than one write may wait.
+        // Far longer in total than a single write may wait.
         while count < 160 {
-            sleep(TAKEN_WITHIN / 2).await;
+            sleep(WRITE_TIMEOUT / 2).await;
             count += theirs.read(&mut piece).await.expect("it is open");
         }
         count
@@ -38,10 +38,10 @@ async fn a_slow_client_that_reads_gets_everything() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_costs_nothing() {
+async fn idle_connections_stay_open() {
     let (ours, mut theirs) = duplex(16);
-    let mut ours = Taken::new(ours);
-    sleep(TAKEN_WITHIN * 10).await;
+    let mut ours = WriteTimeout::new(ours);
+    sleep(WRITE_TIMEOUT * 10).await;
     ours.write_all(b"news").await.expect("an idle connection stays open");
     let mut news = [0; 4];
     theirs.read_exact(&mut news).await.expect("it comes");

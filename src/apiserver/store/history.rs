@@ -1,4 +1,4 @@
-//! The changes of one resource, as far as they are remembered.
+//! The watch cache of one resource: its latest changes.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -6,23 +6,23 @@ use tokio::time::Instant;
 
 use crate::store::stored::Stored;
 
-/// Changes remembered per resource. More than any client makes between two turns of a watcher; who falls behind gets a 410, as
-/// with the real server.
+/// Changes kept per resource: more than any client makes between two polls of a watcher. A watcher that falls behind gets a 410, as
+/// on the real server.
 const CHANGES_MAX: usize = 10_000;
 
-/// Bytes of objects remembered per resource: a few big objects that change often must not fill the memory.
+/// Bytes of objects kept per resource, so that a few large objects that change often do not fill the memory.
 const BYTES_MAX: usize = 32 * 1024 * 1024;
 
-/// What happened to an object.
+/// One change of an object.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
     pub(crate) revision: u64,
-    /// When watchers may see it.
+    /// When watchers may see the change: later than it happened if a latency is set.
     pub(crate) due: Instant,
     pub(crate) kind: ChangeKind,
-    /// The object with this change; for a removal, as it was before, with the new version.
+    /// The object after the change. For a deletion: its last state, with the new version.
     pub(crate) object: Arc<Stored>,
-    /// The object without this change.
+    /// The object before the change; `None` for a new one.
     pub(crate) before: Option<Arc<Stored>>,
 }
 
@@ -34,7 +34,7 @@ pub(crate) enum ChangeKind {
 }
 
 impl ChangeKind {
-    /// As in the lines of a watch.
+    /// Returns the type of a watch event.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Added => "ADDED",
@@ -44,19 +44,19 @@ impl ChangeKind {
     }
 }
 
-/// A bounded log, ordered by revision. Every watcher reads from it at its own pace.
+/// A bounded log of changes, ordered by revision. Every watcher reads from it at its own pace.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     changes: VecDeque<Change>,
     bytes: usize,
-    /// The newest change that is forgotten already.
+    /// The revision of the newest change that has been dropped.
     forgotten: u64,
-    /// What there was to watch began here.
+    /// The revision at which the resource was defined; there were no changes before.
     start: u64,
 }
 
 impl History {
-    /// Knows nothing of what was before.
+    /// Creates a history that starts at a revision, for a resource that is served from now on.
     pub(crate) fn since(revision: u64) -> Self {
         Self { start: revision, ..Self::default() }
     }
@@ -72,22 +72,22 @@ impl History {
         }
     }
 
-    /// The revision of the newest change; 0 before the first one.
+    /// Returns the revision of the newest change; 0 before the first one.
     pub(crate) fn latest(&self) -> u64 {
         self.changes.back().map_or(0, |it| it.revision)
     }
 
-    /// The newest change that is forgotten: who has not seen it cannot catch up.
+    /// Returns the revision from which on the history is complete: a watch cannot start before it.
     pub(crate) fn forgotten(&self) -> u64 {
         self.forgotten.max(self.start)
     }
 
-    /// Whether changes after a revision are forgotten; before the start there were none.
+    /// Returns whether changes after a revision have been dropped. There were none before the start.
     pub(crate) fn lacks(&self, after: u64) -> bool {
         after < self.forgotten
     }
 
-    /// The changes after a revision, oldest first.
+    /// Returns the changes after a revision, oldest first.
     pub(crate) fn after(&self, revision: u64) -> impl DoubleEndedIterator<Item = &Change> {
         let start = self.changes.partition_point(|it| it.revision <= revision);
         self.changes.range(start..)

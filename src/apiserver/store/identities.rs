@@ -1,25 +1,25 @@
-//! Where uids and generated names come from: a count, so that transcripts of tests can be read, or chance.
+//! Uids and the suffixes of generated names: counted, so that transcripts of tests are readable, or random.
 
 use fastrand::Rng;
 
 use crate::metadata::generate_name;
 
-/// A source of uids and names.
+/// A generator of uids and names.
 #[derive(Debug)]
 pub(crate) enum Identities {
-    /// How many were made.
+    /// Counts up; the number of the last one.
     Counted(u64),
-    /// As on a real server.
+    /// Random, as on a real server.
     Random(Rng),
 }
 
 impl Identities {
-    /// Random from this seed on, or counted.
+    /// Creates a random generator from a seed, or a counting one without it.
     pub(crate) fn new(seed: Option<u64>) -> Self {
         seed.map_or(Self::Counted(0), |it| Self::Random(Rng::with_seed(it)))
     }
 
-    /// In the form of a random UUID, RFC 9562.
+    /// Returns a new uid in the form of a random UUID (RFC 9562).
     pub(crate) fn uid(&mut self) -> String {
         match self {
             Self::Counted(count) => {
@@ -38,7 +38,7 @@ impl Identities {
         }
     }
 
-    /// A name with this start.
+    /// Returns a new name with this prefix, for `generateName`.
     pub(crate) fn name(&mut self, start: &str) -> String {
         match self {
             Self::Counted(count) => {

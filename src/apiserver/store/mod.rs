@@ -1,4 +1,5 @@
-//! The memory of the server: objects, their versions, their history. It decides nothing: what may be written is settled before.
+//! The storage of the server: objects, their versions, their history. It decides nothing: whether a write is allowed is checked
+//! before.
 
 pub(crate) mod history;
 pub(crate) mod identities;
@@ -23,10 +24,10 @@ use crate::{
     resource::{self, kind::Kind},
 };
 
-/// Gives the time for stamps, in RFC 3339 to the second.
+/// Returns the time for timestamps: RFC 3339, in seconds.
 pub(crate) type Clock = Arc<dyn Fn() -> String + Send + Sync>;
 
-/// Where an object is among those of its resource.
+/// The namespace and the name of an object: its key among those of its resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     /// Empty for cluster-scoped objects.
@@ -34,10 +35,10 @@ pub(crate) struct Place {
     pub(crate) name: String,
 }
 
-/// Where an object is.
+/// The key of an object among all objects.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
-    /// `plural.group`
+    /// The qualified name: `plural.group`.
     pub(crate) resource: String,
     pub(crate) place: Place,
 }
@@ -52,28 +53,27 @@ impl Key {
 /// The objects of a resource, by namespace and name.
 pub(crate) type Objects = BTreeMap<Place, Arc<Stored>>;
 
-/// One resource with its objects.
+/// One resource, with its objects and its history.
 pub(crate) struct Table {
     pub(crate) kind: Arc<Kind>,
     pub(crate) objects: Objects,
     pub(crate) history: History,
 }
 
-/// So many removed resources keep their last changes: watchers read them at once.
+/// Limit of removed resources whose last changes are kept. Watchers read them at once, so a few are enough.
 const REMOVED_MAX: usize = 8;
 
-/// Everything the server knows.
+/// All objects and resources of the server.
 pub(crate) struct Store {
-    /// By `plural.group`.
+    /// The resources, by `plural.group`.
     pub(crate) tables: BTreeMap<String, Table>,
-    /// What happened to the objects of resources that are not served any more, the latest first: who watched them is told
-    /// the end.
+    /// Histories of resources that are no longer served, the latest first: their watchers still receive the last deletions.
     removed: VecDeque<(String, History)>,
     /// The version of the latest change of any object.
     pub(crate) revision: u64,
-    /// Older versions are compacted: they cannot be asked for.
+    /// Versions older than this one are compacted: reads and watches cannot start there.
     pub(crate) compacted: u64,
-    /// How late watchers see changes.
+    /// The delay with which watchers see changes.
     pub(crate) latency: Duration,
     pub(crate) identities: Identities,
     clock: Clock,
@@ -96,12 +96,12 @@ impl Store {
         store
     }
 
-    /// The time for stamps.
+    /// Returns the time for timestamps, RFC 3339.
     pub(crate) fn now(&self) -> String {
         (self.clock)()
     }
 
-    /// The last changes of a resource that is not served any more.
+    /// Returns the last changes of a resource that is no longer served.
     pub(crate) fn removed(&self, resource: &str) -> Option<&History> {
         self.removed.iter().find(|(it, _)| it == resource).map(|(_, history)| history)
     }
@@ -110,17 +110,17 @@ impl Store {
         self.tables.get(&key.resource)?.objects.get(&key.place).cloned()
     }
 
-    /// Adds an object, or puts it in the place of the present one. Gives it with its version.
+    /// Creates or replaces an object. Returns it with its new version.
     pub(crate) fn put(&mut self, key: &Key, object: Value) -> Arc<Stored> {
         let present = self.get(key).is_some();
         self.commit(key, if present { ChangeKind::Modified } else { ChangeKind::Added }, object)
     }
 
-    /// Removes an object at once, whoever holds it. Gives its last state.
+    /// Removes an object at once, even if it has finalizers. Returns its last state.
     pub(crate) fn remove(&mut self, key: &Key) -> Option<Arc<Stored>> {
         let last = self.get(key)?.own_tree();
         if key.resource == resource::CRDS {
-            // Named after what it defines, whose objects do not outlive it.
+            // The CRD is named after its resource, whose objects are deleted with it.
             self.empty(&key.place.name);
         }
         Some(self.commit(key, ChangeKind::Deleted, last))
@@ -134,7 +134,7 @@ impl Store {
         }
     }
 
-    /// Starts to serve a resource, or serves it differently from now on.
+    /// Starts to serve a resource, or replaces how it is served.
     pub(crate) fn define(&mut self, mut kind: Kind) {
         let resource = kind.def.qualified();
         if let Some(table) = self.tables.get_mut(&resource) {
@@ -144,7 +144,7 @@ impl Store {
             table.kind = Arc::new(kind);
         } else {
             let kind = Arc::new(kind);
-            // Nobody watches from before there was anything to watch.
+            // A watch cannot start before the resource existed.
             let history = History::since(self.revision);
             let table = Table { objects: BTreeMap::new(), history, kind };
             self.removed.retain(|(it, _)| *it != resource);
@@ -152,7 +152,7 @@ impl Store {
         }
     }
 
-    /// The one place where versions are made.
+    /// Assigns the next version and records the change. No other function makes versions.
     fn commit(&mut self, key: &Key, kind: ChangeKind, mut object: Value) -> Arc<Stored> {
         self.revision += 1;
         object::set_version(&mut object, self.revision);
@@ -174,12 +174,12 @@ impl Store {
         stored
     }
 
-    /// A definition has changed.
+    /// Applies a change of a CRD to the served resources.
     fn redefine(&mut self, change: ChangeKind, definition: &Value) {
         let Some(kind) = Kind::from_crd(definition) else { return };
         match change {
             ChangeKind::Added | ChangeKind::Modified => self.define(kind),
-            // Watchers of the resource find it missing, and end.
+            // Watches of the resource find it missing, and end.
             ChangeKind::Deleted => {
                 let resource = kind.def.qualified();
                 if let Some(table) = self.tables.remove(&resource) {
@@ -192,7 +192,7 @@ impl Store {
 }
 
 impl Table {
-    /// The objects as they were at a version that the history reaches back to.
+    /// Returns the objects as they were at a revision; `None` if the history does not reach back to it.
     pub(crate) fn at(&self, revision: u64) -> Option<Objects> {
         if revision < self.history.forgotten() {
             return None;

@@ -1,37 +1,37 @@
-//! An object as it is kept: its JSON text, and the little that is asked of every object.
+//! An object as it is stored: its JSON text, and the few fields that are needed of every object.
 //!
-//! Text takes a fifth of the memory of a tree, and goes into answers and watch lines as it is. `apiVersion` and `kind` are
-//! not part of the text: they differ with the version that a client asks for, and the items of lists of native kinds leave them out.
+//! Text takes a fifth of the memory of a tree, and is copied into responses and watch events as it is. `apiVersion` and `kind` are
+//! not part of it: they depend on the version that a client requests, and items in lists of native kinds leave them out.
 
 use bytes::Bytes;
 use serde_json::Value;
 
 use crate::{object, request::json};
 
-/// One version of an object. Never changed, only replaced.
+/// One version of an object. It is never changed, only replaced.
 #[derive(Clone, Debug)]
 pub(crate) struct Stored {
     pub(crate) head: Head,
-    /// The version whose fields it has, such as `v1`, and all fields but `apiVersion` and `kind`: `"metadata":{…},"spec":{…}}`,
-    /// without the opening brace. In one text, because there may be many objects.
+    /// The version whose fields it has, such as `v1`, followed by all fields but `apiVersion` and `kind`:
+    /// `"metadata":{…},"spec":{…}}`, without the opening brace. One allocation for both, because there may be many objects.
     text: Bytes,
-    /// The length of the version; 0 if that is not known.
+    /// The length of the version in bytes; 0 if the version is not known.
     version_len: u8,
 }
 
-/// What lists, watches and deletions ask for without a look into the body.
+/// The fields that lists, watches and deletions need without parsing the body.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Head {
     pub(crate) namespace: Box<str>,
     pub(crate) name: Box<str>,
     pub(crate) uid: Box<str>,
     pub(crate) revision: u64,
-    /// A tree would take half a kilobyte for one label.
+    /// A slice of pairs, because a tree would take half a kilobyte for one label.
     pub(crate) labels: Box<[(Box<str>, Box<str>)]>,
 }
 
 impl Stored {
-    /// Keeps a tree. Its `apiVersion` and `kind` are left out.
+    /// Serializes a tree, without its `apiVersion` and `kind`.
     pub(crate) fn of(object: &Value) -> Self {
         let meta = |field| object::meta(object, field);
         let labels = object.pointer("/metadata/labels").and_then(Value::as_object);
@@ -54,18 +54,18 @@ impl Stored {
         Self { head, text: text_of(version, object), version_len }
     }
 
-    /// Its fields as JSON, see [`Stored::text`].
+    /// Returns the fields as JSON, without the opening brace; see [`Stored::text`].
     fn fields(&self) -> &[u8] {
         self.text.get(usize::from(self.version_len)..).unwrap_or_default()
     }
 
-    /// Returns the version whose fields it has, such as `v1`; empty if that is not known.
+    /// Returns the version whose fields it has, such as `v1`; empty if it is not known.
     pub(crate) fn version(&self) -> &str {
         let version = self.text.get(..usize::from(self.version_len)).unwrap_or_default();
         str::from_utf8(version).unwrap_or_default()
     }
 
-    /// The JSON text as a client of this version sees it.
+    /// Returns the JSON text with this `apiVersion` and `kind`.
     pub(crate) fn text(&self, api_version: &str, kind: &str) -> Vec<u8> {
         let mut text = Vec::with_capacity(self.text.len() + api_version.len() + kind.len() + 32);
         self.write(&mut text, Some((api_version, kind)));
@@ -89,17 +89,17 @@ impl Stored {
         text.extend_from_slice(self.fields());
     }
 
-    /// The tree as a client of this version sees it.
+    /// Returns the object as a tree, with this `apiVersion` and `kind`.
     pub(crate) fn tree(&self, api_version: &str, kind: &str) -> Value {
         json::stored(&self.text(api_version, kind)).unwrap_or_default()
     }
 
-    /// The tree with its version as `apiVersion`, without the group, and without the kind.
+    /// Returns the object as a tree, without its kind, and with its version, without the group, as `apiVersion`.
     pub(crate) fn own_tree(&self) -> Value {
         self.tree(self.version(), "")
     }
 
-    /// How much text it is.
+    /// Returns the length of the JSON text in bytes.
     pub(crate) fn len(&self) -> usize {
         self.fields().len()
     }
@@ -114,7 +114,7 @@ fn text_of(version: &str, object: &Value) -> Bytes {
         if text.len() > version.len() {
             text.push(b',');
         }
-        // Writing a tree into memory cannot fail.
+        // Serializing a tree into memory cannot fail.
         drop(serde_json::to_writer(&mut text, name));
         text.push(b':');
         drop(serde_json::to_writer(&mut text, value));

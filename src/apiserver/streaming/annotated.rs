@@ -1,9 +1,9 @@
-//! Commands that a Pod answers by its annotations, for tests without a container.
+//! Responses to commands by the annotations of a Pod, for tests without a container.
 //!
-//! | annotation | means | default |
+//! | annotation | meaning | default |
 //! |---|---|---|
-//! | `dev.kopf/exec-stdout` | what every command writes | nothing is written |
-//! | `dev.kopf/exec-stderr` | what every command writes as errors | nothing is written |
+//! | `dev.kopf/exec-stdout` | the stdout of every command | empty |
+//! | `dev.kopf/exec-stderr` | the stderr of every command | empty |
 //! | `dev.kopf/exec-code` | the exit code of every command | `0` |
 
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const STDOUT: &str = "dev.kopf/exec-stdout";
 const STDERR: &str = "dev.kopf/exec-stderr";
 const CODE: &str = "dev.kopf/exec-code";
 
-/// Returns what answers commands in a Pod, if it has one of the annotations.
+/// Returns the function that runs commands in a Pod, if it has one of the annotations.
 pub(super) fn run(pod: &Value) -> Option<Run> {
     let annotation = |name: &str| {
         let all = pod.pointer("/metadata/annotations")?;
@@ -43,7 +43,7 @@ pub(super) fn run(pod: &Value) -> Option<Run> {
                 out.write_all(stdout.as_bytes()).await?;
                 err.write_all(stderr.as_bytes()).await
             };
-            // A client that has gone reads no exit code either.
+            // If the client is gone, nobody reads the exit code.
             written.await.map_or_else(|gone| Exit::Failed(gone.to_string()), |()| exit)
         })
     }))

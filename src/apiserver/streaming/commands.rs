@@ -1,6 +1,7 @@
 //! `exec` and `attach`: the channels of a process as messages of a WebSocket.
 //!
-//! The first byte of each message is its channel. The last message of the server says on the error channel how the command ended.
+//! The first byte of each message is its channel. The last message of the server, on the error channel, has the status of the
+//! command.
 
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use super::{
 };
 use crate::{object, refusal::Refusal, reply::Reply, verbs::Call};
 
-/// In the fourth version, clients cannot end stdin.
+/// In the fourth version, clients cannot close stdin.
 const PROTOCOLS: &[&str] = &["v5.channel.k8s.io", "v4.channel.k8s.io"];
 
 const STDIN: u8 = 0;
@@ -27,17 +28,17 @@ const STDOUT: u8 = 1;
 const STDERR: u8 = 2;
 const ERROR: u8 = 3;
 const RESIZE: u8 = 4;
-/// The channel that follows gets no more messages.
+/// Closes the channel that follows.
 const CLOSE: u8 = 255;
 
-/// Of one direction of one channel; also the largest message.
+/// The buffer of one direction of one channel; also the maximum size of a message.
 const BUFFER_BYTES: usize = 32 << 10;
-/// Messages that wait to be sent.
+/// Limit of messages that wait to be sent.
 const MESSAGES_MAX: usize = 16;
-/// Sizes of the terminal that nobody has read.
+/// Limit of terminal sizes that wait to be read.
 const SIZES_MAX: usize = 16;
-/// For a client to confirm the end.
-const END_WITHIN: Duration = Duration::from_secs(2);
+/// Time limit for a client to confirm the end.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(super) fn answer(call: &Call<'_>, target: PodTarget, run: Run) -> Result<Reply, Refusal> {
     let query = &call.query;
@@ -52,13 +53,13 @@ pub(super) fn answer(call: &Call<'_>, target: PodTarget, run: Run) -> Result<Rep
     if command.is_empty() && call.target.subresource.as_deref() == Some("exec") {
         return Err(Refusal::bad_request("you must specify at least 1 command for the container"));
     }
-    let handshake = Handshake::of(call.ask, PROTOCOLS)?;
+    let handshake = Handshake::of(call.request, PROTOCOLS)?;
     let start = Start { target, command, tty, stdin, stdout, stderr };
     let upgrade = handshake.accept(move |socket, _protocol| serve(socket, start, run));
     Ok(Reply::Upgrade(Box::new(upgrade)))
 }
 
-/// What the client wants to run, and which channels it wants.
+/// The requested command and its channels.
 struct Start {
     target: PodTarget,
     command: Vec<String>,
@@ -68,7 +69,7 @@ struct Start {
     stderr: bool,
 }
 
-/// Our ends of the channels of a process.
+/// The server's ends of the channels of a process.
 struct Ends {
     stdin: Option<DuplexStream>,
     sizes: Sender<(u16, u16)>,
@@ -77,7 +78,7 @@ struct Ends {
 }
 
 impl Start {
-    /// Connects a process to us. Channels that the client does not want lead to nothing.
+    /// Creates the channels of a process. Those that the client does not want are not connected.
     fn connect(self) -> (Process, Ends) {
         let pipe = || duplex(BUFFER_BYTES);
         let ((stdin, stdin_end), (stdout, stdout_end), (stderr, stderr_end)) =
@@ -106,14 +107,14 @@ async fn serve(socket: Socket, start: Start, run: Run) {
     let (messages, mut queue) = mpsc::channel(MESSAGES_MAX);
     let Ends { stdin, sizes, stdout, stderr } = ends;
     let work = async move {
-        // Tells the client that the process is there.
+        // Tells the client that the process has started.
         let begun = messages.send(message(STDOUT, &[])).await;
         let outputs = async {
             tokio::join!(copy(STDOUT, stdout, &messages), copy(STDERR, stderr, &messages))
         };
         let (exit, _copied) = tokio::join!(run(process), outputs);
         let ended = messages.send(message(ERROR, status(&exit).to_string().as_bytes())).await;
-        // The queue ends with the connection: then there is nobody to tell.
+        // The queue ends with the connection: then nobody reads the status.
         drop((begun, ended));
     };
     let send = async {
@@ -128,14 +129,14 @@ async fn serve(socket: Socket, start: Start, run: Run) {
     tokio::select! {
         biased; // what is said last is still sent
         _done = async { tokio::join!(work, send) } => {
-            // Bytes that nobody reads would reset the connection, and with it what was sent last.
-            let _slow = timeout(END_WITHIN, receive).await.is_err();
+            // Unread bytes would reset the connection, and drop what was sent last.
+            let _slow = timeout(CLOSE_TIMEOUT, receive).await.is_err();
         }
         () = &mut receive => {}
     }
 }
 
-/// Sends what a process writes.
+/// Sends the output of a process.
 async fn copy(channel: u8, mut from: DuplexStream, messages: &Sender<Message>) {
     let mut piece = vec![0; BUFFER_BYTES];
     while let Ok(count @ 1..) = from.read(&mut piece).await {
@@ -146,7 +147,7 @@ async fn copy(channel: u8, mut from: DuplexStream, messages: &Sender<Message>) {
     }
 }
 
-/// Takes what the client sends, until it goes.
+/// Receives the messages of the client, until it disconnects.
 async fn receive(
     mut incoming: impl Stream<Item = Result<Message, Error>> + Unpin,
     mut stdin: Option<DuplexStream>,
@@ -169,7 +170,7 @@ async fn receive(
             }
             Some((&CLOSE, [STDIN])) => stdin = None,
             Some((&RESIZE, bytes)) => {
-                // Sizes that nobody reads are forgotten.
+                // Sizes beyond the limit are dropped.
                 let _full = size(bytes).is_some_and(|it| sizes.try_send(it).is_err());
             }
             Some(_) | None => {}
@@ -190,7 +191,7 @@ fn message(channel: u8, bytes: &[u8]) -> Message {
     Message::binary(data)
 }
 
-/// Returns how a command has ended, for the client.
+/// Returns the `Status` of an ended command.
 fn status(exit: &Exit) -> Value {
     match exit {
         Exit::Code(0) => json!({ "metadata": {}, "status": "Success" }),

@@ -1,4 +1,4 @@
-//! `port-forward`: any number of connections inside one WebSocket.
+//! `port-forward`: any number of connections inside of one WebSocket.
 //!
 //! Each connection has two streams: one for its data, and one on which the server reports an error. Both have the number of the
 //! connection in their headers.
@@ -17,26 +17,30 @@ use super::{
     spdy::{Error, Frame, FrameReader, FrameWriter, headers::Headers},
     upgrade::{Handshake, Socket, farewell},
 };
-use crate::{refusal::Refusal, reply::Reply, request::Ask};
+use crate::{refusal::Refusal, reply::Reply, request::ApiRequest};
 
 const PROTOCOLS: &[&str] = &["SPDY/3.1+portforward.k8s.io"];
 
-/// Of one direction of one connection; also the largest piece of data.
+/// The buffer of one direction of one connection; also the maximum size of a piece of data.
 const BUFFER_BYTES: usize = 32 << 10;
-/// Messages that wait to be sent.
+/// Limit of messages that wait to be sent.
 const MESSAGES_MAX: usize = 16;
-/// Connections at a time.
+/// Limit of simultaneous connections.
 const CONNECTIONS_MAX: usize = 256;
 
 type Work = BoxFuture<'static, ()>;
 
-pub(super) fn answer(ask: &Ask, target: PodTarget, forward: Forward) -> Result<Reply, Refusal> {
-    let handshake = Handshake::of(ask, PROTOCOLS)?;
+pub(super) fn answer(
+    request: &ApiRequest,
+    target: PodTarget,
+    forward: Forward,
+) -> Result<Reply, Refusal> {
+    let handshake = Handshake::of(request, PROTOCOLS)?;
     let upgrade = handshake.accept(move |socket, _protocol| serve(socket, target, forward));
     Ok(Reply::Upgrade(Box::new(upgrade)))
 }
 
-/// Serves connections until the client goes.
+/// Serves connections until the client disconnects.
 async fn serve(socket: Socket, target: PodTarget, forward: Forward) {
     let (mut outgoing, incoming) = socket.split();
     let (messages, mut queue) = mpsc::channel::<Vec<u8>>(MESSAGES_MAX);
@@ -64,7 +68,7 @@ async fn serve(socket: Socket, target: PodTarget, forward: Forward) {
     }
 }
 
-/// Runs connections next to each other.
+/// Runs all connections of a session concurrently.
 async fn run(mut started: Receiver<Work>) {
     let mut running = FuturesUnordered::new();
     loop {
@@ -79,32 +83,32 @@ async fn run(mut started: Receiver<Work>) {
     }
 }
 
-/// What the reader of a session knows.
+/// The state of the reader of a session.
 struct Session {
     target: PodTarget,
     forward: Forward,
-    /// To the client.
+    /// Messages to the client.
     messages: Sender<Vec<u8>>,
-    /// New connections.
+    /// New connections to run.
     starts: Sender<Work>,
     writer: FrameWriter,
-    /// Those of the client that are open.
+    /// Open streams of the client.
     streams: BTreeMap<u32, Side>,
 }
 
 /// One stream of a connection.
 enum Side {
-    /// Where errors of the connection of this number go; the client sends nothing on it.
+    /// The error stream of the connection with this number; the client sends nothing on it.
     Error { connection: String },
-    /// What the client sends goes into the connection.
+    /// The data stream: received bytes are written to the connection.
     Data(WriteHalf<DuplexStream>),
 }
 
-/// What ends a session.
+/// The reasons for which a session ends.
 enum End {
-    /// The client, or the connection to it.
+    /// The client has disconnected.
     Gone,
-    /// A mistake of the client.
+    /// The client has violated the protocol.
     Protocol(Error),
 }
 
@@ -151,7 +155,7 @@ impl Session {
             Frame::Open { stream, headers, last: _ } => self.open(stream, &headers).await,
             Frame::Data { stream, bytes, last } => {
                 if let Some(Side::Data(open)) = self.streams.get_mut(&stream) {
-                    // A connection that is over takes no more.
+                    // A closed connection accepts no more data.
                     let _over = open.write_all(&bytes).await.is_err();
                     if last {
                         let _over = open.shutdown().await.is_err();
@@ -184,7 +188,7 @@ impl Session {
         let is_pair =
             |side: &Side| matches!(side, Side::Error { connection: it } if *it == connection);
         let errors = self.streams.iter().find(|(_, side)| is_pair(side)).map(|(id, _)| *id);
-        // Clients open the other stream first.
+        // Clients open the error stream first.
         let Some(errors) = errors else { return Err(End::Protocol(Error::Headers)) };
         self.streams.remove(&errors);
         let (ours, theirs) = duplex(BUFFER_BYTES);
@@ -210,7 +214,7 @@ impl Session {
     }
 }
 
-/// Serves one connection, and tells the client its end.
+/// Serves one connection, and reports its end to the client.
 async fn connect(
     served: BoxFuture<'static, Result<(), String>>,
     mut from: ReadHalf<DuplexStream>,
@@ -230,7 +234,7 @@ async fn connect(
     let why = served.err().unwrap_or_default();
     for (stream, bytes) in [(data, ""), (errors, why.as_str())] {
         let last = FrameWriter::data(stream, bytes.as_bytes(), true);
-        // Without the client there is nobody to tell.
+        // The client has disconnected.
         let _gone = messages.send(last).await.is_err();
     }
 }

@@ -1,4 +1,4 @@
-//! Upgrades for clients in the same process: they have no connection that could change its protocol, so each gets one, in memory.
+//! Upgrades for clients in the same process. They have no connection that could be upgraded, so each gets one in memory.
 
 use std::{convert::Infallible, sync::Arc};
 
@@ -18,15 +18,15 @@ use tower::Service as _;
 use super::upgrade::Session;
 use crate::{ApiServer, ResponseBody, rbac::User};
 
-/// Of one direction.
+/// The buffer of one direction.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Returns whether a request wants another protocol, and has no connection for it.
+/// Returns whether a request asks for an upgrade, and has no connection for it.
 pub(crate) fn is_wanted(parts: &Parts) -> bool {
     parts.headers.contains_key(UPGRADE) && parts.extensions.get::<OnUpgrade>().is_none()
 }
 
-/// Sends a request over a connection of its own. Its body is not sent: an upgrade has none.
+/// Sends a request over a new connection. Its body is not sent, because an upgrade has none.
 pub(crate) async fn send(server: ApiServer, parts: Parts) -> Response<ResponseBody> {
     match exchange(server, parts).await {
         Ok(response) => response,
@@ -65,7 +65,7 @@ async fn exchange(
     let work = async move {
         let served = http1::Builder::new().serve_connection(TokioIo::new(far), service);
         let serve = async {
-            // How it ends is seen by the client.
+            // The client notices how the connection ends.
             let _ended = served.with_upgrades().await.is_ok();
             let work = session.lock().take().and_then(|it| it.take());
             if let Some(work) = work {

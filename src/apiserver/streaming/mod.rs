@@ -1,14 +1,14 @@
-//! What runs in Pods, as far as tests and `kopf dev` provide it: `exec`, `attach`, `port-forward` and logs.
+//! Streams of Pods, as far as tests and `kopf dev` provide them: `exec`, `attach`, `port-forward` and logs.
 //!
-//! Nothing runs here by itself. [`PodStreams`] holds functions that answer in the place of containers; what has no function is
-//! refused. Clients connect by WebSocket, as kubectl does since 1.31.
+//! Nothing runs here by itself. [`PodStreams`] has functions that stand in for containers; requests without a function are refused.
+//! Clients connect by WebSocket, as kubectl does since 1.31.
 //!
 //! | file | job |
 //! |---|---|
-//! | `upgrade.rs` | the change of the protocol; who runs a session |
+//! | `upgrade.rs` | the upgrade of connections; runs sessions |
 //! | `commands.rs` | `exec` and `attach`: `v5.channel.k8s.io`, `v4.channel.k8s.io` |
 //! | `forward.rs` | `port-forward`: connections inside SPDY inside a WebSocket |
-//! | `annotated.rs` | commands that a Pod answers by its annotations |
+//! | `annotated.rs` | responses to commands by annotations of a Pod |
 //! | `inside.rs` | connections of clients in the same process |
 //! | `spdy/` | frames of SPDY/3.1 |
 
@@ -33,10 +33,10 @@ use tokio::{
 
 use crate::{object, rbac, refusal::Refusal, reply::Reply, request::query::Query, verbs::Call};
 
-/// Where a request leads to.
+/// The Pod and container of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodTarget {
-    /// Of the Pod.
+    /// The namespace of the Pod.
     pub namespace: String,
     /// The name of the Pod.
     pub pod: String,
@@ -44,50 +44,50 @@ pub struct PodTarget {
     pub container: String,
 }
 
-/// A command, or the running process if there is none.
+/// A command to run, or the running process for `attach`.
 pub struct Process {
-    /// Where it runs.
+    /// The Pod in which it runs.
     pub target: PodTarget,
     /// The program and its arguments; empty for `attach`.
     pub command: Vec<String>,
-    /// Whether there is a terminal: then stderr is part of stdout.
+    /// The process has a terminal: then stderr is part of stdout.
     pub tty: bool,
-    /// What the client sends; at its end at once if it sends nothing.
+    /// The input from the client; ends at once if the client sends none.
     pub stdin: Box<dyn AsyncRead + Send + Unpin>,
-    /// What the client gets.
+    /// The output to the client.
     pub stdout: Box<dyn AsyncWrite + Send + Unpin>,
-    /// What the client gets as errors.
+    /// The error output to the client.
     pub stderr: Box<dyn AsyncWrite + Send + Unpin>,
     /// The sizes of the terminal: columns and rows.
     pub sizes: Receiver<(u16, u16)>,
 }
 
-/// How a command has ended.
+/// The end of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// By itself, with this code; 0 means success.
+    /// The command has exited with this code; 0 means success.
     Code(i32),
-    /// It could not be run, for this reason.
+    /// The command could not be run, for this reason.
     Failed(String),
 }
 
 /// A connection to a port of a Pod.
 #[derive(Debug)]
 pub struct PortConnection {
-    /// Where it leads to.
+    /// The Pod of the port.
     pub target: PodTarget,
-    /// The port.
+    /// The number of the port.
     pub port: u16,
-    /// Both directions.
+    /// Both directions of the connection.
     pub stream: DuplexStream,
 }
 
 /// A request for the log of a container.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogRequest {
-    /// Whose log.
+    /// The container of the log.
     pub target: PodTarget,
-    /// Whether the client wants what is added later, too.
+    /// The client also wants later lines.
     pub follow: bool,
 }
 
@@ -95,7 +95,7 @@ type Run = Arc<dyn Fn(Process) -> BoxFuture<'static, Exit> + Send + Sync>;
 type Forward = Arc<dyn Fn(PortConnection) -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
 type Log = Arc<dyn Fn(LogRequest) -> Option<BoxStream<'static, Bytes>> + Send + Sync>;
 
-/// The functions that answer in the place of containers.
+/// The functions that stand in for containers.
 #[derive(Clone, Default)]
 pub struct PodStreams {
     exec: Option<Run>,
@@ -105,7 +105,7 @@ pub struct PodStreams {
 }
 
 impl PodStreams {
-    /// Runs commands by this function, except in Pods that answer by their annotations.
+    /// Sets the function that runs commands, except in Pods with annotations for them.
     #[must_use]
     pub fn exec<F>(self, run: impl Fn(Process) -> F + Send + Sync + 'static) -> Self
     where
@@ -114,7 +114,7 @@ impl PodStreams {
         Self { exec: Some(Arc::new(move |it| Box::pin(run(it)))), ..self }
     }
 
-    /// Connects clients to running processes by this function.
+    /// Sets the function that connects clients to running processes.
     #[must_use]
     pub fn attach<F>(self, run: impl Fn(Process) -> F + Send + Sync + 'static) -> Self
     where
@@ -123,7 +123,7 @@ impl PodStreams {
         Self { attach: Some(Arc::new(move |it| Box::pin(run(it)))), ..self }
     }
 
-    /// Serves connections to ports by this function. Its error is shown to the client.
+    /// Sets the function that serves connections to ports. Its error is shown to the client.
     #[must_use]
     pub fn port_forward<F>(
         self,
@@ -135,7 +135,7 @@ impl PodStreams {
         Self { forward: Some(Arc::new(move |it| Box::pin(serve(it)))), ..self }
     }
 
-    /// Returns logs by this function; if it returns `None`, the lines of the simulated kubelet follow.
+    /// Sets the function that returns logs; if it returns `None`, the log of the simulated kubelet is used.
     #[must_use]
     pub fn logs(
         self,
@@ -156,14 +156,14 @@ impl fmt::Debug for PodStreams {
     }
 }
 
-/// `exec`, `attach` and `portforward` of a Pod.
-pub(crate) fn answer(call: &Call<'_>, name: &str, subresource: &str) -> Result<Reply, Refusal> {
+/// Processes `exec`, `attach` and `portforward` of a Pod.
+pub(crate) fn respond(call: &Call<'_>, name: &str, subresource: &str) -> Result<Reply, Refusal> {
     rbac::authorize_upgrade(call, name)?;
     let pods = &call.shared.pods;
     let refused = || Refusal::not_implemented(&format!("pods/{subresource}"));
     if subresource == "portforward" {
         let forward = pods.forward.clone().ok_or_else(refused)?;
-        return forward::answer(call.ask, running(call, name, None)?, forward);
+        return forward::answer(call.request, running(call, name, None)?, forward);
     }
     let run = if subresource == "exec" {
         let by_itself = || call.shared.store().get(&call.key(name)).map(|it| call.view.tree(&it));
@@ -174,7 +174,7 @@ pub(crate) fn answer(call: &Call<'_>, name: &str, subresource: &str) -> Result<R
     commands::answer(call, running(call, name, Some(&call.query))?, run.ok_or_else(refused)?)
 }
 
-/// Returns the log that a function provides for a Pod.
+/// Returns the log from the function for logs, if it has one for this Pod.
 pub(crate) fn log(call: &Call<'_>, name: &str) -> Result<Option<Reply>, Refusal> {
     let Some(log) = &call.shared.pods.log else { return Ok(None) };
     let target = running(call, name, Some(&call.query))?;
@@ -182,7 +182,7 @@ pub(crate) fn log(call: &Call<'_>, name: &str) -> Result<Option<Reply>, Refusal>
     Ok(lines.map(|it| Reply::Stream("text/plain", it)))
 }
 
-/// Returns where a Pod runs, and the container that the query selects in it.
+/// Returns the running Pod, and the container that the query selects in it.
 fn running(call: &Call<'_>, name: &str, query: Option<&Query>) -> Result<PodTarget, Refusal> {
     let key = call.key(name);
     let pod = call.shared.store().get(&key).map(|it| call.view.tree(&it));

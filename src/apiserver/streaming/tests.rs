@@ -49,7 +49,7 @@ fn headers_of_a_session_are_one_compressed_text_with_a_dictionary() {
 }
 
 #[test]
-fn headers_may_do_without_the_dictionary() {
+fn headers_may_be_compressed_without_the_dictionary() {
     let frame = Frame::Open { stream: 1, headers: headers(&[("port", "1")]), last: false };
     assert_eq!(read(&syn_stream(1, PLAIN)), Ok(vec![frame]));
 }
@@ -62,7 +62,7 @@ fn data_and_its_end_come_through() {
 }
 
 #[test]
-fn what_is_no_spdy_ends_a_session() {
+fn invalid_frames_end_a_session() {
     assert_eq!(read(&[0x80, 2, 0, 1, 0, 0, 0, 0]), Err(Error::Version(0x8002)));
     assert_eq!(read(&[0x80, 3, 0, 1, 0, 0, 0, 2, 0, 0]), Err(Error::Short));
     assert_eq!(read(&[0, 0, 0, 1, 0, 0xff, 0xff, 0xff]), Err(Error::TooLarge(0xff_ffff)));
@@ -72,7 +72,7 @@ fn what_is_no_spdy_ends_a_session() {
 }
 
 #[test]
-fn pings_come_back_and_other_frames_change_nothing() {
+fn pings_are_returned_and_other_frames_are_ignored() {
     let ping = FrameWriter::pong(7);
     assert_eq!(read(&ping), Ok(vec![Frame::Ping { id: 7 }]));
     let settings = [0x80, 3, 0, 4, 0, 0, 0, 4, 0, 0, 0, 0];

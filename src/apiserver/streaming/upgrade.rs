@@ -1,7 +1,7 @@
-//! From HTTP to WebSocket, and who runs what follows.
+//! Upgrades of connections from HTTP to WebSocket, and their sessions.
 //!
-//! The answer to the request carries a session with it. The task of the connection takes it out, sends the answer, and runs the
-//! session when the protocol has changed: so it ends with the connection, and with the server.
+//! The response to the request carries a session. The task of the connection takes it out, sends the response, and runs the session
+//! after the upgrade: so the session ends with the connection, and with the server.
 
 use std::{fmt, sync::Arc};
 
@@ -25,20 +25,20 @@ use tokio_tungstenite::{
     },
 };
 
-use crate::{ResponseBody, refusal::Refusal, request::Ask};
+use crate::{ResponseBody, refusal::Refusal, request::ApiRequest};
 
-/// The largest message; clients send pieces of 32 KiB.
+/// Limit of a message; clients send pieces of 32 KiB.
 const MESSAGE_BYTES_MAX: usize = 4 << 20;
 
-/// What is spoken after the change.
+/// The connection after the upgrade.
 pub(crate) type Socket = WebSocketStream<TokioIo<Upgraded>>;
 
-/// What runs after the change of the protocol, until somebody takes it.
+/// The work after the upgrade, until the task of the connection takes it.
 #[derive(Clone)]
 pub(crate) struct Session(Arc<Mutex<Option<BoxFuture<'static, ()>>>>);
 
 impl Session {
-    /// Returns the work of the session, once.
+    /// Returns the work of the session; `None` after the first call.
     pub(crate) fn take(&self) -> Option<BoxFuture<'static, ()>> {
         self.0.lock().take()
     }
@@ -50,12 +50,12 @@ impl fmt::Debug for Session {
     }
 }
 
-/// Returns the last message. Clients take an end without a reason for a failure.
+/// Returns the last message. Clients treat an end without a reason as a failure.
 pub(crate) fn farewell() -> Message {
     Message::Close(Some(CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::default() }))
 }
 
-/// A client that wants a WebSocket, with the protocol that both know.
+/// A request for a WebSocket, with the protocol that both sides know.
 pub(crate) struct Handshake {
     upgrade: OnUpgrade,
     accept: HeaderValue,
@@ -63,15 +63,18 @@ pub(crate) struct Handshake {
 }
 
 impl Handshake {
-    /// Reads the request. The first protocol of the client that is among the known ones is chosen.
-    pub(crate) fn of(ask: &Ask, known: &'static [&'static str]) -> Result<Self, Refusal> {
+    /// Parses the request. Chooses the first protocol of the client that is known.
+    pub(crate) fn of(
+        request: &ApiRequest,
+        known: &'static [&'static str],
+    ) -> Result<Self, Refusal> {
         let missing = || Refusal::bad_request("Upgrade request required");
-        let upgrade = ask.upgrade.clone().ok_or_else(missing)?;
-        let key = ask.headers.get(SEC_WEBSOCKET_KEY).ok_or_else(missing)?;
-        if !ask.header(UPGRADE).eq_ignore_ascii_case("websocket") {
+        let upgrade = request.upgrade.clone().ok_or_else(missing)?;
+        let key = request.headers.get(SEC_WEBSOCKET_KEY).ok_or_else(missing)?;
+        if !request.header(UPGRADE).eq_ignore_ascii_case("websocket") {
             return Err(missing());
         }
-        let offered = offered(&ask.headers);
+        let offered = offered(&request.headers);
         let chosen = offered.iter().find_map(|it| known.iter().find(|known| *known == it));
         let protocol = chosen.copied().ok_or_else(|| {
             let (offered, known) = (offered.join(", "), known.join(", "));
@@ -85,7 +88,7 @@ impl Handshake {
         Ok(Self { upgrade, accept, protocol })
     }
 
-    /// Accepts, and runs this afterwards.
+    /// Accepts the upgrade, and runs this session after it.
     pub(crate) fn accept<F>(
         self,
         session: impl FnOnce(Socket, &'static str) -> F + Send + 'static,
@@ -95,7 +98,7 @@ impl Handshake {
     {
         let Self { upgrade, accept, protocol } = self;
         let work = async move {
-            // A client that has gone needs no session.
+            // The client has disconnected.
             let Ok(upgraded) = upgrade.await else { return };
             let config = WebSocketConfig::default()
                 .max_message_size(Some(MESSAGE_BYTES_MAX))
@@ -114,7 +117,7 @@ fn offered(headers: &HeaderMap) -> Vec<&str> {
     values.flat_map(|it| it.split(',')).map(str::trim).collect()
 }
 
-/// An accepted change of the protocol.
+/// An accepted upgrade, with its session.
 pub(crate) struct Upgrade {
     session: Session,
     accept: HeaderValue,
@@ -122,7 +125,7 @@ pub(crate) struct Upgrade {
 }
 
 impl Upgrade {
-    /// Makes the response that changes the protocol.
+    /// Converts the response to the one that upgrades the connection.
     pub(crate) fn enter(self, response: &mut Response<ResponseBody>) {
         *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
         let headers = response.headers_mut();

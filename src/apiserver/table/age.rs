@@ -1,8 +1,8 @@
-//! Times as people read them: `5m`, `3d2h`.
+//! Ages for people: `5m`, `3d2h`.
 
 use jiff::Timestamp;
 
-/// What stands for a time that is not there.
+/// Shown for a missing time.
 pub(super) const UNKNOWN: &str = "<unknown>";
 
 const MINUTE: i64 = 60;
@@ -10,7 +10,7 @@ const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 const YEAR: i64 = 365 * DAY;
 
-/// The time from then till now. An empty text is no time at all; `None` if it is something else.
+/// Returns the age of a time; `<unknown>` for an empty one, `None` for an invalid one.
 pub(super) fn since(then: &str, now: Timestamp) -> Option<String> {
     if then.is_empty() {
         return Some(UNKNOWN.into());
@@ -19,7 +19,7 @@ pub(super) fn since(then: &str, now: Timestamp) -> Option<String> {
     Some(human(now.duration_since(then).as_secs()))
 }
 
-/// A duration with two or three digits that matter. The borders are those of the real server: seconds up to two minutes, a
+/// Formats a duration with two or three significant digits. The limits are those of the real server: seconds up to two minutes, a
 /// second unit only while the first one is small.
 pub(super) fn human(seconds: i64) -> String {
     let two = |whole: i64, unit: &str, rest: i64, smaller: &str| match rest {
@@ -30,7 +30,7 @@ pub(super) fn human(seconds: i64) -> String {
     let hours = seconds / HOUR;
     let days = seconds / DAY;
     let years = seconds / YEAR;
-    // One second is forgiven, for clocks differ.
+    // One second is tolerated, because clocks differ.
     if seconds < -1 {
         "<invalid>".into()
     } else if seconds < 0 {

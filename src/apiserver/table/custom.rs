@@ -1,4 +1,4 @@
-//! The cells of custom resources: values at JSON paths, shown by the type of their column.
+//! The cells of custom resources: values at JSON paths, formatted by the type of their column.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 use super::{age, go, jsonpath::JsonPath};
 use crate::resource::kind::Column;
 
-/// A column whose path is parsed.
+/// A printer column with its parsed path.
 #[derive(Clone, Debug)]
 pub(super) struct CustomColumn {
     column: Column,
-    /// `None`: the path is not understood, the cells stay empty.
+    /// `None` if the path is invalid: its cells are empty.
     path: Option<JsonPath>,
 }
 
-/// The columns after the name. Without any, the age is shown.
+/// Returns the columns after the name. If there are none, the age is shown.
 pub(super) fn columns(columns: &[Column]) -> Vec<CustomColumn> {
     let age = [Column {
         name: "Age".into(),
@@ -30,7 +30,7 @@ pub(super) fn columns(columns: &[Column]) -> Vec<CustomColumn> {
 }
 
 impl CustomColumn {
-    /// As `columnDefinitions` has it.
+    /// Returns the entry in `columnDefinitions`.
     pub(super) fn definition(&self) -> Value {
         let Column { name, kind, format, description, priority, json_path } = &self.column;
         let description = match description.as_str() {
@@ -46,10 +46,10 @@ impl CustomColumn {
         })
     }
 
-    /// Null if there is nothing, or nothing of the type of the column.
+    /// Returns the cell of an object; null if there is no value of the column's type.
     pub(super) fn cell(&self, object: &Value, now: Timestamp) -> Value {
         let found = self.path.as_ref().and_then(|it| it.find(object)).unwrap_or_default();
-        // Further values of the same path are never shown.
+        // Only the first value of a path is shown.
         let Some(value) = found.first() else { return Value::Null };
         match self.column.kind.as_str() {
             "string" => go::text(value).into(),
@@ -65,7 +65,7 @@ impl CustomColumn {
     }
 }
 
-/// Without its fraction. What does not fit becomes what Go makes of it.
+/// Removes the fraction of a number. Values out of range become what Go makes of them.
 #[expect(clippy::cast_possible_truncation, reason = "numbers out of range are sorted out before")]
 fn integer(value: &Value) -> Value {
     if let Some(whole) = value.as_i64() {

@@ -1,10 +1,10 @@
-//! Values as Go prints them: in cells of text columns.
+//! Values as Go formats them, for cells of string columns.
 
 use serde_json::Value;
 
 use crate::refusal::go;
 
-/// Texts as they are, parts of objects as JSON.
+/// Formats a value: strings as they are, lists and maps as JSON.
 pub(super) fn text(value: &Value) -> String {
     match value {
         Value::Null => "<no value>".into(),

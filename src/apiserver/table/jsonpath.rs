@@ -1,17 +1,17 @@
-//! The JSON paths of printer columns: the dialect of `kubectl`, which is older than RFC 9535 and differs from it.
+//! JSON paths of printer columns, in the syntax of `kubectl`, which is older than RFC 9535 and differs from it.
 //!
-//! Known: `.field`, `\.` inside of names, `['field']`, `[0]`, `[-1]`, `[a:b:step]`, `[*]`, `.*`, `[1,2]`, `..`, and filters as
-//! `[?(@.type=="Ready")]`. A path that makes no sense for an object yields nothing rather than a part of it.
+//! Supported: `.field`, `\.` in names, `['field']`, `[0]`, `[-1]`, `[a:b:step]`, `[*]`, `.*`, `[1,2]`, `..`, and filters such as
+//! `[?(@.type=="Ready")]`. A path that does not fit an object yields nothing, not a part of it.
 
 use serde_json::{Number, Value};
 
-/// More values than anybody looks at; several `..` in a row multiply.
+/// Limit of results: several `..` in a row multiply them. No cell shows this many.
 const RESULTS_MAX: usize = 10_000;
 
-/// Unions and filters contain paths; the real ones are one level deep.
+/// Limit of nested paths in unions and filters; those in use have one level.
 const DEPTH_MAX: usize = 8;
 
-/// A parsed path.
+/// A parsed path as a list of steps.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct JsonPath(Vec<Step>);
 
@@ -37,7 +37,7 @@ enum Operator {
     GreaterOrEqual,
 }
 
-/// One side of a comparison.
+/// One side of a comparison in a filter.
 #[derive(Clone, Debug, PartialEq)]
 enum Side {
     Path(JsonPath),
@@ -45,12 +45,12 @@ enum Side {
 }
 
 impl JsonPath {
-    /// `None` if it is not understood.
+    /// Parses a path; `None` if it is invalid.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         parse(text, 0)
     }
 
-    /// The values it leads to, in order. `None` if the path does not fit to the value.
+    /// Returns the values at the path, in order. `None` if the path does not fit the value.
     pub(crate) fn find<'a>(&self, value: &'a Value) -> Option<Vec<&'a Value>> {
         let mut found = vec![value];
         for step in &self.0 {
@@ -94,7 +94,7 @@ fn parse(text: &str, depth: usize) -> Option<JsonPath> {
     Some(JsonPath(steps))
 }
 
-/// A name ends before a dot or a bracket, unless a backslash protects it.
+/// Parses a name. It ends before a dot or a bracket, unless a backslash escapes it.
 fn parse_field<'a>(text: &'a str, steps: &mut Vec<Step>) -> &'a str {
     let mut name = String::new();
     let mut letters = text.char_indices();
@@ -109,7 +109,7 @@ fn parse_field<'a>(text: &'a str, steps: &mut Vec<Step>) -> &'a str {
             letter => name.push(letter),
         }
     }
-    // An empty name is what stands before a bracket: `.[0]`.
+    // The name before a bracket may be empty: `.[0]`.
     if name == "*" {
         steps.push(Step::Every);
     } else {
@@ -128,7 +128,7 @@ fn parse_brackets(inside: &str, depth: usize) -> Option<Vec<Step>> {
         return Some(vec![Step::Union(parts.collect::<Option<_>>()?)]);
     }
     if let Some(name) = inside.strip_prefix('\'').and_then(|it| it.strip_suffix('\'')) {
-        // Dots count in quotes too: this is how the real one reads it.
+        // Dots count in quotes, too: the real server parses it in this way.
         return Some(parse(&format!(".{name}"), depth)?.0);
     }
     let bound = |text: &str| match text {
@@ -184,7 +184,7 @@ impl Step {
         let mut found = Vec::new();
         for value in values {
             match self {
-                // What is no map has no fields, which is no mistake.
+                // Values that are not maps have no fields, which is not an error.
                 Self::Field(name) => found.extend(value.get(name)),
                 Self::Every => every(value, &mut found),
                 Self::Deep => deep(value, &mut found),
@@ -204,7 +204,7 @@ impl Step {
                     let length = i64::try_from(items.len()).ok()?;
                     let end = position(end.unwrap_or(length).min(length), items.len())?;
                     let step = usize::try_from(*step).ok().filter(|it| *it > 0)?;
-                    // A start behind the end is as wrong as an index behind it.
+                    // A start beyond the end is an error, like an index beyond it.
                     found.extend(items.get(start..end)?.iter().step_by(step));
                 }
                 Self::Filter(left, test) => {
@@ -223,13 +223,13 @@ impl Step {
     }
 }
 
-/// Counts from the end if it is negative.
+/// Returns an index into a list; a negative one counts from the end.
 fn position(index: i64, length: usize) -> Option<usize> {
     let length = i64::try_from(length).ok()?;
     usize::try_from(if index < 0 { index.checked_add(length)? } else { index }).ok()
 }
 
-/// The parts of a map come in the order of their names, for the order of Go's maps is none.
+/// Adds all parts of a value. Those of a map are sorted by name, because maps of Go have no order.
 fn every<'a>(value: &'a Value, found: &mut Vec<&'a Value>) {
     match value {
         Value::Array(items) => found.extend(items),
@@ -242,7 +242,7 @@ fn every<'a>(value: &'a Value, found: &mut Vec<&'a Value>) {
     }
 }
 
-/// Breadth first would do as well; a work list instead of recursion, since the depth is what clients send.
+/// Adds all nested values. It uses a work list instead of recursion, because clients determine the depth.
 fn deep<'a>(value: &'a Value, found: &mut Vec<&'a Value>) {
     let mut waiting = vec![value];
     while let Some(value) = waiting.pop() {
@@ -280,7 +280,7 @@ fn passes(item: &Value, left: &Side, test: Option<&(Operator, Side)>) -> Option<
     }
 }
 
-/// `None`: values of different types are not compared.
+/// Compares values; `None` if their types differ.
 fn compare(left: &Value, operator: Operator, right: &Value) -> Option<bool> {
     let order = match (left, right) {
         (Value::String(left), Value::String(right)) => left.cmp(right),

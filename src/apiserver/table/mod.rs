@@ -1,7 +1,7 @@
-//! Objects as rows and columns, as `kubectl get` shows them; and objects without anything but their metadata.
+//! Tables of `kubectl get`: objects as rows and columns; and partial objects with only their metadata.
 //!
-//! A table is asked for by the `Accept` header, see `request/accept/`. Lists, single objects and watch events become tables
-//! by the same printer; a `Status` never does.
+//! The `Accept` header asks for a table, see `request/accept/`. The same printer makes tables of lists, single objects and watch
+//! events, but never of a `Status`.
 
 mod age;
 mod custom;
@@ -24,7 +24,7 @@ use crate::{
     resource::kind::Kind,
 };
 
-/// What each row carries beside its cells: `includeObject`.
+/// The part of the object in each row: `includeObject`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Include {
     Nothing,
@@ -34,7 +34,7 @@ pub(crate) enum Include {
 }
 
 impl Include {
-    /// Reads the parameter of a request.
+    /// Parses the parameter of a request.
     pub(crate) fn parse(text: Option<&str>) -> Result<Self, Refusal> {
         match text {
             None | Some("" | "Metadata") => Ok(Self::Metadata),
@@ -48,7 +48,7 @@ impl Include {
     }
 }
 
-/// Shows the objects of one kind.
+/// Prints the objects of one kind.
 #[derive(Debug)]
 pub(crate) struct Printer {
     columns: Columns,
@@ -63,7 +63,7 @@ enum Columns {
 }
 
 impl Printer {
-    /// For the objects of a kind as seen through one of its versions.
+    /// Creates a printer for a kind in one of its versions.
     pub(crate) fn new(kind: &Kind, version: &str, meta: MetaVersion, include: Include) -> Self {
         let columns = if kind.def.native {
             Columns::Native(native::layout(&kind.def.group, &kind.def.plural))
@@ -74,7 +74,7 @@ impl Printer {
         Self { columns, version: meta, include }
     }
 
-    /// A list, or a page of one, with the metadata of the list.
+    /// Prints a list, or a page of one, with the metadata of the list.
     pub(crate) fn list<'a>(
         &self,
         metadata: &Value,
@@ -83,23 +83,23 @@ impl Printer {
     ) -> Value {
         let rows: Vec<Value> = items.into_iter().map(|it| self.row(it, now)).collect();
         let is_plain = matches!(self.columns, Columns::Native(it) if it.is_plain());
-        // As the real server has it for kinds without columns.
+        // The same as on the real server for kinds without columns.
         let rows = if rows.is_empty() && is_plain { Value::Null } else { rows.into() };
         self.table(metadata.clone(), self.definitions(), rows)
     }
 
-    /// One object.
+    /// Prints one object as a table with one row.
     pub(crate) fn object(&self, object: &Value, now: Timestamp) -> Value {
         self.table(own_metadata(object), self.definitions(), vec![self.row(object, now)].into())
     }
 
-    /// The object of a watch event. The columns stand in the first event of a watch only.
+    /// Prints the object of a watch event. Only the first event of a watch has column definitions.
     pub(crate) fn event(&self, object: &Value, first: bool, now: Timestamp) -> Value {
         let columns = if first { self.definitions() } else { Value::Null };
         self.table(own_metadata(object), columns, vec![self.row(object, now)].into())
     }
 
-    /// The scale of an object, which is no object of the kind. Those of custom objects have no columns of their own.
+    /// Prints the scale of an object, which has another kind. Scales of custom objects have no columns of their own.
     pub(crate) fn scale(&self, scale: Value, shape: Shape, now: Timestamp) -> Value {
         match shape {
             Shape::Table(_) => {
@@ -112,7 +112,7 @@ impl Printer {
     }
 
     fn table(&self, metadata: Value, columns: Value, rows: Value) -> Value {
-        // Moved in, for the rows may be many and big.
+        // Moved, not cloned, because the rows may be many and large.
         let fields = [
             ("kind", "Table".into()),
             ("apiVersion", self.version.api_version().into()),
@@ -159,7 +159,7 @@ impl Printer {
     }
 }
 
-/// A table has the version of the only object it shows.
+/// Returns the metadata of a table with one object: its version.
 fn own_metadata(object: &Value) -> Value {
     match object::meta(object, "resourceVersion") {
         "" => json!({}),
@@ -167,7 +167,7 @@ fn own_metadata(object: &Value) -> Value {
     }
 }
 
-/// An object as a `PartialObjectMetadata`.
+/// Converts an object to a `PartialObjectMetadata`.
 pub(crate) fn partial(object: &Value, version: MetaVersion) -> Value {
     json!({
         "kind": "PartialObjectMetadata",
@@ -176,7 +176,7 @@ pub(crate) fn partial(object: &Value, version: MetaVersion) -> Value {
     })
 }
 
-/// A list as a `PartialObjectMetadataList`, with the metadata of the list.
+/// Converts a list to a `PartialObjectMetadataList`, with the metadata of the list.
 pub(crate) fn partial_list<'a>(
     metadata: &Value,
     items: impl IntoIterator<Item = &'a Value>,

@@ -1,4 +1,4 @@
-//! Replies in the shape that the client asks for.
+//! Conversion of replies to the negotiated form.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use crate::{
     resource::kind::View,
 };
 
-/// What a client wants to see of the objects of one kind.
+/// The negotiated form of the objects of one kind.
 #[derive(Debug)]
 pub(crate) struct Presenter {
     accept: Accept,
@@ -20,7 +20,7 @@ pub(crate) struct Presenter {
 }
 
 impl Presenter {
-    /// From the header `Accept`, and the parameter `includeObject`.
+    /// Negotiates by the header `Accept` and the parameter `includeObject`.
     pub(crate) fn new(
         view: &View,
         header: &str,
@@ -29,7 +29,7 @@ impl Presenter {
     ) -> Result<Self, Refusal> {
         let reviews = view.kind.native.is_some_and(|it| it.review.is_some());
         let endpoint = match (view.kind.def.native, watching) {
-            // Their answers are no objects.
+            // The responses of reviews are not stored objects.
             _ if reviews => Endpoint::Document,
             (true, false) => Endpoint::Native,
             (true, true) => Endpoint::NativeWatch,
@@ -46,12 +46,12 @@ impl Presenter {
         Ok(Self { accept, printer: Printer::new(&view.kind, &view.version, meta, include) })
     }
 
-    /// Whether objects stay as they are.
+    /// Returns whether objects are returned as they are.
     fn is_plain(&self) -> bool {
         self.accept.shape == Shape::Whole
     }
 
-    /// A reply in the wanted shape. What is no object of the kind stays as it is: a status, a scale.
+    /// Converts a reply. A status or a scale, which are not objects of the kind, are not converted.
     pub(crate) fn reply(self, reply: Reply, now: &str) -> Result<Reply, Refusal> {
         let now = time(now);
         match (reply, self.accept.shape) {
@@ -61,12 +61,12 @@ impl Presenter {
             (Reply::Object { status, view, object }, Shape::Partial(version)) => {
                 Ok(Reply::Document(status, partial(&view.tree(&object), version)))
             }
-            // Custom resources have one type for objects and lists, so that it is noticed later.
+            // Custom resources have one Go type for objects and lists, so the real server notices it later.
             (Reply::Object { view, .. }, Shape::PartialList(_)) if !view.kind.def.native => {
                 Err(Refusal::unclassed("content is not a list"))
             }
             (Reply::Object { view, .. }, shape @ Shape::PartialList(_)) => {
-                // With custom objects the real server takes this for a failure of its own.
+                // For custom objects, the real server reports an internal error.
                 Err(if view.kind.def.native {
                     mismatch(shape, &view, "")
                 } else {
@@ -97,7 +97,7 @@ impl Presenter {
         }
     }
 
-    /// The object of a watch event in the wanted shape.
+    /// Converts the object of a watch event.
     pub(crate) fn event(&self, object: &Value, first: bool, now: &str) -> Value {
         let now = time(now);
         match self.accept.shape {
@@ -108,12 +108,12 @@ impl Presenter {
     }
 }
 
-/// Ages are of no use without a clock, but the rest is.
+/// Parses the time of the server. An invalid one makes ages useless, but not the rest.
 fn time(text: &str) -> Timestamp {
     text.parse().unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
-/// The types of Go are part of the message. Custom resources have one for all of them.
+/// Makes the refusal of a form that does not fit. The message contains the Go type; custom resources share one.
 fn mismatch(shape: Shape, view: &View, suffix: &str) -> Refusal {
     let def = &view.kind.def;
     let group = def.group.split('.').next().filter(|it| !it.is_empty()).unwrap_or("core");
@@ -124,7 +124,7 @@ fn mismatch(shape: Shape, view: &View, suffix: &str) -> Refusal {
     wrong_shape(shape, &go_type).unwrap_or_else(Refusal::unknown_resource)
 }
 
-/// The metadata of a list. What is made of custom objects does not tell that there is no next page.
+/// Returns the metadata of a list. In tables and partial lists of custom objects, an empty `continue` is left out.
 fn shown(list: &List) -> Value {
     let mut metadata = list.metadata();
     if let Some(fields) = metadata.as_object_mut().filter(|_| list.next.is_none()) {

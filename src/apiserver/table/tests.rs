@@ -1,4 +1,4 @@
-//! Tables against those of the real server. The recorded objects hold one of each case that the cells tell apart.
+//! Tables, compared with those of a real server. The recorded objects contain each case that cells distinguish.
 
 use std::collections::BTreeMap;
 
@@ -62,7 +62,7 @@ fn native_objects_look_as_on_the_real_server() {
 fn custom_columns_look_as_on_the_real_server() {
     let recorded: Value =
         serde_json::from_str(include_str!("../tests/recorded/table-custom.json")).unwrap();
-    // A wildcard over a map is not among them: its order is random there.
+    // A wildcard over a map is left out: its order is random on the real server.
     let text = |column: &Value, field: &str| String::from(column[field].as_str().unwrap_or(""));
     let columns = recorded["columns"].as_array().unwrap().iter().map(|it| Column {
         name: text(it, "name"),
@@ -82,7 +82,7 @@ fn custom_columns_look_as_on_the_real_server() {
         assert_eq!(cells[0], expected[0]);
         for (index, name) in names.iter().enumerate() {
             let (cell, expected) = (&cells[index + 1], &expected[index + 1]);
-            // `1.0` is a whole number here, too.
+            // `1.0` counts as an integer here, too.
             let same =
                 cell == expected || cell.as_f64().is_some() && cell.as_f64() == expected.as_f64();
             assert!(same, "{name}: {cell} instead of {expected}");
@@ -125,7 +125,7 @@ fn only_the_first_event_of_a_watch_has_columns() {
 }
 
 #[test]
-fn rows_carry_as_much_of_the_object_as_is_asked_for() {
+fn rows_contain_the_requested_part_of_the_object() {
     let kind = kind("g", "things", false, Vec::new());
     let object = json!({ "kind": "Thing", "metadata": { "name": "a" }, "spec": 1 });
     let row = |include| {
@@ -145,7 +145,7 @@ fn rows_carry_as_much_of_the_object_as_is_asked_for() {
 }
 
 #[test]
-fn ages_are_exact_only_while_they_are_young() {
+fn ages_are_rounded_more_as_they_grow() {
     for (seconds, shown) in [
         (-2, "<invalid>"),
         (-1, "0s"),
@@ -172,7 +172,7 @@ fn ages_are_exact_only_while_they_are_young() {
 }
 
 #[test]
-fn a_path_that_is_not_understood_shows_nothing() {
+fn an_invalid_path_shows_nothing() {
     for path in ["spec", ".spec[", ".spec[?(@.a=1)]", ".spec[1:2:3:4]", ".a[?(@.b==c)]", ".a[x]"] {
         assert_eq!(JsonPath::parse(path), None, "{path}");
         let kind = kind("g", "things", false, vec![column("X", "string", path)]);

@@ -1,4 +1,4 @@
-//! `POST`: a new object.
+//! `POST`: creates an object.
 
 use serde_json::Value;
 
@@ -36,15 +36,15 @@ pub(crate) async fn create(call: &Call<'_>) -> Result<Reply, Refusal> {
         let namespace = call.target.namespace.as_deref().unwrap_or_default();
         let asked = rules::placed(namespace, object)?;
         let answered = review(asked.clone())?;
-        return Ok(Reply::Document(201, rbac::reviews::answer(call, &asked, answered)));
+        return Ok(Reply::Document(201, rbac::reviews::add_result(call, &asked, answered)));
     }
     write(call, object).await
 }
 
-/// Checks a new object, and writes it unless the run is dry.
+/// Validates a new object, and stores it unless it is a dry run.
 pub(crate) async fn write(call: &Call<'_>, object: Value) -> Result<Reply, Refusal> {
-    if call.ask.method != "POST" {
-        rbac::authorize_creation(call.shared, call.ask)?;
+    if call.request.method != "POST" {
+        rbac::authorize_creation(call.shared, call.request)?;
     }
     let namespace = call.target.namespace.as_deref().unwrap_or_default();
     let def = &call.view.kind.def;
@@ -52,14 +52,14 @@ pub(crate) async fn write(call: &Call<'_>, object: Value) -> Result<Reply, Refus
     check_namespace(call, namespace, object::meta(&object, "name"))?;
     let mut object = object;
     admission::complete(call, &mut object)?;
-    let attempt = call.attempt("CREATE", "", None);
-    let mut object = webhooks::mutate(call.shared, &attempt, object).await?;
+    let request = call.admission_request("CREATE", "", None);
+    let mut object = webhooks::mutate(call.shared, &request, object).await?;
     let is_versioned = names_version(call, &object);
     stamp(&mut call.shared.store(), call, &mut object);
     let object = rules::created(&call.view, object, call.strictness())?;
     rbac::escalation::check(call, None, &object)?;
     call.warn_of_finalizers(&object, None);
-    webhooks::validate(call.shared, &attempt, Some(&object)).await?;
+    webhooks::validate(call.shared, &request, Some(&object)).await?;
     let key = call.key(object::meta(&object, "name"));
     let mut converted = None;
     if !call.is_dry() {
@@ -90,13 +90,13 @@ pub(crate) async fn write(call: &Call<'_>, object: Value) -> Result<Reply, Refus
     Ok(Reply::Object { status: 201, view: call.view.clone(), object: stored })
 }
 
-/// What a definition defines is not created any more once the definition goes away.
+/// Refuses new objects of a CRD that is being deleted.
 fn check_definition(call: &Call<'_>, name: &str) -> Result<(), Refusal> {
     let def = &call.view.kind.def;
     if def.native {
         return Ok(());
     }
-    // A definition is named after its resource.
+    // A CRD is named after its resource.
     let definition = call.shared.store().get(&Key::new(CRDS, "", &def.qualified()));
     if definition.is_some_and(|it| object::deleting(&it.tree("", ""))) {
         return Err(Refusal::terminating_definition(def, name));
@@ -104,13 +104,13 @@ fn check_definition(call: &Call<'_>, name: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether a new object claims to be a version of an old one. Objects that a `PUT` or a patch makes may do so.
+/// Returns whether a new object has a resource version, which is not allowed. Objects that a `PUT` or a patch creates may have one.
 fn names_version(call: &Call<'_>, object: &Value) -> bool {
     let version = object::meta(object, "resourceVersion").parse::<u64>();
-    call.shared.stamps && call.ask.method == "POST" && version.is_ok_and(|it| it > 0)
+    call.shared.stamps && call.request.method == "POST" && version.is_ok_and(|it| it > 0)
 }
 
-/// Nothing is created where there is no namespace, or in one that goes away.
+/// Refuses objects in a namespace that does not exist or is being deleted.
 fn check_namespace(call: &Call<'_>, namespace: &str, name: &str) -> Result<(), Refusal> {
     if namespace.is_empty() || !call.shared.cluster {
         return Ok(());
@@ -128,7 +128,7 @@ fn check_namespace(call: &Call<'_>, namespace: &str, name: &str) -> Result<(), R
     Ok(())
 }
 
-/// The server's own fields, instead of those that the client sends.
+/// Replaces the metadata that clients cannot set by that of the server.
 fn stamp(store: &mut Store, call: &Call<'_>, object: &mut Value) {
     if call.shared.stamps {
         metadata::reset(object);

@@ -1,4 +1,4 @@
-//! What the controllers of definitions do in a real cluster, at once: accepted names and conditions.
+//! The status of CRDs: accepted names and conditions. Controllers set them in a real cluster, this server at once.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::{
     store::Store,
 };
 
-/// Sets the status of a definition that is about to be stored.
+/// Sets the status of a CRD that is about to be stored.
 pub(crate) fn settle(store: &Store, definition: &mut Value) {
     let name = object::meta(definition, "name");
     let others = store.tables.get(CRDS).into_iter().flat_map(|it| it.objects.values());

@@ -1,4 +1,4 @@
-//! `DELETE`: the end of an object, or the mark that it is to end once nobody holds it.
+//! `DELETE`: removes an object, or marks it for deletion until its finalizers are gone.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -14,20 +14,20 @@ use crate::{
     resource::{CRDS, ResourceDef, kind::View},
     store::{Key, Store, stored::Stored},
     verbs::{Call, read, rules},
-    webhooks::{self, Attempt, conversion},
+    webhooks::{self, AdmissionRequest, conversion},
 };
 
-/// The finalizers that a propagation policy asks for.
+/// The finalizer of the propagation policy `Orphan`.
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 const NAMESPACES: &str = "namespaces";
-/// Holds a deleted definition until its objects are gone.
+/// The finalizer of a deleted CRD that still has objects.
 const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// Namespaces that every cluster needs.
-const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
-/// The answer to the end of these is how they were at last, not a mere success.
-const SHOWN_AT_LAST: [&str; 11] = [
+/// Namespaces that cannot be deleted.
+const UNDELETABLE: [&str; 3] = ["default", "kube-system", "kube-public"];
+/// Resources whose deletion returns the last state of the object; others return a `Status`.
+const RETURNS_LAST_STATE: [&str; 11] = [
     "csidrivers.storage.k8s.io",
     "csinodes.storage.k8s.io",
     "persistentvolumeclaims",
@@ -40,15 +40,15 @@ const SHOWN_AT_LAST: [&str; 11] = [
     "storageclasses.storage.k8s.io",
     "volumeattachments.storage.k8s.io",
 ];
-/// Their Pods stay unless clients say otherwise.
+/// Deletions of Jobs orphan their Pods by default.
 const JOBS: &str = "jobs.batch";
 const PRESERVED: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove \
                          them or set propagationPolicy=Orphan to suppress this warning";
-/// Nothing belongs to these.
-const CHILDLESS: &str = "events";
+/// Events have no dependents.
+const WITHOUT_DEPENDENTS: &str = "events";
 
 pub(crate) async fn one(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
-    let options = Options::parse(call.ask, &call.query)?;
+    let options = Options::parse(call.request, &call.query)?;
     let (key, def) = (call.key(name), &call.view.kind.def);
     if key.resource == JOBS && options.propagation.is_none() {
         call.warnings.lock().push(PRESERVED.into());
@@ -56,25 +56,25 @@ pub(crate) async fn one(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
     let found = || call.shared.store().get(&key).ok_or_else(|| Refusal::not_found(def, name));
     options.check(def, identity(&*found()?))?;
     ask(call, &options, &key).await?;
-    // Webhooks take their time.
+    // Webhooks take time, so the object is read again.
     options.check(def, identity(&*found()?))?;
     let mut store = call.shared.store();
     let end = delete(&mut store, &Deletion::of(call, &options), &key);
     drop(store);
     let view = call.view.clone();
     Ok(match end.ok_or_else(|| Refusal::not_found(def, name))? {
-        End::Later(object) => {
+        Deleted::Marked(object) => {
             let status = if options.abandons_nothing { 202 } else { 200 };
             Reply::Object { status, view, object }
         }
-        End::Now(object) if SHOWN_AT_LAST.contains(&key.resource.as_str()) => {
+        Deleted::Removed(object) if RETURNS_LAST_STATE.contains(&key.resource.as_str()) => {
             Reply::Object { status: 200, view, object }
         }
-        End::Now(object) => Reply::Document(200, removed(def, name, &object.head.uid)),
+        Deleted::Removed(object) => Reply::Document(200, removed(def, name, &object.head.uid)),
     })
 }
 
-/// Deletes as an eviction wants it.
+/// Deletes a Pod with the options of an eviction.
 pub(crate) fn evicted(call: &Call<'_>, name: &str, options: &Value) -> Result<(), Refusal> {
     let mut options = Options::of(options)?;
     options.dry |= call.is_dry();
@@ -90,7 +90,7 @@ pub(crate) fn evicted(call: &Call<'_>, name: &str, options: &Value) -> Result<()
 }
 
 pub(crate) async fn collection(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let options = Options::parse(call.ask, &call.query)?;
+    let options = Options::parse(call.request, &call.query)?;
     let list = read::page(call)?;
     for item in &list.items {
         let key = Key::new(&call.resource(), &item.head.namespace, &item.head.name);
@@ -101,32 +101,33 @@ pub(crate) async fn collection(call: &Call<'_>) -> Result<Reply, Refusal> {
     Ok(Reply::List(list))
 }
 
-/// What preconditions are about.
+/// Returns the fields that preconditions are compared with.
 fn identity(found: &Stored) -> (&str, &str, u64) {
     (&found.head.name, &found.head.uid, found.head.revision)
 }
 
-/// Whether it may go: the cluster itself has a say, and the webhooks have.
+/// Asks the cluster and the webhooks whether the object may be deleted.
 async fn ask(call: &Call<'_>, options: &Options, key: &Key) -> Result<(), Refusal> {
     let name = key.place.name.as_str();
-    if call.shared.cluster && key.resource == NAMESPACES && IMMORTAL.contains(&name) {
+    if call.shared.cluster && key.resource == NAMESPACES && UNDELETABLE.contains(&name) {
         let why = "this namespace may not be deleted";
         return Err(Refusal::forbidden(&call.view.kind.def, name, why));
     }
     let Some(found) = call.shared.store().get(key) else { return Ok(()) };
     let old = conversion::tree(call.shared, &call.view, &found).await?;
-    let attempt = Attempt { dry: options.dry, ..call.attempt("DELETE", name, Some(&old)) };
-    webhooks::validate_deletion(call.shared, &attempt).await
+    let request =
+        AdmissionRequest { dry: options.dry, ..call.admission_request("DELETE", name, Some(&old)) };
+    webhooks::validate_deletion(call.shared, &request).await
 }
 
-/// What is known of a deletion beside the object.
+/// The parameters of a deletion.
 struct Deletion<'a> {
     view: &'a View,
-    /// Whether the server stamps.
+    /// The server sets metadata.
     stamps: bool,
-    /// Whether controllers empty what is deleted; otherwise namespaces and definitions go at once.
+    /// Controllers empty deleted namespaces and CRDs; without them, these are removed at once.
     emptied: bool,
-    /// Whether a client asks, for whom there are defaults of old.
+    /// The deletion is requested by a client, for which the default policies apply.
     by_client: bool,
     options: &'a Options,
 }
@@ -139,56 +140,56 @@ impl<'a> Deletion<'a> {
     }
 }
 
-/// What a deletion leads to.
-enum End {
-    /// The object stays for a while, like this.
-    Later(Arc<Stored>),
-    /// It is gone, and was like this.
-    Now(Arc<Stored>),
+/// The result of a deletion.
+enum Deleted {
+    /// The object is marked and still exists in this state.
+    Marked(Arc<Stored>),
+    /// The object is removed; this was its last state.
+    Removed(Arc<Stored>),
 }
 
-/// Deletes as a controller does it.
-pub(crate) fn plainly(shared: &Shared, store: &mut Store, view: &View, key: &Key) {
+/// Deletes as a controller does, without the defaults for clients.
+pub(crate) fn as_controller(shared: &Shared, store: &mut Store, view: &View, key: &Key) {
     let emptied = shared.emptied.load(Ordering::Relaxed);
     let (options, stamps) = (Options::default(), shared.stamps);
     delete(store, &Deletion { view, stamps, emptied, by_client: false, options: &options }, key);
 }
 
-/// Marks an object that somebody holds or that has time left, or removes it.
-fn delete(store: &mut Store, deletion: &Deletion<'_>, key: &Key) -> Option<End> {
+/// Marks an object that has finalizers or a grace period, or removes it.
+fn delete(store: &mut Store, deletion: &Deletion<'_>, key: &Key) -> Option<Deleted> {
     let found = store.get(key)?;
     let old = deletion.view.tree(&found);
     let has_content = deletion.emptied && matches!(key.resource.as_str(), NAMESPACES | CRDS);
     if has_content && !object::deleting(&old) {
-        let new = emptying(deletion, key, old.clone(), &store.now());
-        return Some(End::Later(save(store, deletion, key, (&found, &old), new)));
+        let new = marked_for_controllers(deletion, key, old.clone(), &store.now());
+        return Some(Deleted::Marked(save(store, deletion, key, (&found, &old), new)));
     }
     let content_left = !object::strings(&old, "/spec/finalizers").is_empty();
     if has_content && key.resource == NAMESPACES && content_left {
-        return Some(End::Later(found));
+        return Some(Deleted::Marked(found));
     }
     let mut new = old.clone();
     let grace = match grace(&key.resource, &old, deletion.options.grace_seconds) {
-        Grace::Pending => return Some(End::Later(found)),
+        Grace::Pending => return Some(Deleted::Marked(found)),
         Grace::None => None,
         Grace::Seconds(seconds) => Some(seconds),
     };
-    hold(&mut new, deletion, key);
+    set_finalizers(&mut new, deletion, key);
     let held = !object::finalizers(&new).is_empty();
     if grace.is_some() || held {
         mark(&mut new, &store.now(), deletion.stamps, grace.unwrap_or(0));
     }
-    // Even what goes at once is written first, if there is something to write: watchers see both.
+    // A change is stored even if the object is removed at once: watchers see both.
     let last = save(store, deletion, key, (&found, &old), new);
     if held || grace.is_some_and(|it| it > 0) {
-        return Some(End::Later(last));
+        return Some(Deleted::Marked(last));
     }
-    // The version of what is gone is that of its end.
+    // The version of a removed object is that of its removal.
     let removed = if deletion.options.dry { None } else { store.remove(key) };
-    Some(End::Now(removed.unwrap_or(last)))
+    Some(Deleted::Removed(removed.unwrap_or(last)))
 }
 
-/// Stores what has changed, unless the run is dry.
+/// Stores a changed object, unless it is a dry run.
 fn save(
     store: &mut Store,
     deletion: &Deletion<'_>,
@@ -203,11 +204,16 @@ fn save(
     if deletion.options.dry { Arc::new(Stored::of(&new)) } else { store.put(key, new) }
 }
 
-/// A namespace or a definition, marked for those who empty it.
-fn emptying(deletion: &Deletion<'_>, key: &Key, mut object: Value, now: &str) -> Value {
+/// Marks a namespace or a CRD for the controllers that empty it.
+fn marked_for_controllers(
+    deletion: &Deletion<'_>,
+    key: &Key,
+    mut object: Value,
+    now: &str,
+) -> Value {
     object::set_meta(&mut object, "deletionTimestamp", now);
     if key.resource == NAMESPACES {
-        hold(&mut object, deletion, key);
+        set_finalizers(&mut object, deletion, key);
         json_patch::merge(&mut object, &json!({ "status": { "phase": "Terminating" } }));
         return object;
     }
@@ -232,11 +238,11 @@ fn emptying(deletion: &Deletion<'_>, key: &Key, mut object: Value, now: &str) ->
 }
 
 /// Adds or removes the finalizers of the garbage collection.
-fn hold(object: &mut Value, deletion: &Deletion<'_>, key: &Key) {
+fn set_finalizers(object: &mut Value, deletion: &Deletion<'_>, key: &Key) {
     let before = object::finalizers(object);
-    let wanted = wanted_hold(&before, deletion, key);
+    let wanted = wanted_finalizer(&before, deletion, key);
     let mut finalizers = before.clone();
-    // Those that stay keep their places.
+    // Existing finalizers keep their order.
     finalizers.retain(|it| Some(it.as_str()) == wanted || (it != ORPHAN && it != FOREGROUND));
     let missing = wanted.filter(|wanted| !finalizers.iter().any(|it| it == wanted));
     finalizers.extend(missing.map(String::from));
@@ -246,9 +252,13 @@ fn hold(object: &mut Value, deletion: &Deletion<'_>, key: &Key) {
     }
 }
 
-/// The finalizer of the garbage collection that an object should have, if any.
-fn wanted_hold(finalizers: &[String], deletion: &Deletion<'_>, key: &Key) -> Option<&'static str> {
-    if key.resource == CHILDLESS {
+/// Returns the finalizer of the garbage collection that an object should have, if any.
+fn wanted_finalizer(
+    finalizers: &[String],
+    deletion: &Deletion<'_>,
+    key: &Key,
+) -> Option<&'static str> {
+    if key.resource == WITHOUT_DEPENDENTS {
         return None;
     }
     let present = || [ORPHAN, FOREGROUND].into_iter().find(|it| finalizers.iter().any(|f| f == it));
@@ -264,16 +274,16 @@ fn wanted_hold(finalizers: &[String], deletion: &Deletion<'_>, key: &Key) -> Opt
     }
 }
 
-/// How much time an object gets.
+/// The grace period of a deletion.
 enum Grace {
-    /// Its kind knows of no such thing, or its time is over.
+    /// The kind has no grace period, or it is over.
     None,
     Seconds(i64),
-    /// It has less time already.
+    /// It already has a shorter one.
     Pending,
 }
 
-/// Only Pods are given time, and of them only those that run somewhere.
+/// Returns the grace period. Only Pods have one, if they are scheduled to a node.
 fn grace(resource: &str, object: &Value, asked: Option<i64>) -> Grace {
     if resource != "pods" {
         return Grace::None;
@@ -296,12 +306,12 @@ fn grace(resource: &str, object: &Value, asked: Option<i64>) -> Grace {
     Grace::Seconds(whole(asked.or(own).unwrap_or(30)))
 }
 
-/// Less than no time counts as the least there is.
+/// Replaces a negative period by the shortest one.
 fn whole(seconds: i64) -> i64 {
     if seconds < 0 { 1 } else { seconds }
 }
 
-/// Says that the object goes away, and when. A shorter time than before replaces the longer one.
+/// Sets the deletion timestamp and the grace period. A shorter period replaces a longer one.
 fn mark(object: &mut Value, now: &str, stamps: bool, grace: i64) {
     let first = !object::deleting(object);
     let before = object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64);
@@ -320,7 +330,7 @@ fn mark(object: &mut Value, now: &str, stamps: bool, grace: i64) {
     }
 }
 
-/// A time so many seconds after another one, if that is one.
+/// Returns a time plus seconds; an invalid time is returned as it is.
 fn later(time: &str, seconds: i64) -> String {
     let moved = time
         .parse::<jiff::Timestamp>()
@@ -329,7 +339,7 @@ fn later(time: &str, seconds: i64) -> String {
     moved.map_or_else(|| time.to_owned(), |it| it.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
 }
 
-/// The answer to a DELETE that leaves nothing behind.
+/// Returns the `Status` of a deletion that has removed the object.
 fn removed(def: &ResourceDef, name: &str, uid: &str) -> Value {
     let mut details = json!({ "name": name, "group": def.group, "kind": def.plural, "uid": uid });
     if let Some(fields) = details.as_object_mut() {

@@ -1,4 +1,4 @@
-//! What may be done with objects, from a parsed request to its reply.
+//! The verbs of the API, from a parsed request to its reply.
 
 mod create;
 pub(crate) mod definitions;
@@ -23,7 +23,7 @@ use crate::{
     refusal::{self, Refusal},
     reply::{List, Reply},
     request::{
-        Ask,
+        ApiRequest,
         body::{self, Expected},
         query::Query,
         route::Target,
@@ -32,49 +32,49 @@ use crate::{
     store::{Key, Store},
     table::Presenter,
     verbs::rules::{Part, Strictness},
-    webhooks::{Attempt, conversion},
+    webhooks::{AdmissionRequest, conversion},
 };
 
-/// A request for objects, with what is known about it.
+/// A request for objects, with its resource, parameters and body.
 pub(crate) struct Call<'a> {
     pub(crate) shared: &'a Arc<Shared>,
-    pub(crate) ask: &'a Ask,
+    pub(crate) request: &'a ApiRequest,
     pub(crate) query: Query,
     pub(crate) target: &'a Target,
     pub(crate) view: View,
     pub(crate) warnings: &'a Warnings,
-    /// The paths of fields that occur more than once in the body.
+    /// The paths of duplicate fields in the body.
     repeated: Mutex<Vec<String>>,
-    /// Who writes.
+    /// The name of the field manager.
     manager: String,
 }
 
-/// What clients should know although their request is granted.
+/// Values of `Warning` headers.
 pub(crate) type Warnings = Mutex<Vec<String>>;
 
 impl Call<'_> {
-    /// The resource as the store calls it.
+    /// Returns the qualified resource.
     pub(crate) fn resource(&self) -> String {
         self.view.resource()
     }
 
-    /// The object of this name.
+    /// Returns the key of the object with this name.
     pub(crate) fn key(&self, name: &str) -> Key {
         Key::new(&self.resource(), self.target.namespace.as_deref().unwrap_or_default(), name)
     }
 
-    /// The body of a write.
+    /// Decodes the body of a write.
     pub(crate) fn decode(&self) -> Result<Value, Refusal> {
-        let content_type = self.ask.header(http::header::CONTENT_TYPE);
+        let content_type = self.request.header(http::header::CONTENT_TYPE);
         let known = |group: &str, version: &str, kind: &str| self.is_known(group, version, kind);
         let definition = self.view.kind.native.map(|it| it.schema_of(&self.view.version));
         let definition = definition.unwrap_or_default();
         let expected = Expected { definition: &definition, ..self.expected(&known) };
-        body::decode(content_type, &self.ask.body, expected, &mut self.repeated.lock())
+        body::decode(content_type, &self.request.body, expected, &mut self.repeated.lock())
     }
 
-    /// Reads an object as [`rules::read`] does it. Reports repeated and unknown fields: as warnings, unless the client wants an error
-    /// or nothing.
+    /// Decodes an object by [`rules::read`]. Reports duplicate and unknown fields by `fieldValidation`: as warnings, as an error,
+    /// or not at all.
     pub(crate) fn read(&self, object: &mut Value) -> Result<(), Refusal> {
         let unknown = rules::read(&self.view, object)?;
         let repeated = std::mem::take(&mut *self.repeated.lock());
@@ -99,7 +99,7 @@ impl Call<'_> {
         }
     }
 
-    /// Warns of new finalizers of custom objects that might be those of others.
+    /// Warns about new finalizers of custom objects without a qualified name.
     pub(crate) fn warn_of_finalizers(&self, new: &Value, old: Option<&Value>) {
         if self.view.kind.def.native {
             return;
@@ -121,7 +121,7 @@ impl Call<'_> {
         }
     }
 
-    /// What a patch has made must still be of its kind, and in its place.
+    /// Checks that the result of a patch still has its kind, name and namespace.
     pub(crate) fn check_patched(&self, object: &Value, name: &str) -> Result<(), Refusal> {
         let known = |group: &str, version: &str, kind: &str| self.is_known(group, version, kind);
         if self.strictness() == Strictness::Strict {
@@ -130,7 +130,7 @@ impl Call<'_> {
         body::check_place(object, name, self.target.namespace.as_deref().unwrap_or_default())
     }
 
-    /// Whether objects are held to the rules of Kubernetes.
+    /// Returns whether the rules of Kubernetes are enforced.
     pub(crate) fn strictness(&self) -> Strictness {
         if self.shared.stamps { Strictness::Strict } else { Strictness::Lax }
     }
@@ -156,19 +156,19 @@ impl Call<'_> {
         }
     }
 
-    /// Whether everything happens but the write.
+    /// Returns whether it is a dry run.
     pub(crate) fn is_dry(&self) -> bool {
         self.query.text("dryRun").is_some()
     }
 
-    /// What webhooks are asked about.
-    pub(crate) fn attempt<'b>(
+    /// Returns the operation as webhooks see it.
+    pub(crate) fn admission_request<'b>(
         &'b self,
         operation: &'static str,
         name: &'b str,
         old: Option<&'b Value>,
-    ) -> Attempt<'b> {
-        Attempt {
+    ) -> AdmissionRequest<'b> {
+        AdmissionRequest {
             operation,
             view: &self.view,
             subresource: self.target.subresource.as_deref().unwrap_or_default(),
@@ -176,12 +176,12 @@ impl Call<'_> {
             name,
             old,
             dry: self.is_dry(),
-            user: &self.ask.user,
+            user: &self.request.user,
             warnings: self.warnings,
         }
     }
 
-    /// Who writes: what the client calls itself, or else its program. Without anything that it cannot write.
+    /// Returns the field manager: the name that the client sets, or else that of its program. With the fields that it cannot write.
     pub(crate) fn writer<'b>(&'b self, time: &'b str) -> Writer<'b> {
         Writer {
             manager: &self.manager,
@@ -193,41 +193,41 @@ impl Call<'_> {
     }
 }
 
-/// Everything below `/api/v1` and `/apis/GROUP/VERSION`.
-pub(crate) async fn answer(
+/// Processes a request below `/api/v1` or `/apis/GROUP/VERSION`.
+pub(crate) async fn respond(
     shared: &Arc<Shared>,
-    ask: &Ask,
+    request: &ApiRequest,
     target: &Target,
     warnings: &Warnings,
 ) -> Result<Reply, Refusal> {
-    if let Some(reply) = rbac::reviews::own_user(shared, ask, target) {
+    if let Some(reply) = rbac::reviews::own_user(shared, request, target) {
         return Ok(reply);
     }
     let Some(view) = find(&shared.store(), target) else {
-        // Groups of the server itself know what they do not have.
+        // Groups of the server itself respond with a `Status`.
         let own = shared.store().tables.values().any(|it| {
             let def = &it.kind.def;
             def.native && def.group == target.group
         });
         return if own { Err(Refusal::unknown_resource()) } else { Ok(Reply::unknown_path()) };
     };
-    let query = Query::parse(&ask.query);
+    let query = Query::parse(&request.query);
     let verb = if target.watch {
-        (ask.method == "GET").then_some("watch")
+        (request.method == "GET").then_some("watch")
     } else {
-        verb(&ask.method, target.name.is_some(), query.flag("watch"))
+        verb(&request.method, target.name.is_some(), query.flag("watch"))
     };
-    let agent = ask.header(http::header::USER_AGENT);
+    let agent = request.header(http::header::USER_AGENT);
     let manager = managed::manager_of(query.text("fieldManager").unwrap_or_default(), agent);
     let repeated = Mutex::default();
-    let call = Call { shared, ask, query, target, view, warnings, repeated, manager };
+    let call = Call { shared, request, query, target, view, warnings, repeated, manager };
     warnings.lock().extend(call.view.warning().map(String::from));
-    let verb = verb.filter(|_| ask.method != "HEAD" || !call.view.kind.def.native);
+    let verb = verb.filter(|_| request.method != "HEAD" || !call.view.kind.def.native);
     let verb = verb.ok_or_else(|| refused(&call, ""))?;
-    let accept = ask.header(http::header::ACCEPT);
+    let accept = request.header(http::header::ACCEPT);
     let include = call.query.text("includeObject");
     if let Some("log" | "exec" | "attach" | "portforward") = target.subresource.as_deref() {
-        // Lines have one form, and other protocols have their own.
+        // Logs and upgraded connections are not negotiated.
         return one(&call, verb, target.name.as_deref().unwrap_or_default()).await;
     }
     let presenter = Presenter::new(&call.view, accept, verb == "watch", include)?;
@@ -239,7 +239,7 @@ pub(crate) async fn answer(
     presenter.reply(reply, &shared.store().now())
 }
 
-/// A reply whose objects have the version that the client asks for.
+/// Converts the objects of a reply to the requested version.
 async fn converted(shared: &Shared, reply: Reply) -> Result<Reply, Refusal> {
     match reply {
         Reply::Object { status, view, object } => {
@@ -260,7 +260,7 @@ async fn converted(shared: &Shared, reply: Reply) -> Result<Reply, Refusal> {
     }
 }
 
-/// What is done with the objects of a resource.
+/// Processes a request for the objects of a resource.
 async fn many(call: &Call<'_>, verb: &str) -> Result<Reply, Refusal> {
     let def = &call.view.kind.def;
     if matches!(verb, "update" | "patch") {
@@ -282,13 +282,13 @@ async fn many(call: &Call<'_>, verb: &str) -> Result<Reply, Refusal> {
     }
 }
 
-/// What is done with one object.
+/// Processes a request for one object.
 async fn one(call: &Call<'_>, verb: &str, name: &str) -> Result<Reply, Refusal> {
     let def = &call.view.kind.def;
     let part = match call.target.subresource.as_deref() {
         None if def.verbs.iter().any(|it| it == verb) => Part::Main,
         None if verb == "post" && !def.native => return create::create(call).await,
-        // Reviews cannot be told from each other: none has a place of its own.
+        // Reviews have no names, so they cannot be requested.
         None if def.native && !named(def) => return Err(Refusal::unknown_resource()),
         None => return Err(Refusal::method_not_allowed()),
         Some("status" | "scale") if matches!(verb, "post" | "delete") && has_part(call) => {
@@ -298,7 +298,7 @@ async fn one(call: &Call<'_>, verb: &str, name: &str) -> Result<Reply, Refusal> 
         Some("scale") if scale::is_served(&call.view) => {
             return scale::answer(call, verb, name).await;
         }
-        Some(_) => return special::answer(call, verb, name).await,
+        Some(_) => return special::respond(call, verb, name).await,
     };
     match verb {
         "get" => read::get(call, name),
@@ -309,12 +309,12 @@ async fn one(call: &Call<'_>, verb: &str, name: &str) -> Result<Reply, Refusal> 
     }
 }
 
-/// Whether single objects of this kind can be asked for.
+/// Returns whether objects of this kind can be requested by name.
 fn named(def: &ResourceDef) -> bool {
     def.verbs.iter().any(|it| matches!(it.as_str(), "get" | "update" | "patch" | "delete"))
 }
 
-/// Whether there is the status or the scale that is asked for.
+/// Returns whether the requested status or scale exists.
 fn has_part(call: &Call<'_>) -> bool {
     match call.target.subresource.as_deref() {
         Some("status") => call.view.has_status(),
@@ -322,7 +322,7 @@ fn has_part(call: &Call<'_>) -> bool {
     }
 }
 
-/// The answer to a method that is not for this object.
+/// Returns the refusal of a method that this object does not support.
 fn refused(call: &Call<'_>, verb: &str) -> Refusal {
     let def = &call.view.kind.def;
     if def.native { Refusal::method_not_allowed() } else { Refusal::not_supported(def, verb) }

@@ -1,4 +1,4 @@
-//! `PUT` and `PATCH`: another version of an object.
+//! `PUT` and `PATCH`: change an object.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::{
     webhooks::{self, conversion},
 };
 
-/// How often a patch is applied again when others write in between; the real server tries as often.
+/// Limit of attempts to apply a patch when others write in between; the same as on the real server.
 const ATTEMPTS_MAX: usize = 5;
 
 pub(crate) async fn update(call: &Call<'_>, part: Part, name: &str) -> Result<Reply, Refusal> {
@@ -47,7 +47,7 @@ pub(crate) async fn update(call: &Call<'_>, part: Part, name: &str) -> Result<Re
     .await
 }
 
-/// Who names a uid means the object that has it, and no other one of the same name.
+/// Refuses a body with the uid of another object.
 fn check_uid(call: &Call<'_>, name: &str, old: &Value, new: &Value) -> Result<(), Refusal> {
     let (wanted, present) = (object::meta(new, "uid"), object::meta(old, "uid"));
     if wanted.is_empty() || wanted == present || !call.shared.stamps {
@@ -60,8 +60,8 @@ fn check_uid(call: &Call<'_>, name: &str, old: &Value, new: &Value) -> Result<()
 
 pub(crate) async fn patch(call: &Call<'_>, part: Part, name: &str) -> Result<Reply, Refusal> {
     let def = &call.view.kind.def;
-    let content_type = call.ask.header(http::header::CONTENT_TYPE);
-    let patch = Patch::parse(content_type, &call.ask.body, def.native)?;
+    let content_type = call.request.header(http::header::CONTENT_TYPE);
+    let patch = Patch::parse(content_type, &call.request.body, def.native)?;
     if let Patch::Apply(config) = &patch {
         WriteOptions::parse(&call.query, Write::Apply)?;
         return apply(call, part, name, config).await;
@@ -79,7 +79,7 @@ pub(crate) async fn patch(call: &Call<'_>, part: Part, name: &str) -> Result<Rep
     .await
 }
 
-/// Server-side apply: also creates.
+/// Executes a server-side apply, which may also create the object.
 async fn apply(call: &Call<'_>, part: Part, name: &str, config: &Value) -> Result<Reply, Refusal> {
     let text = |name: &str| config.get(name).and_then(Value::as_str).unwrap_or_default();
     let (version, kind) = (text("apiVersion"), text("kind"));
@@ -105,7 +105,7 @@ async fn apply(call: &Call<'_>, part: Part, name: &str, config: &Value) -> Resul
     write(call, part, name, |old| apply(Some(old))).await
 }
 
-/// With the changed fields in the hands of the writer.
+/// Records the writer as the manager of the changed fields.
 fn tracked(call: &Call<'_>, part: Part, old: &Value, mut new: Value) -> Value {
     if call.shared.stamps {
         let time = call.shared.store().now();
@@ -116,14 +116,14 @@ fn tracked(call: &Call<'_>, part: Part, old: &Value, mut new: Value) -> Value {
     new
 }
 
-/// The top-level fields that a writer of this part cannot write.
+/// Returns the top-level fields that a writer of this part cannot change.
 pub(super) fn ignored(call: &Call<'_>, part: Part) -> Vec<&'static str> {
     let native = call.view.kind.native;
     match part {
         Part::Main if call.view.has_status() => std::iter::once("status")
             .chain(native.iter().flat_map(|it| it.reset).copied())
             .collect(),
-        // Writers of the status of native kinds may write metadata.
+        // Writers of the status of native kinds may change metadata.
         Part::Status if call.view.kind.def.native && call.resource() != rules::ATTACHMENTS => {
             vec!["spec"]
         }
@@ -133,7 +133,7 @@ pub(super) fn ignored(call: &Call<'_>, part: Part) -> Vec<&'static str> {
     }
 }
 
-/// Edits an object until nobody else writes in between.
+/// Applies an edit to an object, again if others write in between.
 pub(crate) async fn write(
     call: &Call<'_>,
     part: Part,
@@ -145,18 +145,18 @@ pub(crate) async fn write(
         let present = call.shared.store().get(&key);
         let present = present.ok_or_else(|| Refusal::not_found(&view.kind.def, name))?;
         let old = conversion::tree(call.shared, view, &present).await?;
-        let attempt = call.attempt("UPDATE", name, Some(&old));
-        let new = webhooks::mutate(call.shared, &attempt, edit(&old)?).await?;
+        let request = call.admission_request("UPDATE", name, Some(&old));
+        let new = webhooks::mutate(call.shared, &request, edit(&old)?).await?;
         let mut new = rules::updated(view, (part, call.strictness()), &old, new)?;
         managed::settle(&old, &mut new);
         rbac::escalation::check(call, Some(&old), &new)?;
         call.warn_of_finalizers(&new, Some(&old));
-        webhooks::validate(call.shared, &attempt, Some(&new)).await?;
+        webhooks::validate(call.shared, &request, Some(&new)).await?;
         if call.is_dry() {
             return Ok(Reply::Document(200, new));
         }
         let new = conversion::stored(call.shared, view, new).await?;
-        // What is compared is what is kept, without what reading adds.
+        // Compared in the stored form, without defaults that are added on reads.
         let is_kept_alike = !view.converts() && old.get("apiVersion") == new.get("apiVersion");
         let old = if is_kept_alike { old } else { stored_as(&present, &new) };
         if let Some(object) = swap(&mut call.shared.store(), &key, &present, (&old, new)) {
@@ -166,14 +166,13 @@ pub(crate) async fn write(
     Err(Refusal::conflict(&view.kind.def, name))
 }
 
-/// The present object under the names of the new one.
+/// Returns the stored object with the version and kind of the new one.
 fn stored_as(present: &Stored, new: &Value) -> Value {
     let text = |name: &str| new.get(name).and_then(Value::as_str).unwrap_or_default();
     present.tree(text("apiVersion"), text("kind"))
 }
 
-/// Puts the new object in the place of the old one, if that is still the present one. Without a difference there is no new
-/// version and no event.
+/// Stores the new object, if the old one is still the current one. Without a difference there is no new version and no event.
 pub(crate) fn swap(
     store: &mut Store,
     key: &Key,
@@ -184,8 +183,8 @@ pub(crate) fn swap(
     if store.get(key).as_ref().map(revision) != Some(revision(present)) {
         return None;
     }
-    if object::deleting(old) && !object::held(&new) && !object::has_time_left(&new) {
-        // The last holder lets go. Its answer shows the version before the removal, as the real server does it.
+    if object::deleting(old) && !object::has_finalizers(&new) && !object::has_grace_period(&new) {
+        // The last finalizer was removed. The response has the version before the removal, as on the real server.
         let last = Arc::new(Stored::of(&new));
         store.remove(key);
         return Some(last);

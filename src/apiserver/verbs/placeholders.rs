@@ -1,4 +1,4 @@
-//! CRDs that were made up because nobody had defined the kind. They give way when somebody does.
+//! Placeholder CRDs: made up because no CRD was given for a kind, and replaced when a client creates one.
 
 use serde_json::Value;
 
@@ -10,13 +10,13 @@ use crate::{
     verbs::Call,
 };
 
-/// The annotation of a CRD that gives way to a real one with the same plural or kind, as long as it has no objects. Its value is
-/// `group` if its group is known; then the real one must have the same group.
+/// The annotation of a placeholder CRD. A CRD with the same plural or kind replaces it, as long as it has no objects. The value is
+/// `group` if its group is known; then the other CRD must have the same group.
 pub const PLACEHOLDER: &str = "dev.kopf/placeholder";
 
 const SAME_GROUP: &str = "group";
 
-/// Returns the placeholders that a new definition replaces.
+/// Returns the placeholders that a new CRD replaces.
 pub(crate) fn in_the_way(store: &Store, key: &Key, definition: &Value) -> Vec<Key> {
     if key.resource != CRDS || mark(definition).is_some() {
         return Vec::new();
@@ -26,7 +26,7 @@ pub(crate) fn in_the_way(store: &Store, key: &Key, definition: &Value) -> Vec<Ke
     others.map(|(place, _)| Key { resource: CRDS.into(), place: place.clone() }).collect()
 }
 
-/// Returns whether there is only a placeholder of this name, so that a PUT or an apply creates the real definition.
+/// Returns whether only a placeholder has this name, so that a PUT or an apply creates the CRD.
 pub(crate) fn is_replaced(call: &Call<'_>, name: &str, definition: &Value) -> bool {
     let key = call.key(name);
     in_the_way(&call.shared.store(), &key, definition).contains(&key)

@@ -1,4 +1,4 @@
-//! `GET`: one object, a list, or the beginning of a watch.
+//! `GET`: returns an object or a list, or starts a watch.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// What tokens of this form are marked with.
+/// The version in the continue tokens of the real server.
 const TOKEN_VERSION: &str = "meta.k8s.io/v1";
 
 pub(crate) fn get(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
@@ -30,7 +30,7 @@ pub(crate) fn get(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
     Ok(Reply::Object { status: 200, view: call.view.clone(), object })
 }
 
-/// What a list, a watch or a deletion of a collection covers.
+/// Returns the scope of a list, a watch or a deletion of a collection.
 pub(crate) fn scope(call: &Call<'_>) -> Result<Scope, Refusal> {
     let kind = &call.view.kind;
     let own = kind.native.map_or(&[][..], |it| it.fields).iter().map(|(name, _)| *name);
@@ -45,12 +45,12 @@ pub(crate) fn scope(call: &Call<'_>) -> Result<Scope, Refusal> {
     Ok(Scope { view: call.view.clone(), namespace: call.target.namespace.clone(), selector })
 }
 
-/// One page. All pages show the state of the first one.
+/// Returns a page of a list. All pages show the state of the first one.
 pub(crate) fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
     page(call).map(Reply::List)
 }
 
-/// The objects of a page.
+/// Returns the objects of a page.
 pub(crate) fn page(call: &Call<'_>) -> Result<List, Refusal> {
     let scope = scope(call)?;
     let store = call.shared.store();
@@ -72,14 +72,14 @@ pub(crate) fn page(call: &Call<'_>) -> Result<List, Refusal> {
     let last = items.last().filter(|_| page.limit == Some(items.len()));
     let last = last.filter(|it| left > 0 || more(objects, &scope, it)).map(|it| &it.head);
     let next = last.map(|it| token(page.revision, &scope, &it.namespace, &it.name));
-    // With a selector the real server does not count what is left.
+    // With a selector, the real server does not count the remaining items.
     let remaining = Some(left).filter(|it| *it > 0 && scope.selector.is_empty());
     Ok(List { view: scope.view, revision: page.revision, next, remaining, items })
 }
 
-/// Whether anything comes after an object: the real server does not look whether it fits.
+/// Returns whether there is any object after the last one. Like the real server, it does not check whether that one matches.
 fn more(objects: &Objects, scope: &Scope, last: &Stored) -> bool {
-    // A name is looked up, not searched for.
+    // A single name has no next page.
     if scope.selector.name().is_some() {
         return false;
     }
@@ -89,7 +89,7 @@ fn more(objects: &Objects, scope: &Scope, last: &Stored) -> bool {
     covered(objects, &everything, Some(&after)).next().is_some()
 }
 
-/// The objects of a scope from a place on, in order.
+/// Returns the objects of a scope in order, starting at a position.
 pub(crate) fn covered<'a>(
     objects: &'a Objects,
     scope: &'a Scope,
@@ -105,7 +105,7 @@ pub(crate) fn covered<'a>(
         .map(|(_, object)| Arc::clone(object))
 }
 
-/// Which page of which state is asked for.
+/// The requested page, and the revision that it shows.
 struct Page {
     revision: u64,
     /// The first object that may be on it.
@@ -139,7 +139,7 @@ impl Page {
     }
 }
 
-/// A token says where the next page begins: after this object, in this state. It is the one of the real server.
+/// Returns the continue token of the real server: the revision, and the position after this object.
 fn token(revision: u64, scope: &Scope, namespace: &str, name: &str) -> String {
     let start = match &scope.namespace {
         None if scope.view.kind.def.namespaced => format!("/{namespace}/{name}\0"),
@@ -149,7 +149,7 @@ fn token(revision: u64, scope: &Scope, namespace: &str, name: &str) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(token.to_string())
 }
 
-/// The state and the place of a token, or why it is none.
+/// Parses a continue token: its revision and position. The error is the reason why it is invalid.
 fn place(token: &str, scope: &Scope) -> Result<(u64, Place), String> {
     let bytes = BASE64_URL_SAFE_NO_PAD.decode(token.trim_end_matches('='));
     let bytes = bytes.map_err(|_error| "illegal base64 data at input byte 0".to_owned())?;
@@ -180,7 +180,7 @@ pub(crate) fn watch(call: &Call<'_>) -> Result<Reply, Refusal> {
     let scope = scope(call)?;
     let query = &call.query;
     let asked = ListOptions::parse(query, true)?;
-    // Zero is any version: the client wants to know what there is.
+    // Version 0 means any version: the client wants all existing objects.
     let after = asked.version.filter(|it| *it > 0);
     let initial = query.flag("sendInitialEvents");
     let bookmarks = query.flag("allowWatchBookmarks");
@@ -194,11 +194,11 @@ pub(crate) fn watch(call: &Call<'_>) -> Result<Reply, Refusal> {
         Arc::clone(call.shared),
         scope,
         options,
-        call.ask.target(),
+        call.request.target(),
     ))))
 }
 
-/// The oldest version that a watch may ask for.
+/// Returns the oldest version at which a watch may start.
 pub(crate) fn oldest(table: &Table, compacted: u64) -> u64 {
     table.history.forgotten().max(compacted)
 }

@@ -1,6 +1,6 @@
-//! What becomes of a body that a client sends: which parts count, which fields are the server's own, what is refused.
+//! The rules of a write: which parts of a body count, which fields only the server sets, what is refused.
 //!
-//! Pure: from the stored object and the wanted one to the one that is going to be stored, before it gets its version.
+//! Pure functions from the stored object and the requested one to the one that will be stored, before it gets its version.
 
 use serde_json::{Value, json};
 
@@ -15,27 +15,27 @@ use crate::{
     verbs::scale,
 };
 
-/// Which part of an object a writer may change.
+/// The part of an object that a request may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// All but the status, if that has an endpoint of its own.
+    /// All fields but the status, if that is a subresource.
     Main,
-    /// The status only.
+    /// The status and nothing else.
     Status,
     /// The finalizers in the spec of a namespace.
     Finalize,
-    /// Everything: an edit past the API.
+    /// All fields: an edit past the API.
     Everything,
 }
 
-/// Whether objects are held to the rules of Kubernetes. Tests with objects of their own making may not want that.
+/// Whether the rules of Kubernetes are enforced. Tests with artificial objects can switch them off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Strictness {
     Strict,
     Lax,
 }
 
-/// Set by the server, never by clients.
+/// Metadata that clients cannot change.
 const OWN_FIELDS: [&str; 8] = [
     "name",
     "namespace",
@@ -47,10 +47,10 @@ const OWN_FIELDS: [&str; 8] = [
     "deletionGracePeriodSeconds",
 ];
 
-/// A new object in its namespace.
+/// Sets the namespace of a new object.
 pub(crate) fn placed(namespace: &str, mut body: Value) -> Result<Value, Refusal> {
     if namespace.is_empty() {
-        // What has no namespace does not get one from its body.
+        // Cluster-scoped objects ignore a namespace in the body.
         if let Some(meta) = object::meta_mut(&mut body) {
             meta.shift_remove("namespace");
         }
@@ -66,7 +66,7 @@ pub(crate) fn placed(namespace: &str, mut body: Value) -> Result<Value, Refusal>
     Ok(body)
 }
 
-/// Makes a name if one is asked for.
+/// Generates a name if `generateName` asks for one.
 pub(crate) fn name(body: &mut Value, identities: &mut Identities) {
     let start = object::meta(body, "generateName");
     if !start.is_empty() && object::meta(body, "name").is_empty() {
@@ -75,8 +75,7 @@ pub(crate) fn name(body: &mut Value, identities: &mut Identities) {
     }
 }
 
-/// An object as the server reads it: without fields that do not exist, and with what clients may leave out. Gives the fields
-/// that do not exist.
+/// Decodes an object: removes unknown fields, and fills in defaults. Returns the paths of the unknown fields.
 pub(crate) fn read(view: &View, object: &mut Value) -> Result<Vec<String>, Refusal> {
     let mut unknown = Vec::new();
     match (view.kind.native, view.schema()) {
@@ -96,7 +95,7 @@ pub(crate) fn read(view: &View, object: &mut Value) -> Result<Vec<String>, Refus
     Ok(unknown)
 }
 
-/// A new object as it is going to be stored, with its name and uid.
+/// Returns a new object as it will be stored, with its name and uid.
 pub(crate) fn created(
     view: &View,
     mut object: Value,
@@ -112,7 +111,7 @@ pub(crate) fn created(
     let mut problems = metadata::check_create(KindFacts::of(def), &object);
     let own = check(view, &object, None);
     if view.kind.native.is_some() {
-        // Most checks of native kinds look at the metadata too.
+        // The validation of most native kinds covers the metadata, too.
         problems.retain(|it| !own.contains(it));
     }
     problems.extend(own);
@@ -123,10 +122,10 @@ pub(crate) fn created(
     Ok(object)
 }
 
-/// Their status is written without their metadata.
+/// A write of their status does not change their metadata.
 pub(crate) const ATTACHMENTS: &str = "volumeattachments.storage.k8s.io";
 
-/// The object as it is after an update.
+/// Returns an object as it will be stored after an update.
 pub(crate) fn updated(
     view: &View,
     (part, strictness): (Part, Strictness),
@@ -181,12 +180,12 @@ pub(crate) fn updated(
     Ok(new)
 }
 
-/// The old object with a new status. Whoever writes the status of a native kind may write metadata, too.
+/// Returns the old object with a new status. Writers of the status of a native kind may change metadata, too.
 fn with_status(def: &ResourceDef, old: &Value, new: &Value) -> Value {
     let mut object = old.clone();
     object::put(&mut object, "status", new.get("status").cloned());
     let name = def.qualified();
-    // Of some kinds, only who has written the status is taken over.
+    // For some kinds, only the managed fields are copied.
     let whole = def.native && name != CRDS && name != ATTACHMENTS;
     let given = if whole { "/metadata" } else { "/metadata/managedFields" };
     match new.pointer(given).cloned() {
@@ -228,17 +227,17 @@ fn refuse(view: &View, object: &Value, problems: &[Problem]) -> Result<(), Refus
         return Ok(());
     }
     let def = &view.kind.def;
-    // Both kinds of events are one inside.
+    // Both kinds of events are stored as one.
     let group = if view.kind.native.is_some_and(|it| it.twin.is_some()) { "" } else { &def.group };
     Err(Refusal::invalid(group, &def.kind, object::meta(object, "name"), problems))
 }
 
-/// The writer must know the stored version, or, for native kinds, may not care.
+/// Checks the resource version of an update. Native kinds may leave it out.
 fn check_version(def: &ResourceDef, old: &Value, new: &Value) -> Result<(), Refusal> {
     let name = object::meta(old, "name");
     let version = object::meta(new, "resourceVersion");
     if version.is_empty() && !def.native {
-        // Here the real server names the resource instead of the kind.
+        // The real server names the resource instead of the kind here.
         let why = "must be specified for an update";
         let problem = Problem::invalid("metadata.resourceVersion", 0, why);
         return Err(Refusal::invalid(&def.group, &def.plural, name, &[problem]));
@@ -249,7 +248,7 @@ fn check_version(def: &ResourceDef, old: &Value, new: &Value) -> Result<(), Refu
     Ok(())
 }
 
-/// Whether the change counts as a new generation: neither metadata nor a separate status do.
+/// Returns whether the change increments the generation. Metadata and a separate status do not.
 fn is_new_generation(view: &View, old: &Value, new: &Value) -> bool {
     let def = &view.kind.def;
     if let Some(native) = view.kind.native {
@@ -266,7 +265,7 @@ fn is_new_generation(view: &View, old: &Value, new: &Value) -> bool {
     !def.native && names.iter().any(|it| old.get(it) != new.get(it))
 }
 
-/// Only objects that count their generations have one.
+/// Increments the generation of an object that has one.
 pub(crate) fn raise_generation(object: &mut Value) {
     let generation = object.pointer("/metadata/generation").and_then(Value::as_u64);
     if let Some(generation) = generation {
@@ -277,7 +276,7 @@ pub(crate) fn raise_generation(object: &mut Value) {
 fn restore_own_fields(old: &Value, new: &mut Value) {
     let kept = old.get("metadata").cloned().unwrap_or_else(|| json!({}));
     let Some(meta) = object::meta_mut(new) else { return };
-    // Who runs a Pod says when its time is over.
+    // The kubelet ends the grace period of a Pod.
     let own = |it: &&str| *it != "deletionGracePeriodSeconds";
     for field in OWN_FIELDS.into_iter().filter(own) {
         match kept.get(field) {

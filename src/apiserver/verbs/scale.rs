@@ -1,4 +1,4 @@
-//! `…/scale`: the number of replicas of an object, without the rest of it.
+//! The subresource `scale`: the number of replicas of an object.
 
 use http::header::CONTENT_TYPE;
 use serde_json::{Value, json};
@@ -17,13 +17,13 @@ use crate::{
     webhooks::conversion,
 };
 
-/// What protobuf holds.
+/// The definition of protobuf bodies.
 const DEFINITION: &str = "io.k8s.api.autoscaling.v1.Scale";
 
-/// From the present scale to the wanted one.
+/// Returns the new scale for the current one.
 type Edit<'a> = Box<dyn Fn(&Value) -> Result<Value, Refusal> + Send + Sync + 'a>;
 
-/// Whether objects of this kind can be scaled.
+/// Returns whether objects of this kind can be scaled.
 pub(crate) fn is_served(view: &View) -> bool {
     paths(view).is_some()
 }
@@ -44,8 +44,8 @@ pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Re
             return Ok(Reply::Document(200, shown(scale, &object)));
         }
         "update" => {
-            let content_type = call.ask.header(CONTENT_TYPE);
-            let body = body::decode_part(content_type, &call.ask.body, DEFINITION)
+            let content_type = call.request.header(CONTENT_TYPE);
+            let body = body::decode_part(content_type, &call.request.body, DEFINITION)
                 .map_err(Refusal::bad_request)?;
             check_body(&body)?;
             let namespace = call.target.namespace.as_deref().unwrap_or_default();
@@ -53,7 +53,8 @@ pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Re
             Box::new(move |_scale| Ok(body.clone()))
         }
         "patch" => {
-            let patch = Patch::parse(call.ask.header(CONTENT_TYPE), &call.ask.body, def.native)?;
+            let patch =
+                Patch::parse(call.request.header(CONTENT_TYPE), &call.request.body, def.native)?;
             Box::new(move |scale| patch.apply(scale, None))
         }
         _ => return Err(Refusal::method_not_allowed()),
@@ -65,7 +66,7 @@ pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Re
             return Err(Refusal::conflict(def, name));
         }
         let replicas = wanted.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(0);
-        // Custom objects have this check among their others.
+        // Custom objects have this check in their validation.
         if replicas < 0 && def.native {
             let text = "must be greater than or equal to 0";
             let problem = Problem::invalid("spec.replicas", replicas, text);
@@ -95,7 +96,7 @@ pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Re
     })
 }
 
-/// A custom object need not have what its scale shows.
+/// Refuses the scale of a custom object that has no replicas.
 fn check_present(def: &ResourceDef, scale: &Scale, object: &Value) -> Result<(), Refusal> {
     let path = &scale.wanted;
     if def.native || object.pointer(&pointer(path)).is_some_and(Value::is_i64) {
@@ -104,7 +105,7 @@ fn check_present(def: &ResourceDef, scale: &Scale, object: &Value) -> Result<(),
     Err(Refusal::internal(&format!("the spec replicas field {path:?} does not exist")))
 }
 
-/// Only a `Scale` can be written here.
+/// Checks that the body is a `Scale`.
 fn check_body(body: &Value) -> Result<(), Refusal> {
     let text = |field: &str| body.get(field).and_then(Value::as_str).unwrap_or_default();
     let (version, kind) = (text("apiVersion"), text("kind"));
@@ -116,7 +117,7 @@ fn check_body(body: &Value) -> Result<(), Refusal> {
     )))
 }
 
-/// What is wrong with the fields of a custom object that its scale shows.
+/// Returns the problems of the fields that the scale of a custom object shows.
 pub(crate) fn faults(view: &View, object: &Value) -> Vec<Problem> {
     let Some(scale) = paths(view) else { return Vec::new() };
     let mut found = Vec::new();
@@ -145,7 +146,7 @@ pub(crate) fn faults(view: &View, object: &Value) -> Vec<Problem> {
     found
 }
 
-/// The value at a path if it is of a type; why not, in the words of Go.
+/// Returns the value at a path, if it has a type. The error is worded as in Go.
 fn nested<'a>(
     object: &'a Value,
     path: &str,
@@ -170,7 +171,7 @@ fn other_type(path: &str, value: &Value, wanted: &str) -> String {
     format!("{path} accessor error: {value} is of the type {found}, expected {wanted}")
 }
 
-/// The object as a `Scale`.
+/// Converts an object to a `Scale`.
 fn shown(scale: &Scale, object: &Value) -> Value {
     let number = |path: &str| object.pointer(&pointer(path)).and_then(Value::as_i64).unwrap_or(0);
     let meta = |field: &str| object::meta(object, field);
@@ -206,13 +207,13 @@ fn shown(scale: &Scale, object: &Value) -> Value {
     })
 }
 
-/// A selector as the text of a query; that of a `ReplicationController` is a plain map of labels.
+/// Returns a selector in the form of a query. That of a `ReplicationController` is a plain map of labels.
 fn selector_text(selector: &Value) -> String {
     let full = ["matchLabels", "matchExpressions"].iter().any(|it| selector.get(it).is_some());
     if full { labels::text(selector) } else { labels::text(&json!({ "matchLabels": selector })) }
 }
 
-/// `.spec.replicas` as a JSON pointer.
+/// Converts a path such as `.spec.replicas` to a JSON pointer.
 fn pointer(path: &str) -> String {
     path.replace('.', "/")
 }

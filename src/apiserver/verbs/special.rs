@@ -1,5 +1,4 @@
-//! The endpoints below objects that are neither their status nor their scale: logs, evictions and bindings of Pods, the
-//! finalizers of namespaces.
+//! Other subresources: logs, evictions and bindings of Pods, finalizers of namespaces, approvals of certificates.
 
 use std::sync::Arc;
 
@@ -23,8 +22,8 @@ use crate::{
 
 const REQUESTS: &str = "certificatesigningrequests.certificates.k8s.io";
 
-/// Answers, if there is such an endpoint.
-pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Reply, Refusal> {
+/// Processes a request for such a subresource, if it exists.
+pub(crate) async fn respond(call: &Call<'_>, verb: &str, name: &str) -> Result<Reply, Refusal> {
     let def = &call.view.kind.def;
     let subresource = call.target.subresource.as_deref().unwrap_or_default();
     let known = native::subresources(&def.group, &def.plural);
@@ -43,11 +42,11 @@ pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Re
     match (def.qualified().as_str(), subresource, verb) {
         ("pods", "log", "get") => log(call, name),
         ("pods", "exec" | "attach" | "portforward", "get" | "post") => {
-            streaming::answer(call, name, subresource)
+            streaming::respond(call, name, subresource)
         }
         ("pods", "eviction", "post") => evict(call, name),
         ("pods", "binding", "post") => bind(call, name).await,
-        // Who approves writes conditions, as the signer does with the status.
+        // An approval writes conditions in the status, as the signer does.
         (REQUESTS, "approval", "get") => read::get(call, name),
         (REQUESTS, "approval", "update") => modify::update(call, Part::Status, name).await,
         (REQUESTS, "approval", "patch") => modify::patch(call, Part::Status, name).await,
@@ -57,14 +56,14 @@ pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Re
     }
 }
 
-/// What a Pod says; with `follow`, also what it is going to say.
+/// Returns the log of a Pod; with `follow`, also its later lines.
 fn log(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
     let params = params(&call.query);
     let key = call.key(name);
     let pod = call.shared.store().get(&key).map(|it| call.view.tree(&it));
     let node = pod.as_ref().and_then(|it| it.pointer("/spec/nodeName")).and_then(Value::as_str);
     if pod.is_some() && node.unwrap_or_default().is_empty() {
-        // Nobody can be asked who runs it; the real server has nothing to say then.
+        // The Pod is not on a node yet; the real server returns an empty log, too.
         return Ok(Reply::Text(200, "text/plain", Bytes::new()));
     }
     if let Some(reply) = streaming::log(call, name)? {
@@ -75,23 +74,23 @@ fn log(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
         let text = in_lines(&first.lines);
         return Ok(Reply::Text(200, "text/plain", Bytes::from(text)));
     }
-    // New lines come with changes of the Pod. What is told already is counted, not looked at.
+    // New lines come with changes of the Pod. Lines that were sent are counted, not compared.
     let server = ApiServer(Arc::clone(call.shared));
     let state = (server, key, params, first, revision, 0_usize);
-    let told = stream::unfold(Some(state), |state| async move {
-        let (server, key, params, mut now, mut revision, told) = state?;
-        while now.lines.len() <= told && !now.complete {
+    let sent = stream::unfold(Some(state), |state| async move {
+        let (server, key, params, mut now, mut revision, sent) = state?;
+        while now.lines.len() <= sent && !now.complete {
             server.moved(revision).await;
             let pod = server.get(&key.resource, &key.place.namespace, &key.place.name)?;
             revision = server.revision();
             now = logs(&pod, &params, &server.now()).ok()?;
         }
-        let new = in_lines(now.lines.get(told..).unwrap_or_default());
-        let told = now.lines.len();
-        let next = (!now.complete).then_some((server, key, params, now, revision, told));
+        let new = in_lines(now.lines.get(sent..).unwrap_or_default());
+        let sent = now.lines.len();
+        let next = (!now.complete).then_some((server, key, params, now, revision, sent));
         Some((Bytes::from(new), next))
     });
-    Ok(Reply::Stream("text/plain", told.boxed()))
+    Ok(Reply::Stream("text/plain", sent.boxed()))
 }
 
 fn in_lines(lines: &[String]) -> String {
@@ -123,7 +122,7 @@ fn params(query: &Query) -> LogParams {
     }
 }
 
-/// Deletes a Pod, if its disruption budget allows that.
+/// Deletes a Pod, if its disruption budget allows it.
 fn evict(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
     let body = body(call, "io.k8s.api.policy.v1beta1.Eviction")?;
     let options = body.get("deleteOptions").cloned().unwrap_or_else(|| json!({}));
@@ -131,7 +130,7 @@ fn evict(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
     Ok(Reply::Document(201, success(201)))
 }
 
-/// Puts a Pod on a node.
+/// Schedules a Pod to a node.
 async fn bind(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
     let body = body(call, "io.k8s.api.core.v1.Binding")?;
     let node = body.pointer("/target/name").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -159,8 +158,8 @@ async fn bind(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
 }
 
 fn body(call: &Call<'_>, definition: &str) -> Result<Value, Refusal> {
-    let content_type = call.ask.header(CONTENT_TYPE);
-    decode_part(content_type, &call.ask.body, definition).map_err(|error| {
+    let content_type = call.request.header(CONTENT_TYPE);
+    decode_part(content_type, &call.request.body, definition).map_err(|error| {
         Refusal::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
     })
 }

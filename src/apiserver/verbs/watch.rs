@@ -1,7 +1,7 @@
-//! Watches: streams of changes, one JSON line each.
+//! Watches: streams of changes, one JSON line for each.
 //!
-//! A watcher is a cursor into the history of its resource, nothing is queued for it. So nothing is lost between two turns, a
-//! slow reader costs no memory, and a reader that falls behind the bounded history gets an `ERROR` with 410.
+//! A watcher is a cursor into the history of its resource, and no events are queued for it. So no event is lost between two polls,
+//! a slow reader costs no memory, and a reader that falls behind the bounded history gets an `ERROR` with 410.
 
 use std::{
     cell::{Cell, OnceCell},
@@ -37,11 +37,11 @@ use crate::{
 /// Longer than any test or server runs.
 const FOREVER: Duration = Duration::from_hours(10_000);
 
-/// What a list or a watch covers.
+/// The objects that a list or a watch covers.
 #[derive(Clone, Debug)]
 pub(crate) struct Scope {
     pub(crate) view: View,
-    /// `None`: all of them.
+    /// `None` for all namespaces.
     pub(crate) namespace: Option<String>,
     pub(crate) selector: Selector,
 }
@@ -54,7 +54,7 @@ impl Scope {
             && self.has_fields(object)
     }
 
-    /// Only fields of native kinds need a look into the body.
+    /// Returns whether the field selector matches. Only fields of native kinds require parsing the body.
     fn has_fields(&self, object: &Stored) -> bool {
         let native = self.view.kind.native.map_or(&[][..], |it| it.fields);
         let missing = |own: &str| {
@@ -81,65 +81,65 @@ impl Scope {
     }
 }
 
-/// How a watch is asked for.
+/// The parameters of a watch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Options {
-    /// Changes after this version; without one, first everything that exists.
+    /// Sends changes after this version; without one, first an event for each existing object.
     pub(crate) after: Option<u64>,
     pub(crate) timeout: Option<Duration>,
-    /// How often to tell the latest version when nothing happens.
+    /// Interval of bookmarks while there are no changes.
     pub(crate) bookmarks: Option<Duration>,
-    /// Marks the end of what exists.
+    /// Sends a bookmark after the existing objects: `sendInitialEvents`.
     pub(crate) initial_end: bool,
 }
 
-/// One open watch.
+/// An open watch of one client.
 pub(crate) struct Watch {
     shared: Arc<Shared>,
-    /// Changes whenever the server closes all watches.
+    /// The epoch of the signal at its start: a new one closes all watches.
     epoch: u64,
     scope: Scope,
-    /// `plural.group`
+    /// The qualified name: `plural.group`.
     resource: String,
-    /// Why the watch ends with its first line.
+    /// The error that is sent as the first line, and ends the watch.
     refusal: Option<Refusal>,
-    /// What exists at the start.
+    /// The existing objects at the start.
     initial: VecDeque<Arc<Stored>>,
-    /// Whether that is in the version that the client asks for.
+    /// They have the requested version.
     is_initial_converted: bool,
-    /// The version below which everything is delivered.
+    /// All changes up to this version have been sent.
     revision: u64,
     options: Options,
-    /// The path that was asked for, with its query.
+    /// The requested path, with its query; faults are selected by it.
     asked: String,
-    /// Shows objects as something else.
+    /// Converts objects to tables.
     pub(crate) presenter: Option<Presenter>,
-    /// Whether the first object is still to come.
+    /// The first object has not been sent yet.
     first: Cell<bool>,
-    /// No event comes before this.
+    /// No event is sent before this time, after a fault that delays events.
     late: Instant,
     deadline: Option<Instant>,
     next_bookmark: Option<Instant>,
     ended: bool,
 }
 
-/// What there is to do for a watcher.
+/// The next step of a watcher.
 enum Step {
-    /// Deliver this line, not before its time.
+    /// Sends this line, but not before its time.
     Line(Instant, Bytes),
-    /// Deliver this object, not before its time.
+    /// Sends this object, but not before its time.
     Object(Instant, ChangeKind, Arc<Stored>),
-    /// Deliver this line, then end.
+    /// Sends this line, then ends.
     Last(Bytes),
-    /// Wait for changes.
+    /// Waits for changes or for a deadline.
     Idle,
-    /// Say nothing any more, but stay open.
+    /// Sends no more lines, but stays open.
     Silence,
-    /// The resource is not served any more.
+    /// Ends, because the resource is no longer served.
     Gone,
 }
 
-/// Why an idle watcher looks again.
+/// The reason why an idle watcher wakes up.
 enum Wake {
     News,
     Bookmark,
@@ -174,7 +174,7 @@ impl Watch {
             first: Cell::new(true),
             late: now,
             revision: options.after.unwrap_or(present),
-            // Later than the clock can tell is never.
+            // A deadline beyond the range of the clock means none.
             deadline: options.timeout.and_then(|it| now.checked_add(it)),
             next_bookmark: options.bookmarks.map(|it| now + it),
             options,
@@ -182,7 +182,7 @@ impl Watch {
         }
     }
 
-    /// The lines, as frames of a response.
+    /// Returns the lines as frames of a response body.
     pub(crate) fn frames(self) -> impl Stream<Item = Result<Frame<Bytes>, Infallible>> + Send {
         futures::stream::unfold(self, |mut watch| async {
             let line = watch.next().await?;
@@ -228,14 +228,14 @@ impl Watch {
         }
     }
 
-    /// Converts what exists at the start in few requests.
+    /// Converts the existing objects to the requested version, in few requests to the webhook.
     async fn convert_initial(&mut self) -> Result<(), Refusal> {
         let objects = std::mem::take(&mut self.initial).into();
         self.initial = conversion::shown(&self.shared, &self.scope.view, objects).await?.into();
         Ok(())
     }
 
-    /// The line of a change; the last one if the object cannot be converted.
+    /// Returns the line of a change; an error as the last line if the object cannot be converted.
     async fn converted_line(&mut self, kind: ChangeKind, object: Arc<Stored>) -> Bytes {
         match conversion::one(&self.shared, &self.scope.view, object).await {
             Ok(object) => self.line(kind, &object, &self.shared.store()),
@@ -249,7 +249,7 @@ impl Watch {
     async fn wait(&mut self) -> Wake {
         let (epoch, revision) = (self.epoch, self.revision);
         tokio::select! {
-            // An end comes before news: a closed stream delivers nothing more.
+            // The end comes before changes: a closed stream sends no more lines.
             biased;
             () = until(self.deadline) => Wake::End,
             () = self.shared.signals.wait_for(|it| it.epoch != epoch || it.revision > revision) => {
@@ -259,7 +259,7 @@ impl Watch {
         }
     }
 
-    /// Takes the next change, and moves on.
+    /// Takes the next change, and advances the cursor.
     fn step(&mut self) -> Step {
         if let Some(refusal) = self.refusal.take() {
             return Step::Last(error_line(&refusal));
@@ -288,7 +288,7 @@ impl Watch {
                 Some(Effect::LateEvent(by)) => self.late = self.late.max(Instant::now() + by),
                 Some(Effect::Stall) => return Step::Silence,
                 Some(Effect::Close) => return Step::Gone,
-                // The others happen to requests.
+                // The other effects apply to requests.
                 Some(
                     Effect::Pass
                     | Effect::Latency(_)
@@ -323,9 +323,9 @@ impl Watch {
         line.into()
     }
 
-    /// Whether the stream lives until then.
+    /// Waits until this time. Returns whether the stream is still open.
     async fn hold(&mut self, due: Instant) -> bool {
-        // Timers have steps of a millisecond: what is due already must not wait for the next one.
+        // Timers have a resolution of a millisecond: an event that is due already must not wait for the next one.
         if due <= Instant::now() {
             return true;
         }
@@ -357,7 +357,7 @@ impl Watch {
     }
 }
 
-/// How a change looks through a selector: for a watcher, an object that ceases to match is deleted.
+/// Returns a change as a selector shows it: an object that no longer matches is deleted, one that begins to match is added.
 fn shown(scope: &Scope, change: &Change) -> Option<(ChangeKind, Arc<Stored>)> {
     let object = Arc::clone(&change.object);
     let matches = scope.covers(&object);
@@ -377,7 +377,7 @@ fn shown(scope: &Scope, change: &Change) -> Option<(ChangeKind, Arc<Stored>)> {
     }
 }
 
-/// An answer that consists of one error line.
+/// Returns the line of an error.
 fn error_line(refusal: &Refusal) -> Bytes {
     line("ERROR", &refusal.to_json())
 }
@@ -388,7 +388,7 @@ fn line(kind: &str, object: &Value) -> Bytes {
     line.into()
 }
 
-/// Without a moment, forever.
+/// Waits until a time; `None` means forever.
 async fn until(moment: Option<Instant>) {
     match moment {
         Some(moment) => tokio::time::sleep_until(moment).await,

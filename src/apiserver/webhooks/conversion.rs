@@ -1,7 +1,7 @@
-//! `ConversionReview`: objects of a CRD in another version, by the webhook of the CRD.
+//! `ConversionReview`: the conversion of objects of a CRD to another version, by the webhook of the CRD.
 //!
-//! Objects stay as they were stored, in the storage version of that time. They are converted when a client asks for another
-//! version, and before they are stored.
+//! Objects stay in the version in which they were stored. They are converted when a client requests another version, and before
+//! they are stored.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,13 +17,13 @@ use crate::{
     store::stored::Stored,
 };
 
-/// What the real server waits for an answer.
+/// Time limit of a response, the same as on the real server.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Maximum number of objects in one review.
 const OBJECTS_MAX: usize = 500;
 
-/// Stored objects in the version of a view.
+/// Converts stored objects to the version of a view.
 pub(crate) async fn shown(
     shared: &Shared,
     view: &View,
@@ -45,7 +45,7 @@ pub(crate) async fn shown(
     Ok(objects)
 }
 
-/// One stored object in the version of a view.
+/// Converts one stored object to the version of a view.
 pub(crate) async fn one(
     shared: &Shared,
     view: &View,
@@ -58,7 +58,7 @@ pub(crate) async fn one(
     Ok(all.into_iter().next().unwrap_or(object))
 }
 
-/// One stored object in the version of a view, as a tree.
+/// Converts one stored object to the version of a view, and returns it as a tree.
 pub(crate) async fn tree(
     shared: &Shared,
     view: &View,
@@ -68,13 +68,13 @@ pub(crate) async fn tree(
     Ok(view.tree(&object))
 }
 
-/// An object in the shape that it is stored in.
+/// Converts an object to its stored form.
 pub(crate) async fn stored(shared: &Shared, view: &View, object: Value) -> Result<Value, Refusal> {
     let converted = converted_to_store(shared, view, &object).await?;
     Ok(converted.unwrap_or_else(|| view.stored(object)))
 }
 
-/// An object in the shape that it is stored in, if a webhook has to convert it.
+/// Converts an object to its stored form; `None` if no webhook is necessary.
 pub(crate) async fn converted_to_store(
     shared: &Shared,
     view: &View,
@@ -85,7 +85,7 @@ pub(crate) async fn converted_to_store(
     Ok(Some(View::new(&kind, &view.version).stored(object)))
 }
 
-/// An object in another version of its kind, if the kind has a webhook for that.
+/// Converts an object to another version of its kind, if the kind has a conversion webhook.
 pub(crate) async fn in_version(
     shared: &Shared,
     kind: &Kind,
@@ -101,7 +101,7 @@ pub(crate) async fn in_version(
     all.into_iter().next().ok_or_else(|| Refusal::unclassed("the conversion returned no object"))
 }
 
-/// The kind as its CRD describes it now, if it has a conversion webhook. Open watches have an older description.
+/// Returns the kind as its CRD describes it now, if it has a conversion webhook. The view of an open watch may be older.
 fn converting(shared: &Shared, view: &View) -> Option<Arc<Kind>> {
     if view.kind.native.is_some() || view.kind.storage.version.is_empty() {
         return None;
@@ -111,7 +111,7 @@ fn converting(shared: &Shared, view: &View) -> Option<Arc<Kind>> {
     kind.storage.webhook.is_some().then(|| Arc::clone(kind))
 }
 
-/// Asks the webhook, for some objects at a time.
+/// Calls the webhook, for a limited number of objects at a time.
 async fn converted(
     shared: &Shared,
     kind: &Kind,
@@ -178,7 +178,7 @@ async fn ask(
     pairs.map(|(original, it)| checked(original, it, api_version)).collect()
 }
 
-/// Reads the answer of a webhook.
+/// Parses the response of a webhook.
 fn read(uid: &str, body: &Bytes) -> Result<Vec<Value>, String> {
     let review: Value = serde_json::from_slice(body).map_err(|it| it.to_string())?;
     let text = |path: &str| review.pointer(path).and_then(Value::as_str).unwrap_or_default();
@@ -197,7 +197,7 @@ fn read(uid: &str, body: &Bytes) -> Result<Vec<Value>, String> {
     Ok(objects.cloned().unwrap_or_default())
 }
 
-/// A converted object with the metadata of the original one: a webhook changes labels and annotations only.
+/// Returns a converted object with the metadata of the original one: a webhook can change only labels and annotations.
 fn checked(original: &Value, mut converted: Value, api_version: &str) -> Result<Value, String> {
     let text = |it: &Value, path: &str| {
         it.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned()

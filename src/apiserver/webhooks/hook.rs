@@ -1,46 +1,46 @@
-//! One webhook of a configuration: what it wants to be asked about, and where it is.
+//! One webhook of a configuration: its rules, selectors and conditions, and its client configuration.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Attempt, https::Target};
+use super::{AdmissionRequest, https::Target};
 use crate::{labels, object, schema::expressions::condition};
 
-/// What the real server waits for an answer if nothing else is said.
+/// The default time limit of a response, the same as on the real server.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// One webhook that matches an attempt.
+/// A webhook that matches an operation.
 #[derive(Clone, Debug)]
 pub(super) struct Hook {
     pub(super) name: String,
     pub(super) target: Target,
-    /// `v1` or `v1beta1`, the first one of its list that is known.
+    /// `v1` or `v1beta1`: the first known version in its list.
     pub(super) review_version: &'static str,
-    /// The version of the resource that it is asked in.
+    /// The version of the resource in its reviews.
     pub(super) version: String,
     pub(super) timeout: Duration,
-    /// `failurePolicy: Ignore`
-    pub(super) may_fail: bool,
+    /// The failure policy is `Ignore`.
+    pub(super) ignores_failure: bool,
     pub(super) knows_dry_runs: bool,
-    /// `reinvocationPolicy: IfNeeded`
-    pub(super) wants_to_be_asked_again: bool,
+    /// The reinvocation policy is `IfNeeded`.
+    pub(super) reinvoked: bool,
     namespaces: Value,
     objects: Value,
-    /// `matchConditions`, as expressions.
+    /// The CEL expressions of `matchConditions`.
     conditions: Vec<String>,
 }
 
 impl Hook {
-    /// The webhooks of a configuration whose rules match.
-    pub(super) fn all(configuration: &Value, attempt: &Attempt<'_>) -> Vec<Self> {
+    /// Returns the webhooks of a configuration whose rules match.
+    pub(super) fn all(configuration: &Value, request: &AdmissionRequest<'_>) -> Vec<Self> {
         let hooks = configuration.get("webhooks").and_then(Value::as_array).into_iter().flatten();
-        hooks.filter_map(|it| Self::of(it, attempt)).collect()
+        hooks.filter_map(|it| Self::of(it, request)).collect()
     }
 
-    fn of(hook: &Value, attempt: &Attempt<'_>) -> Option<Self> {
+    fn of(hook: &Value, request: &AdmissionRequest<'_>) -> Option<Self> {
         let text = |path: &str| hook.pointer(path).and_then(Value::as_str);
-        let version = matching_version(hook, attempt)?;
+        let version = matching_version(hook, request)?;
         let reviews = object::strings(hook, "/admissionReviewVersions");
         let known =
             reviews.iter().find_map(|it| ["v1", "v1beta1"].into_iter().find(|known| it == known));
@@ -52,9 +52,9 @@ impl Hook {
             review_version: known.unwrap_or("v1"),
             version,
             timeout: timeout.map_or(TIMEOUT, Duration::from_secs),
-            may_fail: text("/failurePolicy") == Some("Ignore"),
+            ignores_failure: text("/failurePolicy") == Some("Ignore"),
             knows_dry_runs: matches!(text("/sideEffects"), Some("None" | "NoneOnDryRun")),
-            wants_to_be_asked_again: text("/reinvocationPolicy") == Some("IfNeeded"),
+            reinvoked: text("/reinvocationPolicy") == Some("IfNeeded"),
             namespaces: selector("namespaceSelector"),
             objects: selector("objectSelector"),
             conditions: object::list(hook, "/matchConditions")
@@ -64,7 +64,7 @@ impl Hook {
         })
     }
 
-    /// Whether it wants to know about these objects in this namespace.
+    /// Returns whether its selectors match the namespace and one of the objects.
     pub(super) fn selects(&self, namespace: Option<&Value>, objects: &[Option<&Value>]) -> bool {
         let place = namespace.is_none_or(|it| labels::selects(Some(&self.namespaces), it));
         let mut objects = objects.iter().flatten();
@@ -73,12 +73,12 @@ impl Hook {
 }
 
 impl Hook {
-    /// Whether all its conditions hold for a request. One that cannot be evaluated matters if no other one fails.
-    pub(super) fn meets(&self, question: &Value) -> Result<bool, String> {
+    /// Returns whether all its conditions hold for a request. An error in one of them counts only if no other one is false.
+    pub(super) fn meets(&self, review: &Value) -> Result<bool, String> {
         if self.conditions.is_empty() {
             return Ok(true);
         }
-        let mut request = question.get("request").cloned().unwrap_or_default();
+        let mut request = review.get("request").cloned().unwrap_or_default();
         let mut take = |field: &str| {
             request.as_object_mut().and_then(|it| it.shift_remove(field)).unwrap_or_default()
         };
@@ -92,26 +92,26 @@ impl Hook {
             }
         }
         match error {
-            Some(_) if self.may_fail => Ok(false),
+            Some(_) if self.ignores_failure => Ok(false),
             Some(why) => Err(why),
             None => Ok(true),
         }
     }
 }
 
-/// The version of the resource that a rule names: that of the request, or an equivalent one.
-fn matching_version(hook: &Value, attempt: &Attempt<'_>) -> Option<String> {
+/// Returns the version of the resource that a rule matches: that of the request, or an equivalent one.
+fn matching_version(hook: &Value, request: &AdmissionRequest<'_>) -> Option<String> {
     let exact = hook.get("matchPolicy").is_some_and(|it| it == "Exact");
     let rules = hook.get("rules").and_then(Value::as_array)?;
-    let asked = attempt.view.version.clone();
+    let asked = request.view.version.clone();
     let others =
-        attempt.view.kind.def.versions.iter().filter(|it| !exact && **it != asked).cloned();
+        request.view.kind.def.versions.iter().filter(|it| !exact && **it != asked).cloned();
     let mut versions = std::iter::once(asked.clone()).chain(others);
-    versions.find(|version| rules.iter().any(|it| matches(it, attempt, version)))
+    versions.find(|version| rules.iter().any(|it| matches(it, request, version)))
 }
 
-fn matches(rule: &Value, attempt: &Attempt<'_>, version: &str) -> bool {
-    let def = &attempt.view.kind.def;
+fn matches(rule: &Value, request: &AdmissionRequest<'_>, version: &str) -> bool {
+    let def = &request.view.kind.def;
     let lists = |field: &str, wanted: &str| {
         let list = rule.get(field).and_then(Value::as_array);
         list.into_iter().flatten().any(|it| it == "*" || it == wanted)
@@ -123,13 +123,13 @@ fn matches(rule: &Value, attempt: &Attempt<'_>, version: &str) -> bool {
         _ => true,
     };
     scope
-        && lists("operations", attempt.operation)
+        && lists("operations", request.operation)
         && lists("apiGroups", &def.group)
         && lists("apiVersions", version)
-        && resources.iter().any(|it| names_resource(it, &def.plural, attempt.subresource))
+        && resources.iter().any(|it| names_resource(it, &def.plural, request.subresource))
 }
 
-/// `pods`, `pods/status`, `pods/*`, `*/status`, `*` (no subresource) or `*/*`.
+/// Matches a resource against `pods`, `pods/status`, `pods/*`, `*/status`, `*` (no subresource) or `*/*`.
 fn names_resource(pattern: &str, plural: &str, subresource: &str) -> bool {
     let (resource, rest) = pattern.split_once('/').unwrap_or((pattern, ""));
     (resource == "*" || resource == plural) && (rest == subresource || rest == "*")

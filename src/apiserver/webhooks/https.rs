@@ -1,4 +1,4 @@
-//! How webhooks are reached: over HTTPS, or however a test wants it.
+//! Requests to webhooks: over HTTPS, or by a function of a test.
 
 use std::sync::Arc;
 
@@ -15,20 +15,20 @@ use rustls::{
 };
 use serde_json::Value;
 
-/// More than any review is.
+/// Limit of a response, in bytes; more than any review has.
 const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// Where a webhook is.
+/// The address of a webhook.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Target {
-    /// Of the endpoint.
+    /// The URL of the endpoint.
     pub url: String,
-    /// The certificates it is trusted by, PEM; empty: those of the public web.
+    /// The certificates of trusted authorities, PEM; empty for those of the public web.
     pub trusted: Vec<u8>,
 }
 
 impl Target {
-    /// From a `clientConfig`. A service is asked under its name in the cluster.
+    /// Parses a `clientConfig`. A Service is called by its DNS name in the cluster.
     pub(super) fn of(config: &Value) -> Self {
         let text = |path: &str| config.pointer(path).and_then(Value::as_str).unwrap_or_default();
         let bundle: String = text("/caBundle").split_whitespace().collect();
@@ -46,14 +46,14 @@ impl Target {
     }
 }
 
-/// Posts a body to a webhook and gives the answer, or why there is none.
+/// Posts a body to a webhook. Returns the response, or the reason why there is none.
 #[derive(Clone)]
 pub struct Post(Arc<dyn Fn(Target, Bytes) -> Reply + Send + Sync>);
 
 type Reply = BoxFuture<'static, Result<Bytes, String>>;
 
 impl Post {
-    /// Another way than HTTPS.
+    /// Creates a transport from a function.
     pub fn new<F>(post: impl Fn(Target, Bytes) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<Bytes, String>> + Send + 'static,
@@ -61,12 +61,12 @@ impl Post {
         Self(Arc::new(move |target, body| Box::pin(post(target, body))))
     }
 
-    /// As the real server does it.
+    /// Creates the transport of the real server: HTTPS.
     pub fn https() -> Self {
         https()
     }
 
-    /// Posts a body.
+    /// Posts a body to a target.
     pub fn call(&self, target: &Target, body: Bytes) -> Reply {
         (self.0)(target.clone(), body)
     }
@@ -78,7 +78,7 @@ impl std::fmt::Debug for Post {
     }
 }
 
-/// As the real server does it.
+/// Creates the transport of the real server: HTTPS.
 pub(crate) fn https() -> Post {
     Post::new(|target, body| async move {
         let failed = |why: &dyn std::fmt::Display| format!("Post {:?}: {why}", target.url);
@@ -121,8 +121,7 @@ fn tls(trusted: &[u8]) -> Result<ClientConfig, String> {
     Ok(builder.map_err(|it| it.to_string())?.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// An error with its causes.
-/// That nobody listens, in the words of Go.
+/// Returns Go's message for a refused connection; `None` for other errors.
 fn refused(url: &str, error: &(dyn std::error::Error + 'static)) -> Option<String> {
     let mut causes = std::iter::successors(Some(error), |it| it.source());
     let refused = causes.any(|it| {

@@ -1,7 +1,8 @@
-//! Webhooks. Admission: others are asked before something is written, and may change or refuse it. Conversion: others are asked for
-//! objects in another version.
+//! Webhooks. Admission webhooks are called before a write, and may change or refuse it. Conversion webhooks convert objects to
+//! another version.
 //!
-//! Mutating ones are asked one after the other, by the names of their configurations; validating ones see the final object.
+//! Mutating webhooks are called one after the other, ordered by the names of their configurations; validating ones see the final
+//! object.
 
 pub(crate) mod conversion;
 mod hook;
@@ -28,74 +29,73 @@ use crate::{
 const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
 const VALIDATING: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io";
 
-/// What is going to be done with which object.
+/// An operation on an object, as webhooks see it.
 #[derive(Clone, Copy)]
-pub(crate) struct Attempt<'a> {
-    /// `CREATE`, `UPDATE` or `DELETE`
+pub(crate) struct AdmissionRequest<'a> {
+    /// One of `CREATE`, `UPDATE`, `DELETE`.
     pub(crate) operation: &'static str,
     pub(crate) view: &'a View,
-    /// Empty: the object itself.
+    /// Empty for the object itself.
     pub(crate) subresource: &'a str,
     pub(crate) namespace: &'a str,
     pub(crate) name: &'a str,
     pub(crate) old: Option<&'a Value>,
     pub(crate) dry: bool,
-    /// Who asks.
+    /// The user of the request.
     pub(crate) user: &'a User,
     pub(crate) warnings: &'a Warnings,
 }
 
-/// Lets webhooks change the object that is going to be written. What they made of it is read like a body: fields that do not
-/// exist go, and what is left out is filled in.
+/// Calls the mutating webhooks. Their result is decoded like a body: unknown fields are removed, and defaults are filled in.
 pub(crate) async fn mutate(
     shared: &Shared,
-    attempt: &Attempt<'_>,
+    request: &AdmissionRequest<'_>,
     mut object: Value,
 ) -> Result<Value, Refusal> {
-    let hooks = hooks(&shared.store(), MUTATING, attempt, Some(&object));
+    let hooks = hooks(&shared.store(), MUTATING, request, Some(&object));
     if hooks.is_empty() {
         return Ok(object);
     }
     let mut again = Vec::new();
     for (index, hook) in hooks.iter().enumerate() {
         let before = object.clone();
-        object = ask_for_changes(shared, attempt, hook, object).await?;
+        object = ask_for_changes(shared, request, hook, object).await?;
         if object != before {
-            // Those before have not seen this; they are asked once more if they want it.
-            again.extend(hooks.iter().take(index).filter(|it| it.wants_to_be_asked_again));
+            // Earlier webhooks have not seen this change; they are called again if they ask for it.
+            again.extend(hooks.iter().take(index).filter(|it| it.reinvoked));
         }
     }
     let mut asked: Vec<&Hook> = Vec::new();
     for hook in again {
         if !asked.iter().any(|it| it.name == hook.name) {
             asked.push(hook);
-            object = ask_for_changes(shared, attempt, hook, object).await?;
+            object = ask_for_changes(shared, request, hook, object).await?;
         }
     }
-    rules::read(attempt.view, &mut object)?;
+    rules::read(request.view, &mut object)?;
     Ok(object)
 }
 
-/// Lets webhooks refuse a deletion. Mutating ones are asked too, but there is nothing to change.
+/// Calls all webhooks before a deletion. Mutating ones can refuse it, too, but there is no object to change.
 pub(crate) async fn validate_deletion(
     shared: &Shared,
-    attempt: &Attempt<'_>,
+    request: &AdmissionRequest<'_>,
 ) -> Result<(), Refusal> {
-    let hooks = hooks(&shared.store(), MUTATING, attempt, None);
+    let hooks = hooks(&shared.store(), MUTATING, request, None);
     for hook in &hooks {
-        ask(shared, attempt, hook, None).await?;
+        call_hook(shared, request, hook, None).await?;
     }
-    validate(shared, attempt, None).await
+    validate(shared, request, None).await
 }
 
-/// Lets webhooks refuse what is going to be written.
+/// Calls the validating webhooks before a write.
 pub(crate) async fn validate(
     shared: &Shared,
-    attempt: &Attempt<'_>,
+    request: &AdmissionRequest<'_>,
     object: Option<&Value>,
 ) -> Result<(), Refusal> {
-    let hooks = hooks(&shared.store(), VALIDATING, attempt, object);
-    let verdicts = hooks.iter().map(|hook| ask(shared, attempt, hook, object));
+    let hooks = hooks(&shared.store(), VALIDATING, request, object);
+    let verdicts = hooks.iter().map(|hook| call_hook(shared, request, hook, object));
     for verdict in futures::future::join_all(verdicts).await {
         verdict?;
     }
@@ -104,53 +104,55 @@ pub(crate) async fn validate(
 
 async fn ask_for_changes(
     shared: &Shared,
-    attempt: &Attempt<'_>,
+    request: &AdmissionRequest<'_>,
     hook: &Hook,
     object: Value,
 ) -> Result<Value, Refusal> {
-    let kind = &attempt.view.kind;
+    let kind = &request.view.kind;
     let seen = conversion::in_version(shared, kind, &hook.version, object.clone()).await?;
-    let Some(verdict) = ask(shared, attempt, hook, Some(&seen)).await? else { return Ok(object) };
+    let Some(verdict) = call_hook(shared, request, hook, Some(&seen)).await? else {
+        return Ok(object);
+    };
     match verdict.patched(&seen) {
         Ok(patched) if patched == seen => Ok(object),
-        Ok(patched) => conversion::in_version(shared, kind, &attempt.view.version, patched).await,
-        Err(_problem) if hook.may_fail => Ok(object),
+        Ok(patched) => conversion::in_version(shared, kind, &request.view.version, patched).await,
+        Err(_problem) if hook.ignores_failure => Ok(object),
         Err(problem) => Err(failed(hook, &problem)),
     }
 }
 
-/// `None`: it could not be asked, which does not matter to it.
-async fn ask(
+/// Calls a webhook. Returns `None` if the call failed and its failure policy ignores that.
+async fn call_hook(
     shared: &Shared,
-    attempt: &Attempt<'_>,
+    request: &AdmissionRequest<'_>,
     hook: &Hook,
     object: Option<&Value>,
 ) -> Result<Option<Verdict>, Refusal> {
     let uid = shared.store().identities.uid();
     let in_version = |it: Option<&Value>| {
-        let (kind, object) = (&attempt.view.kind, it.cloned());
+        let (kind, object) = (&request.view.kind, it.cloned());
         async move {
             let Some(object) = object else { return Ok(None) };
             conversion::in_version(shared, kind, &hook.version, object).await.map(Some)
         }
     };
-    let (old, object) = (in_version(attempt.old).await?, in_version(object).await?);
-    let (attempt, object) = (&Attempt { old: old.as_ref(), ..*attempt }, object.as_ref());
-    let question = review::question(&uid, attempt, hook, object);
+    let (old, object) = (in_version(request.old).await?, in_version(object).await?);
+    let (request, object) = (&AdmissionRequest { old: old.as_ref(), ..*request }, object.as_ref());
+    let question = review::body(&uid, request, hook, object);
     match hook.meets(&question) {
         Ok(true) => {}
         Ok(false) => return Ok(None),
         Err(why) => {
-            let def = &attempt.view.kind.def;
-            return Err(Refusal::forbidden(def, &attempt.name_of(object.or(attempt.old)), &why));
+            let def = &request.view.kind.def;
+            return Err(Refusal::forbidden(def, &request.name_of(object.or(request.old)), &why));
         }
     }
-    if attempt.dry && !hook.knows_dry_runs {
+    if request.dry && !hook.knows_dry_runs {
         let why = format!("admission webhook {:?} does not support dry run", hook.name);
         return Err(Refusal::bad_request(why));
     }
     let mut target = hook.target.clone();
-    // The webhook is told how much time it has.
+    // The webhook is told its time limit.
     let separator = if target.url.contains('?') { '&' } else { '?' };
     let seconds = hook.timeout.as_secs();
     target.url = format!("{}{separator}timeout={seconds}s", target.url);
@@ -162,36 +164,41 @@ async fn ask(
     let verdict = answer.and_then(|it| review::verdict(&uid, &it));
     let verdict = match verdict {
         Ok(verdict) => verdict,
-        Err(_problem) if hook.may_fail => return Ok(None),
+        Err(_problem) if hook.ignores_failure => return Ok(None),
         Err(problem) => return Err(failed(hook, &problem)),
     };
-    attempt.warnings.lock().extend(verdict.warnings.iter().cloned());
+    request.warnings.lock().extend(verdict.warnings.iter().cloned());
     match &verdict.denial {
         Some(denial) => Err(denied(hook, denial)),
         None => Ok(Some(verdict)),
     }
 }
 
-/// The webhooks that want to be asked, in their order.
-fn hooks(store: &Store, kind: &str, attempt: &Attempt<'_>, object: Option<&Value>) -> Vec<Hook> {
+/// Returns the matching webhooks, in their order.
+fn hooks(
+    store: &Store,
+    kind: &str,
+    request: &AdmissionRequest<'_>,
+    object: Option<&Value>,
+) -> Vec<Hook> {
     let Some(table) = store.tables.get(kind).filter(|it| !it.objects.is_empty()) else {
         return Vec::new();
     };
-    // Nobody can lock others out of changing webhooks.
-    if attempt.view.kind.def.group == "admissionregistration.k8s.io" {
+    // Webhooks cannot block changes of webhook configurations.
+    if request.view.kind.def.group == "admissionregistration.k8s.io" {
         return Vec::new();
     }
-    let namespace = labels_of_namespace(store, attempt);
+    let namespace = labels_of_namespace(store, request);
     let configurations = table.objects.values().map(|it| it.tree("", ""));
-    let hooks = configurations.flat_map(|it| Hook::all(&it, attempt));
-    let objects = [object, attempt.old];
+    let hooks = configurations.flat_map(|it| Hook::all(&it, request));
+    let objects = [object, request.old];
     hooks.filter(|it| it.selects(namespace.as_ref(), &objects)).collect()
 }
 
-/// The labels that namespace selectors look at; nothing for what is in no namespace.
-fn labels_of_namespace(store: &Store, attempt: &Attempt<'_>) -> Option<Value> {
-    let is_namespace = attempt.view.kind.def.qualified() == "namespaces";
-    let name = if is_namespace { attempt.name } else { attempt.namespace };
+/// Returns the labels for namespace selectors; `None` for cluster-scoped objects.
+fn labels_of_namespace(store: &Store, request: &AdmissionRequest<'_>) -> Option<Value> {
+    let is_namespace = request.view.kind.def.qualified() == "namespaces";
+    let name = if is_namespace { request.name } else { request.namespace };
     if name.is_empty() {
         return None;
     }
@@ -218,8 +225,8 @@ fn denied(hook: &Hook, denial: &Denial) -> Refusal {
     Refusal::denied(denial.code, &denial.reason, message)
 }
 
-impl Attempt<'_> {
-    /// The name of the object, which a creation may only get from its body.
+impl AdmissionRequest<'_> {
+    /// Returns the name of the object; for a creation, it is in the body.
     fn name_of(&self, object: Option<&Value>) -> String {
         let own = object.map(|it| object::meta(it, "name")).unwrap_or_default();
         if self.name.is_empty() { own.to_owned() } else { self.name.to_owned() }

@@ -1,22 +1,22 @@
-//! `AdmissionReview`: the question to a webhook, and its verdict.
+//! `AdmissionReview`: the request to a webhook, and its response.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::{Attempt, hook::Hook};
+use super::{AdmissionRequest, hook::Hook};
 use crate::object;
 
-/// What a webhook has said.
+/// The response of a webhook.
 #[derive(Debug, Default)]
 pub(super) struct Verdict {
-    /// `None`: it has nothing against it.
+    /// `None` if the webhook allows the request.
     pub(super) denial: Option<Denial>,
     pub(super) warnings: Vec<String>,
     patch: Option<json_patch::Patch>,
 }
 
-/// Why a webhook refuses.
+/// The reason for which a webhook refuses a request.
 #[derive(Debug)]
 pub(super) struct Denial {
     pub(super) code: u16,
@@ -25,7 +25,7 @@ pub(super) struct Denial {
 }
 
 impl Verdict {
-    /// The object with the wanted changes.
+    /// Returns the object with the patch of the webhook.
     pub(super) fn patched(&self, object: &Value) -> Result<Value, String> {
         let mut patched = object.clone();
         if let Some(patch) = &self.patch {
@@ -35,14 +35,14 @@ impl Verdict {
     }
 }
 
-/// The body of the request to a webhook.
-pub(super) fn question(
+/// Returns the body of the request to a webhook.
+pub(super) fn body(
     uid: &str,
-    attempt: &Attempt<'_>,
+    request: &AdmissionRequest<'_>,
     hook: &Hook,
     object: Option<&Value>,
 ) -> Value {
-    let def = &attempt.view.kind.def;
+    let def = &request.view.kind.def;
     let kind = |version: &str| json!({ "group": def.group, "version": version, "kind": def.kind });
     let resource =
         |version: &str| json!({ "group": def.group, "version": version, "resource": def.plural });
@@ -51,41 +51,41 @@ pub(super) fn question(
         object::put(&mut seen, "apiVersion", Some(def.api_version(&hook.version).into()));
         Some(seen)
     };
-    let options = match attempt.operation {
+    let options = match request.operation {
         "CREATE" => "CreateOptions",
         "UPDATE" => "UpdateOptions",
         _ => "DeleteOptions",
     };
-    let mut request = json!({
+    let mut content = json!({
         "uid": uid,
         "kind": kind(&hook.version),
         "resource": resource(&hook.version),
-        "requestKind": kind(&attempt.view.version),
-        "requestResource": resource(&attempt.view.version),
-        "name": attempt.name_of(object.or(attempt.old)),
-        "namespace": attempt.namespace,
-        "operation": attempt.operation,
-        "userInfo": attempt.user.to_json(),
+        "requestKind": kind(&request.view.version),
+        "requestResource": resource(&request.view.version),
+        "name": request.name_of(object.or(request.old)),
+        "namespace": request.namespace,
+        "operation": request.operation,
+        "userInfo": request.user.to_json(),
         "object": seen(object),
-        "oldObject": seen(attempt.old),
-        "dryRun": attempt.dry,
+        "oldObject": seen(request.old),
+        "dryRun": request.dry,
         "options": { "kind": options, "apiVersion": "meta.k8s.io/v1" },
     });
-    if let Some(fields) = request.as_object_mut() {
+    if let Some(fields) = content.as_object_mut() {
         fields.retain(|_, value| value != "");
-        if !attempt.subresource.is_empty() {
-            fields.insert("subResource".into(), attempt.subresource.into());
-            fields.insert("requestSubResource".into(), attempt.subresource.into());
+        if !request.subresource.is_empty() {
+            fields.insert("subResource".into(), request.subresource.into());
+            fields.insert("requestSubResource".into(), request.subresource.into());
         }
     }
     json!({
         "kind": "AdmissionReview",
         "apiVersion": format!("admission.k8s.io/{}", hook.review_version),
-        "request": request,
+        "request": content,
     })
 }
 
-/// Reads the answer of a webhook.
+/// Parses the response of a webhook.
 pub(super) fn verdict(uid: &str, body: &Bytes) -> Result<Verdict, String> {
     let review: Value = serde_json::from_slice(body).map_err(|it| it.to_string())?;
     let response = review.get("response").filter(|it| it.is_object());
@@ -97,7 +97,7 @@ pub(super) fn verdict(uid: &str, body: &Bytes) -> Result<Verdict, String> {
     let allowed = response.get("allowed").and_then(Value::as_bool).unwrap_or(false);
     let code = response.pointer("/status/code").and_then(Value::as_u64).unwrap_or(0);
     let denial = Denial {
-        // A refusal is one whatever the webhook says.
+        // A denial is an error, even if the webhook returns another status code.
         code: u16::try_from(code).ok().filter(|it| (400..600).contains(it)).unwrap_or(400),
         reason: text("/status/reason").into(),
         message: text("/status/message").into(),

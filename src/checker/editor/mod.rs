@@ -1,16 +1,16 @@
-//! What an editor asks about a text that is being typed: mistakes, completions, documentation, definitions, tests.
+//! Responds to an editor about a script that is being typed: mistakes, completions, documentation, definitions, tests.
 //!
-//! Nothing is executed. What is not understood is left out, so that a line that is not complete hides only itself.
+//! Nothing is executed. What cannot be parsed is left out, so that an incomplete line hides only itself.
 
-mod answer;
+mod messages;
 mod spot;
 #[cfg(test)]
 mod tests;
 
 use std::{borrow::Cow, collections::BTreeSet, path::PathBuf, thread};
 
-use self::answer::CURSOR;
-pub use self::answer::{Answer, Completion, CompletionKind, Definition, Question};
+use self::messages::CURSOR;
+pub use self::messages::{Completion, CompletionKind, Definition, EditorRequest, EditorResponse};
 use super::{
     BYTES_MAX, STACK, finding,
     infer::{self, Facts, Program, Text},
@@ -19,15 +19,16 @@ use super::{
     tree::{Expr, ExprKind, Stmt, Tree},
 };
 use crate::scripting::{Language, Source, Token, TokenKind, lex, shown_module};
+use crate::sorted::CollectSorted as _;
 
-/// How often a text is repaired: each time, the end of a string or a comment is missing.
+/// Maximum number of repairs of a source: each one completes a string or a comment without an end.
 const REPAIRS_MAX: usize = 10;
-/// How often modules are looked for in modules.
+/// Maximum depth of modules that load modules.
 const ROUNDS_MAX: usize = 16;
 
-/// Answers a question about a text. Its modules are read from where the script is.
-pub fn ask(source: &Source, knowledge: &Knowledge, question: Question) -> Answer {
-    let work = || answer(source, knowledge, question);
+/// Responds to a request about a script. Its modules are read from their usual location.
+pub fn respond(source: &Source, knowledge: &Knowledge, request: EditorRequest) -> EditorResponse {
+    let work = || response(source, knowledge, request);
     thread::scope(|scope| {
         let thread = thread::Builder::new().name("kopf-check".into()).stack_size(STACK);
         let spawned = thread.spawn_scoped(scope, work);
@@ -38,41 +39,43 @@ pub fn ask(source: &Source, knowledge: &Knowledge, question: Question) -> Answer
     })
 }
 
-fn unchecked(why: &str) -> Answer {
-    Answer { unchecked: Some(format!("not checked: {why}")), ..Answer::default() }
+fn unchecked(why: &str) -> EditorResponse {
+    EditorResponse { unchecked: Some(format!("not checked: {why}")), ..EditorResponse::default() }
 }
 
-/// Why a text is not checked.
+/// Why a source is not checked.
 struct Unchecked(&'static str);
 
-/// One text with its name.
+/// One source with its name.
 struct Part {
     file: String,
     text: String,
 }
 
-fn answer(source: &Source, knowledge: &Knowledge, question: Question) -> Answer {
+fn response(source: &Source, knowledge: &Knowledge, request: EditorRequest) -> EditorResponse {
     if source.text.len() > BYTES_MAX {
         return unchecked(&format!("it is larger than {} MiB", BYTES_MAX >> 20));
     }
     let language = Language::of_file(&source.name);
-    let (text, at) = match question {
-        Question::Completions(at) => with_cursor(&source.text, at),
-        Question::Documentation(at) | Question::Definition(at) => {
+    let (text, at) = match request {
+        EditorRequest::Completions(at) => with_cursor(&source.text, at),
+        EditorRequest::Documentation(at) | EditorRequest::Definition(at) => {
             (Cow::Borrowed(source.text.as_str()), Some(at))
         }
-        Question::Findings | Question::Tests => (Cow::Borrowed(source.text.as_str()), None),
+        EditorRequest::Findings | EditorRequest::Tests => {
+            (Cow::Borrowed(source.text.as_str()), None)
+        }
     };
     let mut parts = vec![Part { file: String::new(), text: text.into_owned() }];
     let mut asked = BTreeSet::new();
     for _ in 0..ROUNDS_MAX {
-        match look(source, &parts, knowledge, (question, at, language)) {
+        match look(source, &parts, knowledge, (request, at, language)) {
             Err(Unchecked(why)) => return unchecked(why),
-            Ok((answer, missing)) => {
+            Ok((response, missing)) => {
                 let new: Vec<PathBuf> =
                     missing.into_iter().filter(|it| !asked.contains(it)).collect();
                 if new.is_empty() {
-                    return answer;
+                    return response;
                 }
                 for file in new {
                     if let Ok(text) = source.modules.read(&file, &source.name) {
@@ -101,20 +104,20 @@ fn with_cursor(text: &str, at: usize) -> (Cow<'_, str>, Option<usize>) {
     (Cow::Owned(format!("{before}{CURSOR}{after}")), Some(at))
 }
 
-type Asked = (Question, Option<usize>, Language);
+type AtCursor = (EditorRequest, Option<usize>, Language);
 
 fn look(
     source: &Source,
     parts: &[Part],
     knowledge: &Knowledge,
-    (question, at, language): Asked,
-) -> Result<(Answer, BTreeSet<PathBuf>), Unchecked> {
-    let mut answer = Answer::default();
+    (request, at, language): AtCursor,
+) -> Result<(EditorResponse, BTreeSet<PathBuf>), Unchecked> {
+    let mut response = EditorResponse::default();
     let repaired: Vec<(String, Option<usize>)> =
         parts.iter().map(|it| repaired(language, &it.text)).collect();
     let mut texts = Vec::new();
     for (part, (text, cut)) in parts.iter().zip(&repaired) {
-        // As the engine reads it, if it can.
+        // Parsed as the engine does, if possible.
         let draft = match parse(language, text) {
             Ok(tree) => Draft { tree, broken: Vec::new(), lost: Vec::new() },
             Err(_) => parse_draft(language, text).map_err(|why| match why {
@@ -126,10 +129,10 @@ fn look(
         if part.file.is_empty() {
             broken.extend(*cut);
             broken.sort_unstable();
-            answer.broken = broken;
-            if question == Question::Tests {
-                answer.tests = tests(&tree);
-                return Ok((answer, BTreeSet::new()));
+            response.broken = broken;
+            if request == EditorRequest::Tests {
+                response.tests = tests(&tree);
+                return Ok((response, BTreeSet::new()));
             }
         }
         texts.push((Text { file: part.file.clone(), language, content: text, tree }, lost));
@@ -150,38 +153,41 @@ fn look(
     let (Some((text, _)), Some(facts)) = (texts.first(), all.first()) else {
         return Err(Unchecked("it is empty"));
     };
-    let missing = all.iter().flat_map(|it| it.missing.iter().cloned()).collect();
-    if question == Question::Findings {
+    let missing = all.iter().flat_map(|it| it.missing.iter().cloned()).collect_set();
+    if request == EditorRequest::Findings {
         let raw = infer::findings(text, &program, facts).map_err(too_long)?;
-        answer.findings = finding::placed(&source.name, text.content, raw);
-        return Ok((answer, missing));
+        response.findings = finding::placed(&source.name, text.content, raw);
+        return Ok((response, missing));
     }
-    let Some(at) = at else { return Ok((answer, missing)) };
+    let Some(at) = at else { return Ok((response, missing)) };
     let Some(spot) = infer::spot_at(text, &program, facts, at).map_err(too_long)? else {
-        return Ok((answer, missing));
+        return Ok((response, missing));
     };
     let context = spot::Context { texts: &texts, program: &program };
-    match question {
-        Question::Completions(_) => answer.completions = spot::completions(&spot, &context),
-        Question::Documentation(_) => answer.documentation = spot::documentation(&spot, &context),
-        Question::Definition(_) => {
-            answer.definition = spot::definition(&spot, &context).map(|(file, at)| Definition {
-                module: (!file.is_empty())
-                    .then(|| shown_module(&source.name, file.as_ref()).into()),
-                at,
-                text: parts
-                    .iter()
-                    .find(|it| it.file == file)
-                    .map(|it| it.text.clone())
-                    .unwrap_or_default(),
-            });
+    match request {
+        EditorRequest::Completions(_) => response.completions = spot::completions(&spot, &context),
+        EditorRequest::Documentation(_) => {
+            response.documentation = spot::documentation(&spot, &context);
         }
-        Question::Findings | Question::Tests => {}
+        EditorRequest::Definition(_) => {
+            let found = spot::definition(&spot, &context);
+            response.definition = found.map(|(file, at)| definition(source, parts, (&file, at)));
+        }
+        EditorRequest::Findings | EditorRequest::Tests => {}
     }
-    Ok((answer, missing))
+    Ok((response, missing))
 }
 
-/// Replaces strings and comments without an end by spaces. Returns the text and where the first one begins.
+fn definition(source: &Source, parts: &[Part], (file, at): (&str, usize)) -> Definition {
+    let part = parts.iter().find(|it| it.file == file);
+    Definition {
+        module: (!file.is_empty()).then(|| shown_module(&source.name, file.as_ref()).into()),
+        at,
+        text: part.map(|it| it.text.clone()).unwrap_or_default(),
+    }
+}
+
+/// Replaces strings and comments without an end by spaces. Returns the source and the offset of the first one.
 fn repaired(language: Language, text: &str) -> (String, Option<usize>) {
     let (mut text, mut first) = (text.to_owned(), None);
     for _ in 0..REPAIRS_MAX {
@@ -213,7 +219,7 @@ fn unclosed(language: Language, text: &str) -> Option<usize> {
         if found.is_some() || tried == 0 {
             return found.map(|it| it.at);
         }
-        // Only the end was missing: that of the last string, or that of a comment, which is no token.
+        // Only the end was missing: that of the last string, or that of a comment, which is not a token.
         let is_begin = |it: &&Token<'_>| {
             let is_text = it.kind == TokenKind::Text && it.text.starts_with(['"', '\'', '`', '[']);
             is_text && it.at < text.len()

@@ -1,8 +1,8 @@
-//! What is at one place of a text, and what is told about it.
+//! The information about one position of a script.
 
 use std::collections::BTreeMap;
 
-use super::answer::{CURSOR, Completion, CompletionKind};
+use super::messages::{CURSOR, Completion, CompletionKind};
 use crate::checker::{
     infer::{
         Exports, Program, Text,
@@ -17,7 +17,7 @@ use crate::scripting::{
     surface::{Found, Item, Section, Shape, Surface, entry, section_page},
 };
 
-/// All texts of a script.
+/// All sources of a script.
 pub(super) struct Context<'c, 'a> {
     pub(super) texts: &'c [(Text<'a>, Vec<&'a str>)],
     pub(super) program: &'c Program<'a>,
@@ -28,7 +28,7 @@ impl<'a> Context<'_, 'a> {
         self.texts.first().map_or(Language::Lua, |(text, _)| text.language)
     }
 
-    /// Returns the text that a name is a part of, and its offset.
+    /// Returns the source that contains a name, and its offset there.
     fn place(&self, name: &'a str) -> Option<(String, usize)> {
         self.texts
             .iter()
@@ -36,7 +36,7 @@ impl<'a> Context<'_, 'a> {
     }
 }
 
-/// Returns what can be written at a place.
+/// Returns the names that fit at a position.
 pub(super) fn completions(spot: &Spot<'_>, context: &Context<'_, '_>) -> Vec<Completion> {
     let mut all = BTreeMap::new();
     let mut add = |it: Completion| {
@@ -167,7 +167,7 @@ fn members(holder: &Type, context: &Context<'_, '_>, add: &mut dyn FnMut(Complet
     }
 }
 
-/// Returns the documentation of a place, with its span.
+/// Returns the documentation of a position, with its span.
 pub(super) fn documentation(
     spot: &Spot<'_>,
     context: &Context<'_, '_>,
@@ -259,7 +259,7 @@ fn of_field(schema: &Schema, name: &str) -> Option<String> {
     Some(format!("**{name}**: {detail}\n\n{doc}").trim_end().to_owned())
 }
 
-/// Returns the file and the offset where the name at a place is defined.
+/// Returns the file and the offset where the name at a position is defined.
 pub(super) fn definition<'a>(
     spot: &Spot<'a>,
     context: &Context<'_, 'a>,

@@ -1,10 +1,10 @@
-//! Tests of what an editor is told.
+//! The responses to an editor.
 
 use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{Answer, Question, ask};
+use super::{EditorRequest, EditorResponse, respond};
 use crate::checker::{Knowledge, ObjectKind};
 use crate::scripting::{Modules, Source};
 
@@ -35,14 +35,14 @@ fn source(name: &str, text: &str) -> Source {
     Source { name: name.to_owned(), text: text.to_owned(), modules }
 }
 
-/// Asks about the place that `|` marks.
-fn at(name: &str, marked: &str, question: impl Fn(usize) -> Question) -> Answer {
+/// Sends a request about the position that `|` marks.
+fn at(name: &str, marked: &str, request: impl Fn(usize) -> EditorRequest) -> EditorResponse {
     let at = marked.find('¦').expect("a mark");
-    ask(&source(name, &marked.replace('¦', "")), &knowledge(), question(at))
+    respond(&source(name, &marked.replace('¦', "")), &knowledge(), request(at))
 }
 
 fn completed(name: &str, marked: &str) -> Vec<String> {
-    let all = at(name, marked, Question::Completions).completions;
+    let all = at(name, marked, EditorRequest::Completions).completions;
     all.into_iter().map(|it| it.label).collect()
 }
 
@@ -105,7 +105,7 @@ fn names_are_completed_while_the_line_is_typed() {
 }
 
 fn documented(name: &str, marked: &str) -> String {
-    at(name, marked, Question::Documentation).documentation.unwrap_or_default().0
+    at(name, marked, EditorRequest::Documentation).documentation.unwrap_or_default().0
 }
 
 #[test]
@@ -130,9 +130,9 @@ fn names_are_explained_as_in_the_reference() {
     assert!(documented("x.rhai", rhai).contains("server-side apply"));
 }
 
-/// Returns `FILE:line that is defined`.
+/// Returns the file and the line of a definition.
 fn defined(name: &str, marked: &str) -> String {
-    let Some(found) = at(name, marked, Question::Definition).definition else {
+    let Some(found) = at(name, marked, EditorRequest::Definition).definition else {
         return String::new();
     };
     let rest = found.text.get(found.at..).unwrap_or_default();
@@ -171,20 +171,20 @@ fn definitions_are_found() {
 }
 
 fn findings(name: &str, text: &str) -> (Vec<String>, usize) {
-    let answer = ask(&source(name, text), &knowledge(), Question::Findings);
-    assert_eq!(answer.unchecked, None);
-    (answer.findings.into_iter().map(|it| it.error.message).collect(), answer.broken.len())
+    let response = respond(&source(name, text), &knowledge(), EditorRequest::Findings);
+    assert_eq!(response.unchecked, None);
+    (response.findings.into_iter().map(|it| it.error.message).collect(), response.broken.len())
 }
 
 #[test]
-fn a_line_that_is_typed_hides_no_other_findings() {
+fn a_line_that_is_being_typed_hides_no_other_findings() {
     let lua = "local known = 1\nkopf.on_create('sites', function(ctx)\n    local x = ctx.spec.\n    ctx.patch.staus.x = known\nend)\nhelpr()";
     let expected =
         vec!["there is no ctx.patch.staus".to_owned(), "there is no function `helpr`".into()];
     assert_eq!(findings("x.lua", lua), (expected.clone(), 1));
     let open = "kopf.on_create('sites', function(ctx)\n    local x = \"open\n    ctx.patch.staus.x = 1\nend)\nhelpr()";
     assert_eq!(findings("x.lua", open).0, expected);
-    // A name that is declared in what is not understood is not reported.
+    // A name that may be declared in an unparsed line is not reported.
     assert_eq!(findings("x.lua", "local 1 lost = 2\nprint(lost)"), (Vec::new(), 1));
     let rhai = "kopf::on_create(\"sites\", |ctx| {\n    let x = ctx.spec.\n    ctx.patch.staus.x = 1;\n});\nhelpr();";
     assert_eq!(findings("x.rhai", rhai).0, expected);
@@ -201,20 +201,22 @@ fn a_line_that_is_typed_hides_no_other_findings() {
 }
 
 #[test]
-fn tests_are_listed_with_their_places() {
+fn tests_are_listed_with_their_positions() {
     let lua = "kopf.test('first', function(ctx) end)\n\nkopf.test(\"second\", { timeout = 3 }, function(ctx) end)\nx.test('no')";
-    let tests = ask(&source("x_test.lua", lua), &knowledge(), Question::Tests).tests;
+    let tests = respond(&source("x_test.lua", lua), &knowledge(), EditorRequest::Tests).tests;
     assert_eq!(tests, [(0, "first".to_owned()), (39, "second".to_owned())]);
     let rhai = "kopf::test(\"first\", |ctx| {});";
-    let tests = ask(&source("x_test.rhai", rhai), &knowledge(), Question::Tests).tests;
+    let tests = respond(&source("x_test.rhai", rhai), &knowledge(), EditorRequest::Tests).tests;
     assert_eq!(tests, [(0, "first".to_owned())]);
 }
 
 #[test]
-fn what_is_too_large_is_not_checked() {
-    let told = |text: &str| ask(&source("x.lua", text), &knowledge(), Question::Findings).unchecked;
+fn large_sources_are_not_checked() {
+    let unchecked = |text: &str| {
+        respond(&source("x.lua", text), &knowledge(), EditorRequest::Findings).unchecked
+    };
     let large = "x".repeat((1 << 20) + 1);
-    assert_eq!(told(&large).as_deref(), Some("not checked: it is larger than 1 MiB"));
+    assert_eq!(unchecked(&large).as_deref(), Some("not checked: it is larger than 1 MiB"));
     let deep = "(".repeat(10_000);
-    assert_eq!(told(&deep).as_deref(), Some("not checked: it is nested too deep"));
+    assert_eq!(unchecked(&deep).as_deref(), Some("not checked: it is nested too deep"));
 }

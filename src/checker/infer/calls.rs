@@ -1,4 +1,4 @@
-//! Calls of functions.
+//! Checks calls of functions.
 
 use super::{
     super::{
@@ -31,7 +31,7 @@ impl<'a> Walk<'_, 'a> {
         self.called(&callee, (function, span), arguments)
     }
 
-    /// A value is called.
+    /// Checks the call of a value.
     fn called(
         &mut self,
         callee: &Type,
@@ -66,7 +66,7 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    /// A method is called as a function: `ctx.logger.info("x")`.
+    /// Reports a method that is called as a function: `ctx.logger.info("x")`.
     fn without_receiver(&mut self, path: &str, function: &Expr<'a>, arguments: &[Expr<'a>]) {
         let ExprKind::Member(of, name, _) = &function.bare().kind else { return };
         let receiver = self.written(of.span, "it");
@@ -80,7 +80,7 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    /// A function of a table of the script, or of a module.
+    /// Checks the call of a function of a table of the script, or of a module.
     fn own_function(
         &mut self,
         holder: &Type,
@@ -115,7 +115,7 @@ impl<'a> Walk<'_, 'a> {
         let shown = self.written(of.span, "the module");
         match exports.functions.get(name.text) {
             Some(arities) if !arities.contains(&given) => {
-                let message = arities_told(&format!("{shown}::{}", name.text), arities, given);
+                let message = wrong_arity(&format!("{shown}::{}", name.text), arities, given);
                 self.report(Rule::Arguments, name.span, message, None);
             }
             None if !exports.variables.contains(name.text) => {
@@ -139,7 +139,7 @@ impl<'a> Walk<'_, 'a> {
             self.values(arguments);
             let name = arguments.first().and_then(Expr::literal);
             let module = name.map_or(Type::Any, |it| self.module(it));
-            // A module that is not known may assign to globals.
+            // An unknown module may assign to globals.
             self.next.is_dynamic |= module == Type::Any;
             return module;
         }
@@ -147,7 +147,7 @@ impl<'a> Walk<'_, 'a> {
         let is_open = arguments.last().is_some_and(expands);
         let given = arguments.len();
         if (given < least && !is_open) || given.saturating_sub(usize::from(is_open)) > most {
-            let message = bounds_told(path, (least, most), given);
+            let message = wrong_count(path, (least, most), given);
             self.report(Rule::Arguments, span, message, None);
         }
         match path {
@@ -181,14 +181,14 @@ impl<'a> Walk<'_, 'a> {
             self.values(arguments);
             if !is_of_rhai(name, given) {
                 let arities: Vec<_> = functions.iter().map(|(arity, _)| *arity).collect();
-                self.report(Rule::Arguments, span, arities_told(name, &arities, given), None);
+                self.report(Rule::Arguments, span, wrong_arity(name, &arities, given), None);
             }
             return Type::Any;
         }
         self.values(arguments);
         if let Some(arities) = known::rhai::find(name) {
             if !is_of_rhai(name, given) {
-                self.report(Rule::Arguments, span, arities_told(name, arities, given), None);
+                self.report(Rule::Arguments, span, wrong_arity(name, arities, given), None);
             }
         } else if !known::rhai::SYNTAX.contains(&name) && !known::is_method(name) {
             self.report_function(name, span);
@@ -197,13 +197,13 @@ impl<'a> Walk<'_, 'a> {
     }
 
     fn report_function(&mut self, name: &'a str, span: Span) {
-        // A library is not a function, but the name is known.
+        // A library is not a function, but its name is known.
         if self.reports {
             self.report_unknown(name, span, true);
         }
     }
 
-    /// A function of `kopf` or of a library is called.
+    /// Checks the call of a function of `kopf` or of a library.
     pub(super) fn call_of_surface(
         &mut self,
         path: &str,
@@ -271,12 +271,13 @@ impl<'a> Walk<'_, 'a> {
         let given = arguments.len();
         let placed = given - usize::from(options_at.is_some());
         if (placed < least && !is_open) || given.saturating_sub(usize::from(is_open)) > most {
-            let message = format!("{path} takes {}, got {}", signature.told(), told(given));
+            let message =
+                format!("{path} takes {}, got {}", signature.told(), arguments_text(given));
             self.report(Rule::Arguments, span, message, None);
         }
     }
 
-    /// A value is passed for a parameter of this type.
+    /// Handles a value that is passed for a parameter of this type.
     pub(super) fn argument(&mut self, ty: &Type, parameter: Ty) {
         if let (Type::Function(id), Some(callback)) = (ty, callback(parameter)) {
             for (place, (_, ty)) in callback.parameters.iter().enumerate() {
@@ -293,7 +294,7 @@ impl<'a> Walk<'_, 'a> {
         for item in items {
             let key = match (&item.key, &item.value.kind) {
                 (Key::Name(name), _) => Some(*name),
-                // A name without its value yet.
+                // A name whose value is not typed yet.
                 (Key::Place, ExprKind::Name(text)) => Some(Name { text, span: item.value.span }),
                 _ => None,
             };
@@ -306,7 +307,7 @@ impl<'a> Walk<'_, 'a> {
                 self.escape(&ty);
                 continue;
             };
-            // Some functions take what they take by place by name, too.
+            // Some functions accept positional parameters as options, too.
             let mut known = signature.options.iter().chain(&signature.parameters);
             let Some(option) = known.find(|it| it.name == name.text) else {
                 self.escape(&ty);
@@ -330,12 +331,12 @@ impl<'a> Walk<'_, 'a> {
         if !self.reports || literals::accepts(ty, given, self.text.language) {
             return;
         }
-        let message = format!("{what}: expected {}, got {}", ty.told(), literals::told(given));
+        let message = format!("{what}: expected {}, got {}", ty.told(), literals::described(given));
         self.report(Rule::Type, given.span, message, literals::hint(ty, given));
     }
 }
 
-/// Returns the function that values of this type are.
+/// Returns the signature of functions of this type.
 fn callback(ty: Ty) -> Option<&'static Callback> {
     match ty {
         Ty::Function(callback) => Some(callback),
@@ -359,7 +360,7 @@ fn callback(ty: Ty) -> Option<&'static Callback> {
     }
 }
 
-/// Returns the place of the options, if they are written out.
+/// Returns the position of the options, if they are a literal.
 fn options_at(signature: &'static Signature, arguments: &[Expr<'_>]) -> Option<usize> {
     let place = arguments.len().checked_sub(1)?;
     let least = signature.parameters.iter().filter(|it| it.required).count();
@@ -371,36 +372,36 @@ fn options_at(signature: &'static Signature, arguments: &[Expr<'_>]) -> Option<u
     (!takes_maps).then_some(place)
 }
 
-/// Whether an argument of Lua may be any number of arguments.
+/// Returns whether an argument of Lua may be any number of arguments.
 fn expands(argument: &Expr<'_>) -> bool {
     matches!(argument.kind, ExprKind::Rest | ExprKind::Call(..) | ExprKind::Method(..))
 }
 
-/// Whether Rhai itself has a function with this number of arguments.
+/// Returns whether Rhai itself has a function with this number of arguments.
 fn is_of_rhai(name: &str, given: usize) -> bool {
     known::rhai::find(name).is_some_and(|it| it.contains(&given))
         || known::rhai::SYNTAX.contains(&name)
 }
 
-fn told(count: usize) -> String {
+fn arguments_text(count: usize) -> String {
     format!("{count} argument{}", if count == 1 { "" } else { "s" })
 }
 
-fn bounds_told(path: &str, (least, most): (usize, usize), given: usize) -> String {
+fn wrong_count(path: &str, (least, most): (usize, usize), given: usize) -> String {
     let bounds = match most {
-        usize::MAX => format!("at least {}", told(least)),
-        _ if most == least => told(least),
-        _ => format!("{least} to {}", told(most)),
+        usize::MAX => format!("at least {}", arguments_text(least)),
+        _ if most == least => arguments_text(least),
+        _ => format!("{least} to {}", arguments_text(most)),
     };
     format!("{path} takes {bounds}, got {given}")
 }
 
-fn arities_told(name: &str, arities: &[usize], given: usize) -> String {
+fn wrong_arity(name: &str, arities: &[usize], given: usize) -> String {
     let mut arities = arities.to_vec();
     arities.sort_unstable();
     arities.dedup();
     let (last, others) = arities.split_last().unwrap_or((&0, &[]));
     let before: Vec<String> = others.iter().map(ToString::to_string).collect();
     let before = if before.is_empty() { String::new() } else { before.join(", ") + " or " };
-    format!("{name} takes {before}{}, got {given}", told(*last))
+    format!("{name} takes {before}{}, got {given}", arguments_text(*last))
 }

@@ -1,4 +1,4 @@
-//! Declarations of handlers.
+//! Checks declarations of handlers.
 
 use super::{
     super::{
@@ -11,7 +11,7 @@ use crate::logic::handlers::handler::Kind;
 use crate::scripting::surface::Signature;
 
 impl<'a> Walk<'_, 'a> {
-    /// `kopf.on_create("pods", { retries = 3 }, function(ctx) … end)`
+    /// Checks a declaration: `kopf.on_create("pods", { retries = 3 }, function(ctx) … end)`.
     pub(super) fn declares(
         &mut self,
         path: &str,
@@ -64,12 +64,12 @@ impl<'a> Walk<'_, 'a> {
     }
 }
 
-/// Options that do not choose among changes.
+/// Options that do not filter changes.
 const UNFILTERED: &[&str] = &["id", "param", "errors", "timeout", "retries", "backoff"];
-/// Options that end the attempts.
+/// Options that limit the attempts.
 const BOUNDS: &[&str] = &["errors", "timeout", "retries"];
 
-/// Returns the names of options; none for a name that is not written out.
+/// Returns the names of options; `None` for a name that is computed.
 fn names<'i, 'a>(items: &'i [Item<'a>]) -> impl Iterator<Item = Option<&'a str>> + use<'i, 'a> {
     items.iter().map(|it| match &it.key {
         Key::Name(name) => Some(name.text),

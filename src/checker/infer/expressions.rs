@@ -1,4 +1,4 @@
-//! Expressions and names.
+//! Checks expressions and names.
 
 use super::{
     super::{
@@ -11,14 +11,14 @@ use super::{
 };
 
 impl<'a> Walk<'_, 'a> {
-    /// Walks an expression whose value goes where it is not followed.
+    /// Walks an expression whose value is not tracked any further.
     pub(super) fn value(&mut self, value: &Expr<'a>) -> Type {
         let ty = self.expr(value);
         self.escape(&ty);
         ty
     }
 
-    /// Walks an expression.
+    /// Walks an expression, and returns its type.
     pub(super) fn expr(&mut self, value: &Expr<'a>) -> Type {
         if !self.step() {
             return Type::Any;
@@ -95,7 +95,7 @@ impl<'a> Walk<'_, 'a> {
         if matches!(operator, "and" | "or" | "&&" | "||")
             && !matches!(expr.kind, ExprKind::Binary(..))
         {
-            // `a and 0 or 1` is a choice.
+            // `a and 0 or 1` is a conditional expression.
             self.truth(expr, &left);
         }
         let right = self.value(right);
@@ -107,14 +107,14 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    /// A name is read; called, if it is the function of a call.
+    /// Handles the use of a name, which may be the function of a call.
     pub(super) fn name(&mut self, name: &'a str, span: Span, is_called: bool) -> Type {
         let ty = self.type_of_name(name, span, is_called);
         self.note_name(name, span, &ty);
         ty
     }
 
-    /// Notes a name alone.
+    /// Notes a name without a path.
     pub(super) fn note_name(&mut self, name: &'a str, span: Span, ty: &Type) {
         self.note(Name { text: name, span }, |walk| {
             let declared = walk.variable(name).and_then(|it| walk.names.get(it)).copied();
@@ -131,7 +131,7 @@ impl<'a> Walk<'_, 'a> {
         if let Some(id) = self.variable(name) {
             return self.types.get(id).cloned().unwrap_or(Type::Any);
         }
-        // Who has the table of all globals may assign to any.
+        // The table of all globals allows assignments to any of them.
         self.next.is_dynamic |= name == "_G";
         let known = if self.is_lua() { self.global(name) } else { self.top(name) };
         if let Some(known) = known {
@@ -161,7 +161,7 @@ impl<'a> Walk<'_, 'a> {
         self.report(rule, span, format!("there is no {what} `{name}`"), hint);
     }
 
-    /// Returns the type of a global of Lua, if there is one.
+    /// Returns the type of a global of Lua, if it exists.
     fn global(&self, name: &str) -> Option<Type> {
         if let Some((count, ty)) = self.facts.globals.get(name) {
             return Some(if *count == 1 { ty.clone() } else { Type::Any });
@@ -183,7 +183,7 @@ impl<'a> Walk<'_, 'a> {
         (known::lua::UNCHECKED.contains(&name) || is_dynamic).then_some(Type::Any)
     }
 
-    /// Returns the type of a name of the top level of Rhai, if there is one.
+    /// Returns the type of a name of Rhai's top level, if it exists.
     fn top(&self, name: &str) -> Option<Type> {
         if let Some(ty) = self.tops.get(name) {
             return Some(ty.clone());

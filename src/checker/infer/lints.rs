@@ -1,4 +1,4 @@
-//! Lints: what is allowed, but hardly meant.
+//! Lints: code that is valid, but probably a mistake.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ const COMPUTING: &[&str] = &[
     "base64", "check", "deep", "env", "hash", "json", "jwt", "quantity", "random", "re", "semver",
     "template", "text", "time", "uuid", "yaml",
 ];
-/// Functions of Luau that end the function, or call others.
+/// Functions of Luau that leave the current function, or call others.
 const LEAVING: &[&str] = &["assert", "error", "pcall", "require", "xpcall"];
 /// Functions whose results differ each time.
 const VOLATILE: &[&str] = &[
@@ -53,25 +53,25 @@ const FORMATTING: &[&str] =
     &["string.format", "to_string", "tostring", "time.format", "time.stamp"];
 
 impl<'a> Walk<'_, 'a> {
-    /// Walks what happens only sometimes, or several times.
+    /// Walks code that runs only sometimes, or several times.
     pub(super) fn in_branch(&mut self, inside: impl FnOnce(&mut Self)) {
         self.branches += 1;
         inside(self);
         self.branches -= 1;
     }
 
-    /// Walks a condition.
+    /// Walks a condition, and checks its truth.
     pub(super) fn condition(&mut self, condition: &Expr<'a>) -> Type {
         let ty = self.value(condition);
         self.truth(condition, &ty);
         Type::Any
     }
 
-    /// A value is taken as true or false.
+    /// Checks a value that is used as a boolean.
     pub(super) fn truth(&mut self, value: &Expr<'a>, ty: &Type) {
         let bare = value.bare();
         if let ExprKind::Binary("and" | "or" | "&&" | "||", _, right) = &bare.kind {
-            // The left side was looked at already.
+            // The left side was checked already.
             self.truth(right, &Type::Any);
             return;
         }
@@ -91,7 +91,7 @@ impl<'a> Walk<'_, 'a> {
         let message = if self.is_lua() {
             format!("{what} is always true in Lua, also if it is 0 or \"\"")
         } else {
-            format!("{what} is no condition: Rhai accepts only true and false")
+            format!("{what} is not a condition: Rhai accepts only true and false")
         };
         let shown = self.written(bare.span, "it");
         let (other, none) = if what == "a string" { ("~=", "\"\"") } else { (">", "0") };
@@ -104,7 +104,7 @@ impl<'a> Walk<'_, 'a> {
         );
     }
 
-    /// Returns what a value is if it is a number or a string for sure.
+    /// Returns the type of a value that is certainly a number or a string.
     fn never_false(&self, value: &Expr<'a>) -> Option<&'static str> {
         let is_lua = self.is_lua();
         match &value.kind {
@@ -136,13 +136,13 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    /// Whether the first name of a path is not a variable of the script.
+    /// Returns whether the first name of a path is not a variable of the script.
     fn is_of_luau(&self, path: &Expr<'a>) -> bool {
         root_of(path)
             .is_some_and(|it| self.variable(it).is_none() && !self.facts.globals.contains_key(it))
     }
 
-    /// Walks a loop.
+    /// Walks a loop, and reports one that never waits.
     pub(super) fn repeated(&mut self, condition: &Expr<'a>, inside: impl FnOnce(&mut Self)) {
         let before = self.activity;
         inside(self);
@@ -161,7 +161,7 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    /// Whether a method may wait, or leave a loop.
+    /// Returns whether a method may wait, or leave a loop.
     pub(super) fn may_wait(&self, holder: &Type, name: &str) -> bool {
         match holder {
             Type::Class(section) => match section.name {
@@ -175,7 +175,7 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    /// Returns the type of the variable of a loop of Luau that has one variable only: the key, not the item.
+    /// Returns the type of the variable of a Luau loop that has only one variable: the key, not the item.
     pub(super) fn key_of_loop(
         &self,
         names: &[Name<'a>],
@@ -203,7 +203,7 @@ impl<'a> Walk<'_, 'a> {
         matches!(ty, Some(Type::View | Type::Object(..))).then_some(Type::Place(false))
     }
 
-    /// The key of an item is used like the item.
+    /// Reports a key that is used as an item.
     pub(super) fn item_expected(&mut self, is_certain: bool, of: &Expr<'a>) {
         let shown = self.written(of.span, "it");
         let what = if is_certain { "the position in the list" } else { "the key" };
@@ -212,7 +212,7 @@ impl<'a> Walk<'_, 'a> {
         self.report(Rule::LoopVariable, of.span, message, Some(hint));
     }
 
-    /// The status of an object is written.
+    /// Checks a write to the status of an object.
     pub(super) fn status_is_written(&mut self, schema: &Schema, name: Name<'a>) {
         let kinds = self.program.knowledge.kinds.clone();
         let found = kinds.iter().enumerate().find(|(_, it)| schema.is_of(it) && !it.has_status);
@@ -226,12 +226,12 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    /// The handler that is around, if this is its own code.
+    /// Returns the enclosing handler, if this is its own code.
     fn handler(&self) -> Option<super::Declared> {
         self.handlers.last().copied().flatten()
     }
 
-    /// A value is assigned to a part of the patch: the next change, which calls the same handler again.
+    /// Reports an assignment to the patch that changes the object each time, and so causes the same handler again.
     pub(super) fn own_update(&mut self, target: &Expr<'a>, value: Option<&Expr<'a>>) {
         let (Some(handler), Some(value), true) = (self.handler(), value, self.reports) else {
             return;
@@ -266,7 +266,7 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    /// A function returns values.
+    /// Checks the values that a function returns.
     pub(super) fn result(&mut self, values: &[Expr<'a>], types: &[Type]) {
         let stores = self.handler().is_some_and(|it| it.kind.category() == Category::Changing);
         let ([value], [ty], true) = (values, types, stores) else { return };
@@ -289,7 +289,7 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    /// A function of the surface is called: does it go outside?
+    /// Checks whether a call of a function of the surface has external effects.
     pub(super) fn call_outside(&mut self, path: &str, span: Span, arguments: &[Expr<'a>]) {
         if !self.reports {
             return;
@@ -335,8 +335,9 @@ impl<'a> Walk<'_, 'a> {
         if is_granted {
             return;
         }
-        let (grant, told) = ((permission.option(), denied.wanted().to_owned()), denied.to_string());
-        let (message, hint) = told.split_once("; ").unwrap_or((&told, ""));
+        let (grant, message) =
+            ((permission.option(), denied.wanted().to_owned()), denied.to_string());
+        let (message, hint) = message.split_once("; ").unwrap_or((&message, ""));
         let raw = Raw {
             span,
             rule: Rule::NotGranted,
@@ -348,7 +349,7 @@ impl<'a> Walk<'_, 'a> {
     }
 }
 
-/// Whether a call may wait, or leave a loop.
+/// Returns whether a call may wait, or leave a loop.
 pub(super) fn call_may_wait(callee: &Type) -> bool {
     match callee {
         Type::StdFunction(path, _) => LEAVING.contains(&&**path) || path.starts_with("coroutine."),
@@ -361,14 +362,14 @@ pub(super) fn call_may_wait(callee: &Type) -> bool {
     }
 }
 
-/// What a call needs.
+/// The access that a call needs.
 enum Wanted<'a> {
     Host(String, u16),
     Variable(&'a str),
     File(&'a str),
 }
 
-/// Returns the host of a URL whose beginning is written out.
+/// Returns the host of a URL whose beginning is a literal.
 fn address<'a>(url: &Expr<'_>) -> Option<Wanted<'a>> {
     let text = match &url.bare().kind {
         ExprKind::Binary(".." | "+", left, _) => {
@@ -386,7 +387,7 @@ fn address<'a>(url: &Expr<'_>) -> Option<Wanted<'a>> {
     Some(Wanted::Host(url.host_str()?.to_owned(), url.port_or_known_default()?))
 }
 
-/// Returns a name with its members: `ctx.patch.spec.x`. Libraries of Rhai have the same sign.
+/// Returns a name with its members: `ctx.patch.spec.x`. Paths of Rhai's libraries look the same.
 fn path_of(value: &Expr<'_>) -> Option<String> {
     match &value.bare().kind {
         ExprKind::Name(name) => Some((*name).to_owned()),
@@ -406,7 +407,7 @@ fn root_of<'a>(value: &Expr<'a>) -> Option<&'a str> {
     }
 }
 
-/// Whether a condition is about this member, and about no other value.
+/// Returns whether a condition depends on this member only.
 fn mentions(value: &Expr<'_>, name: &str) -> bool {
     match &value.bare().kind {
         ExprKind::Not(inner) => mentions(inner, name),
@@ -418,7 +419,7 @@ fn mentions(value: &Expr<'_>, name: &str) -> bool {
     }
 }
 
-/// Whether a value differs each time.
+/// Returns whether a value differs each time.
 fn is_volatile(value: &Expr<'_>) -> bool {
     let called = |path: &str, arguments: &[Expr<'_>]| {
         let path = path.replace("::", ".");
@@ -441,7 +442,7 @@ fn is_volatile(value: &Expr<'_>) -> bool {
     }
 }
 
-/// Whether a value is the field with something added.
+/// Returns whether a value is the field with something added.
 fn counts(value: &Expr<'_>, path: &str) -> bool {
     let ExprKind::Binary("+" | "-" | "..", left, right) = &value.bare().kind else { return false };
     let is_literal = |it: &Expr<'_>| match &it.bare().kind {

@@ -7,31 +7,31 @@ use super::super::{
 use crate::logic::text::duration;
 use crate::scripting::{Language, surface::Ty};
 
-/// What is written out.
+/// A literal, or what is known of it.
 #[derive(Clone, Copy)]
 enum Literal<'e, 'a> {
     Nothing,
     Boolean,
     Number(&'a str),
-    /// With its content, if it is plain.
+    /// A string, with its content if it is plain.
     Text(Option<&'a str>),
     Table(&'e [Item<'a>]),
     List,
     Function,
 }
 
-/// Whether a parameter of this type may be this expression. What is not a literal may be anything.
+/// Returns whether a parameter of this type accepts this expression. An expression that is not a literal may have any type.
 pub(super) fn accepts(ty: Ty, given: &Expr<'_>, language: Language) -> bool {
     literal(given).is_none_or(|it| fits(ty, it, language))
 }
 
-/// Whether a parameter of this type may be a map.
+/// Returns whether a parameter of this type accepts a map.
 pub(super) fn takes_maps(ty: Ty) -> bool {
     fits(ty, Literal::Table(&[]), Language::Rhai)
 }
 
-/// Returns what a literal is.
-pub(super) fn told(given: &Expr<'_>) -> &'static str {
+/// Returns the description of a literal.
+pub(super) fn described(given: &Expr<'_>) -> &'static str {
     match literal(given) {
         None => "a value",
         Some(Literal::Nothing) => "nil",
@@ -51,7 +51,7 @@ pub(super) fn told(given: &Expr<'_>) -> &'static str {
     }
 }
 
-/// Returns what to write instead.
+/// Returns the hint about what to write instead.
 pub(super) fn hint(ty: Ty, given: &Expr<'_>) -> Option<String> {
     let Some(Literal::Text(Some(text))) = literal(given) else { return None };
     match ty {

@@ -1,4 +1,4 @@
-//! Members: of libraries, of `ctx`, of handles.
+//! Checks members: of libraries, of `ctx`, of handles.
 
 use super::{
     super::{
@@ -121,7 +121,8 @@ impl<'a> Walk<'_, 'a> {
         Type::Any
     }
 
-    /// A field at the top of the patch. Resources may have any, so only typing errors are reported. Returns whether it is one.
+    /// Checks a top-level field of the patch. Resources may have any, so only misspellings are reported. Returns whether it is such
+    /// a field.
     fn patch_member(&mut self, of: &Expr<'a>, name: Name<'a>, items: &[&'static Item]) -> bool {
         let known = || items.iter().map(|it| it.name);
         let is_mistyped =
@@ -134,7 +135,7 @@ impl<'a> Walk<'_, 'a> {
 
     fn ctx_member(&mut self, ctx: Ctx, of: &Expr<'a>, name: Name<'a>) -> Type {
         if !ctx.is_certain() && self.program.fields.contains(name.text) {
-            // It may be a table of the script with the name of a `ctx`.
+            // It may be a table of the script that looks like a `ctx`.
             return Type::Any;
         }
         let classes = ctx.categories().filter_map(|it| known::class_section(ctx_class(it)));
@@ -173,7 +174,7 @@ impl<'a> Walk<'_, 'a> {
         Some(Schema::of(&kind.schema, definitions))
     }
 
-    /// Returns the type of a field of `ctx` that is a part of an object whose schema is known.
+    /// Returns the type of a field of `ctx` that is part of an object with a known schema.
     fn part_of_object(&self, ctx: Ctx, name: &str) -> Option<Type> {
         if matches!(name, "meta") {
             let definitions = self.program.knowledge.definitions.unwrap_or(|_| None);
@@ -191,7 +192,7 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    /// A field of an object whose schema is known.
+    /// Checks a field of an object with a known schema.
     fn field(&mut self, schema: &Schema, writes: bool, of: &Expr<'a>, name: Name<'a>) -> Type {
         let otherwise = if writes { Type::Any } else { Type::View };
         if schema.is_root() {
@@ -230,7 +231,7 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    /// Checks the fields of a table that becomes a part of an object.
+    /// Checks the fields of a table that becomes part of an object.
     pub(super) fn fields_of(&mut self, schema: &Schema, value: &Expr<'a>) {
         if !self.reports && self.probe.is_none() {
             return;
@@ -251,7 +252,7 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    /// A variable of a module of Rhai.
+    /// Checks a variable of a Rhai module.
     pub(super) fn module_variable(&mut self, module: usize, of: &Expr<'a>, name: Name<'a>) {
         let Some(exports) = self.program.exports.get(module) else { return };
         let is_known = exports.variables.contains(name.text)
@@ -279,7 +280,7 @@ fn having(field: &str) -> String {
     let has = |class: &str| {
         known::class_section(class).is_some_and(|it| it.items.iter().any(|it| it.name == field))
     };
-    let all = kinds.iter().filter(|(class, _)| has(class)).map(|(_, told)| *told);
+    let all = kinds.iter().filter(|(class, _)| has(class)).map(|(_, shown)| *shown);
     all.collect::<Vec<_>>().join(", ")
 }
 

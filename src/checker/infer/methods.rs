@@ -1,4 +1,4 @@
-//! Calls of methods.
+//! Checks calls of methods.
 
 use super::{
     super::{
@@ -11,13 +11,13 @@ use super::{
 use crate::scripting::surface::{Section, Shape};
 
 impl<'a> Walk<'_, 'a> {
-    /// `of:name(…)` in Lua, `of.name(…)` in Rhai.
+    /// Checks a call of a method: `of:name(…)` in Lua, `of.name(…)` in Rhai.
     pub(super) fn method(&mut self, of: &Expr<'a>, name: Name<'a>, arguments: &[Expr<'a>]) -> Type {
         let holder = self.expr(of);
         self.note_member(&holder, name);
         self.activity += usize::from(self.may_wait(&holder, name.text));
         if name.text == "set" {
-            // A map may get a function under this name.
+            // The call may add a function with this name to a map.
             self.next.fields.extend(arguments.first().and_then(Expr::literal));
         }
         if self.is_lua() {
@@ -66,7 +66,7 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    /// A method of a handle.
+    /// Checks a call of a method of a handle.
     fn method_of_class(
         &mut self,
         section: &'static Section,
@@ -111,7 +111,7 @@ impl<'a> Walk<'_, 'a> {
         match holder {
             Type::Section(_) | Type::Names(..) => {
                 if self.functions.contains_key(name.text) {
-                    // The engine takes the function of the script, or refuses the call.
+                    // The engine calls the function of the script, or rejects the call.
                     self.values(arguments);
                     return Type::Any;
                 }
@@ -141,7 +141,7 @@ impl<'a> Walk<'_, 'a> {
         Type::Any
     }
 
-    /// A method of an unknown value.
+    /// Checks the name of a method of an unknown value.
     fn generic_method(&mut self, name: Name<'a>) {
         let is_known = self.is_anywhere(name.text)
             || known::is_method(name.text)
@@ -157,7 +157,7 @@ impl<'a> Walk<'_, 'a> {
         self.report(Rule::UnknownFunction, name.span, message, hint);
     }
 
-    /// Whether the language or the script has a function with this name, which is a method of everything.
+    /// Returns whether the language or the script has a function with this name, which is a method of every value.
     fn is_anywhere(&self, name: &str) -> bool {
         known::is_of_rhai(name) || self.functions.contains_key(name)
     }

@@ -1,7 +1,7 @@
-//! What values are, and which names, arguments and literals are wrong.
+//! Infers the types of values, and reports wrong names, arguments and literals.
 //!
-//! A text is walked several times. Each walk uses what the walk before has found out about variables and parameters, beginning with
-//! nothing, until there is nothing new; only the last walk reports. What is not known is never reported.
+//! A source is walked several times. Each walk uses what the previous one has found out about variables and parameters, until there
+//! is nothing new; only the last walk reports. What is not known is never reported.
 
 #![expect(
     clippy::wildcard_enum_match_arm,
@@ -33,44 +33,45 @@ use super::{
     types::{Ctx, Declared, Type},
 };
 use crate::scripting::Language;
+use crate::sorted;
 
-/// Maximum number of walks. What is known after any of them is right.
+/// Maximum number of walks. The facts are correct after each of them.
 const WALKS_MAX: usize = 8;
-/// The steps of all walks of one text: a second, or so.
+/// Maximum number of steps in all walks of one source: about a second.
 const STEPS_MAX: usize = 20_000_000;
 
-/// How many scopes are looked into in the time of one step.
+/// The number of scopes that can be searched in the time of one step.
 const SCOPES_PER_STEP: usize = 4;
 
-/// Maximum number of mistakes that are reported of one text.
+/// Maximum number of reported mistakes of one source.
 const FINDINGS_MAX: usize = 200;
 
-/// One text of a script: the script itself, or a module.
+/// One source of a script: the script itself, or a module.
 pub(super) struct Text<'a> {
-    /// As imports find it: its path below the directory of the script.
+    /// The path below the directory of the script, by which imports find it.
     pub(super) file: String,
     pub(super) language: Language,
     pub(super) content: &'a str,
     pub(super) tree: Tree<'a>,
 }
 
-/// What is known of all texts of a script together.
+/// The facts about all sources of a script together.
 #[derive(Default)]
 pub(super) struct Program<'a> {
-    /// The files of the texts; modules are numbers in this list.
+    /// The files of the sources; modules are indexes in this list.
     pub(super) files: Vec<String>,
     pub(super) exports: Vec<Exports<'a>>,
     /// Every name that is a key of a table, or is assigned to as a field.
     pub(super) fields: BTreeSet<&'a str>,
-    /// The globals that any text assigns to.
+    /// The globals that any source assigns to.
     pub(super) globals: BTreeSet<&'a str>,
-    /// Whether any text may assign to other globals.
+    /// Whether a source may assign to other globals.
     pub(super) is_dynamic: bool,
     pub(super) knowledge: Knowledge,
 }
 
 impl Program<'_> {
-    /// Returns the number of the kind that these words select, if it is the only one.
+    /// Returns the index of the kind that these words select, if it is the only one.
     fn kind_of(&self, words: &[&str]) -> Option<usize> {
         let kinds = self.knowledge.kinds.iter().enumerate();
         let mut found = kinds.filter(|(_, kind)| kind.is_selected(words)).map(|(at, _)| at);
@@ -78,7 +79,7 @@ impl Program<'_> {
     }
 }
 
-/// What a module gives to those who import it.
+/// The names that a module exports.
 #[derive(Default)]
 pub(super) struct Exports<'a> {
     /// Whether all of its names are known.
@@ -86,28 +87,28 @@ pub(super) struct Exports<'a> {
     /// The functions of Rhai, with their numbers of parameters.
     pub(super) functions: BTreeMap<&'a str, Vec<usize>>,
     pub(super) variables: BTreeSet<&'a str>,
-    /// The fields that the text of Lua assigns to.
+    /// The fields that the Lua source assigns to.
     fields: BTreeSet<&'a str>,
 }
 
 impl<'a> Exports<'a> {
-    /// Returns all names.
+    /// Returns all names that it exports.
     pub(super) fn names(&self) -> impl Iterator<Item = &'a str> {
         let all = self.functions.keys().chain(&self.variables).chain(&self.fields);
         all.copied()
     }
 
-    /// Returns the place where a name is written first.
+    /// Returns the first occurrence of a name.
     pub(super) fn find(&self, name: &str) -> Option<&'a str> {
         self.names().find(|it| *it == name)
     }
 }
 
-/// What walks find out about a text.
+/// The facts about a source that walks have found out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Facts<'a> {
     variables: Vec<Variable>,
-    /// What functions are called with, by their numbers.
+    /// The types of the arguments of functions, by their ids.
     parameters: BTreeMap<usize, Vec<Type>>,
     /// Functions that are called from unknown places.
     escaped: BTreeSet<usize>,
@@ -115,25 +116,25 @@ pub(super) struct Facts<'a> {
     pub(super) fields: BTreeSet<&'a str>,
     /// Modules that are not known.
     pub(super) missing: BTreeSet<PathBuf>,
-    /// What the top level returns.
+    /// The type of the value that the top level returns.
     returned: Option<Type>,
-    /// Whether globals may be assigned to by names that are not written out.
+    /// Whether globals may be assigned to by computed names.
     pub(super) is_dynamic: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Variable {
-    /// How often it is assigned to after its declaration.
+    /// The number of assignments after its declaration.
     assigned: usize,
     /// For a table: whether other code may add names to it.
     is_open: bool,
 }
 
-/// The text was too much work.
+/// The source took too many steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TooLong;
 
-/// Finds out what is known of a text.
+/// Finds out the facts about a source.
 pub(super) fn facts<'a>(
     text: &Text<'a>,
     program: &Program<'a>,
@@ -156,7 +157,7 @@ pub(super) fn facts<'a>(
     Ok((facts, exports))
 }
 
-/// Returns the mistakes in a text.
+/// Returns the mistakes in a source.
 pub(super) fn findings<'a>(
     text: &Text<'a>,
     program: &Program<'a>,
@@ -168,7 +169,7 @@ pub(super) fn findings<'a>(
     if walk.steps.get() == 0 {
         return Err(TooLong);
     }
-    walk.found.sort();
+    sorted::sort(&mut walk.found);
     Ok(walk.found)
 }
 
@@ -212,37 +213,37 @@ fn exports<'a>(text: &Text<'a>, facts: &Facts<'a>) -> Exports<'a> {
     exports
 }
 
-/// One walk over a text.
+/// One walk over a source.
 struct Walk<'p, 'a> {
     text: &'p Text<'a>,
     program: &'p Program<'a>,
-    /// What the walk before has found out.
+    /// The facts that the previous walk has found out.
     facts: &'p Facts<'a>,
     next: Facts<'a>,
     scopes: Vec<BTreeMap<&'a str, usize>>,
     types: Vec<Type>,
-    /// The names of the variables, as they are declared.
+    /// The names of the variables, in the order of their declarations.
     names: Vec<&'a str>,
-    /// The functions of a Rhai script: numbers of parameters, and numbers of the functions.
+    /// The functions of a Rhai script: numbers of parameters, and ids.
     functions: BTreeMap<&'a str, Vec<(usize, usize)>>,
     /// The variables of the top level of a Rhai script.
     tops: BTreeMap<&'a str, Type>,
-    /// How many functions are around.
+    /// The number of enclosing functions.
     depth: usize,
-    /// The handlers among them; none for other functions.
+    /// The handlers among them; `None` for other functions.
     handlers: Vec<Option<Declared>>,
-    /// How many branches and loops of this function are around.
+    /// The number of enclosing branches and loops of this function.
     branches: usize,
-    /// How many `try` of this function are around.
+    /// The number of enclosing `try` blocks of this function.
     tries: usize,
-    /// How much was passed that may wait or leaves a loop.
+    /// The number of expressions so far that may wait or leave a loop.
     activity: usize,
-    /// The kinds whose status was looked at.
+    /// The kinds whose status was checked.
     statuses: BTreeSet<usize>,
     steps: Cell<usize>,
     reports: bool,
     found: Vec<Raw>,
-    /// The offset that an editor asks about, and what is there.
+    /// The offset of an editor's request, and what is there.
     probe: Option<usize>,
     spot: Option<Spot<'a>>,
 }
@@ -314,15 +315,15 @@ impl<'p, 'a> Walk<'p, 'a> {
     }
 
     fn report(&mut self, rule: Rule, span: Span, message: String, hint: Option<String>) {
-        // What is not written yet has no length.
+        // What is not typed yet has no length.
         if self.reports && span.len > 0 {
             self.found.push(Raw { span, rule, message, hint, grant: None });
-            // Looking for the nearest name of each would take long.
+            // Finding the nearest name for each mistake would take long.
             self.reports = self.found.len() < FINDINGS_MAX;
         }
     }
 
-    /// Notes what is at this place, if an editor asks about it.
+    /// Notes what is at this position, if an editor has requested it.
     fn note(&mut self, name: Name<'a>, kind: impl FnOnce(&Self) -> SpotKind<'a>) {
         let Name { text, span } = name;
         let is_there = |at: usize| span.at <= at && at <= span.at + span.len;
@@ -359,12 +360,12 @@ impl<'p, 'a> Walk<'p, 'a> {
     }
 
     fn variable(&self, name: &str) -> Option<usize> {
-        // The scopes that are looked into: they may be many.
+        // The scopes that are searched: they may be many.
         self.spend(self.scopes.len() / SCOPES_PER_STEP);
         self.scopes.iter().rev().find_map(|it| it.get(name)).copied()
     }
 
-    /// A value goes where it is not followed.
+    /// Marks a value that is not tracked any further.
     fn escape(&mut self, ty: &Type) {
         match ty {
             Type::Function(id) => drop(self.next.escaped.insert(*id)),
@@ -377,7 +378,7 @@ impl<'p, 'a> Walk<'p, 'a> {
         }
     }
 
-    /// A function is called with this value in this place.
+    /// Records that a function is called with this argument.
     fn record(&mut self, function: usize, place: usize, ty: Type) {
         self.escape(&ty);
         let known = self.next.parameters.entry(function).or_default();
@@ -389,9 +390,9 @@ impl<'p, 'a> Walk<'p, 'a> {
         }
     }
 
-    /// Walks a function.
+    /// Walks a function and its body.
     fn function(&mut self, function: &Function<'a>) {
-        // In Rhai, functions with a name see the top level, but not the blocks around them.
+        // In Rhai, named functions see the top level, but not the enclosing blocks.
         self.depth += 1;
         self.scoped(|walk| {
             if function.is_method {
@@ -419,7 +420,7 @@ impl<'p, 'a> Walk<'p, 'a> {
         self.depth -= 1;
     }
 
-    /// Returns the names that are variables here.
+    /// Returns the names of the visible variables.
     fn visible(&self) -> Vec<&'a str> {
         let mut names: Vec<&'a str> =
             self.scopes.iter().flat_map(|it| it.keys().copied()).collect();
@@ -430,7 +431,7 @@ impl<'p, 'a> Walk<'p, 'a> {
         names
     }
 
-    /// Returns an expression as it is written, if it is short.
+    /// Returns the source of an expression, if it is short.
     fn written(&self, span: Span, otherwise: &str) -> String {
         const CHARACTERS_MAX: usize = 40;
         let text = self.text.content.get(span.at..span.at + span.len).unwrap_or_default();

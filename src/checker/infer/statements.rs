@@ -1,4 +1,4 @@
-//! Statements.
+//! Checks statements.
 
 use super::{
     super::{
@@ -41,7 +41,7 @@ impl<'a> Walk<'_, 'a> {
             }
             Stmt::Block(body) => self.block(body),
             Stmt::While(condition, body) => self.repeated(condition, |walk| {
-                // `while 1 do` is meant so.
+                // `while 1 do` is intended.
                 if matches!(condition.bare().kind, ExprKind::Number(_)) {
                     walk.value(condition);
                 } else {
@@ -112,7 +112,7 @@ impl<'a> Walk<'_, 'a> {
             if let Type::Own(_) = ty
                 && ty != Type::Own(self.next_variable())
             {
-                // Another name for a table.
+                // A second name for the table.
                 self.escape(&ty);
             }
             let is_constant = self.is_constant(self.next_variable());
@@ -145,7 +145,7 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    /// Returns what is known of the target, if it is a member.
+    /// Checks an assignment. Returns what is known of the target, if it is a member.
     fn assign(&mut self, target: &Expr<'a>, ty: Type) -> Option<Type> {
         match &target.bare().kind {
             ExprKind::Name(name) => {
@@ -197,7 +197,7 @@ impl<'a> Walk<'_, 'a> {
         known.0 += 1;
     }
 
-    /// Something is assigned to a member.
+    /// Checks an assignment to a member.
     fn assign_member(&mut self, holder: &Type, of: &Expr<'a>, name: Name<'a>) -> Option<Type> {
         match holder {
             Type::Ctx(ctx) if ctx.is_certain() => {
@@ -224,7 +224,7 @@ impl<'a> Walk<'_, 'a> {
         self.report(Rule::ReadOnly, target.span, message, Some(hint.into()));
     }
 
-    /// `function a.b() end`
+    /// Checks `function a.b() end`.
     fn defined(&mut self, target: &Expr<'a>, function: &Function<'a>) {
         let own = Type::Function(function.id);
         match &target.kind {
@@ -282,7 +282,7 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    /// Returns the module that an `import` gives.
+    /// Returns the module of an `import`.
     pub(super) fn imported(&mut self, path: &Expr<'a>) -> Type {
         self.value(path);
         path.literal().map_or(Type::Any, |it| self.module(it))
@@ -308,7 +308,7 @@ impl<'a> Walk<'_, 'a> {
         if found.is_none() {
             self.next.missing.insert(file);
         }
-        // A file of the script goes first.
+        // A file of the script has precedence.
         found
             .map(Type::Module)
             .or_else(|| known::section(name).map(Type::Section))

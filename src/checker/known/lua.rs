@@ -2,14 +2,14 @@
 
 use crate::checker::types::Member;
 
-/// Maximum number of arguments of functions that take any number.
+/// The maximum number of arguments of variadic functions.
 const ANY: usize = usize::MAX;
 
 const fn of(name: &'static str, least: usize, most: usize) -> Member {
     (name, Some((least, most)))
 }
 
-/// Global functions.
+/// The global functions of Luau.
 pub(in crate::checker) const FUNCTIONS: &[Member] = &[
     of("assert", 1, ANY),
     of("error", 0, 2),

@@ -9,7 +9,7 @@ use super::types::{CATEGORIES, Ctx, Type};
 use crate::logic::text::nearest;
 use crate::scripting::surface::{Item, KWARGS, Section, Shape, Surface, Ty, ctx_class};
 
-/// The nearest one is looked for among so many names.
+/// Maximum number of names among which the nearest one is searched.
 const NAMES_MAX: usize = 1_000;
 
 static SURFACE: LazyLock<Surface> = LazyLock::new(Surface::new);
@@ -20,7 +20,7 @@ static METHODS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
     items.filter(|it| matches!(it.shape, Shape::Method(_))).map(|it| it.name).collect()
 });
 
-/// Fields at the top of objects of Kubernetes, besides those that `ctx.patch` names.
+/// Top-level fields of Kubernetes objects, in addition to those that `ctx.patch` names.
 const TOP_FIELDS: &[&str] = &[
     "addressType",
     "aggregationRule",
@@ -91,7 +91,7 @@ pub(super) fn type_of(ty: Ty) -> Type {
     }
 }
 
-/// Returns all classes.
+/// Returns all classes of the surface.
 pub(super) fn classes() -> impl Iterator<Item = &'static Section> {
     SURFACE.classes.iter()
 }
@@ -114,7 +114,7 @@ pub(super) fn class_section(name: &str) -> Option<&'static Section> {
     SURFACE.classes.iter().find(|it| it.name == name)
 }
 
-/// Returns the fields of a `ctx`; of any if it is not known which one it is.
+/// Returns the fields of a `ctx`; those of all if its handler is not known.
 pub(super) fn fields_of_ctx(ctx: Ctx) -> impl Iterator<Item = &'static Item> {
     let known: BTreeSet<&str> = ctx.categories().map(ctx_class).collect();
     let is_any = known.is_empty();
@@ -129,22 +129,22 @@ pub(super) fn kwargs() -> impl Iterator<Item = &'static str> {
     KWARGS.iter().map(|it| it.name)
 }
 
-/// Whether a class has a method with this name.
+/// Returns whether a class has a method with this name.
 pub(super) fn is_method(name: &str) -> bool {
     METHODS.contains(name)
 }
 
-/// Whether Rhai itself has a function or a property with this name.
+/// Returns whether Rhai itself has a function or a property with this name.
 pub(super) fn is_of_rhai(name: &str) -> bool {
     rhai::find(name).is_some() || rhai::SYNTAX.contains(&name) || rhai::PROPERTIES.contains(&name)
 }
 
-/// Whether the top of objects may have this field.
+/// Returns whether objects may have this top-level field.
 pub(super) fn is_top_field(name: &str) -> bool {
     TOP_FIELDS.contains(&name)
 }
 
-/// Returns the known name that this one is a typing error of: at most two letters differ, or one if it is short.
+/// Returns the known name that this one misspells: at most two letters differ, or one if it is short.
 pub(super) fn typo<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let near = nearest::nearest(name, known)?;
     (nearest::errors(name, near) <= nearest::errors_max(name)).then_some(near)

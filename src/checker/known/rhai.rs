@@ -1,6 +1,7 @@
-//! The functions of Rhai itself, with their numbers of arguments, the receiver of a method included.
+//! The functions of Rhai itself, with their numbers of arguments, including the receiver of a method.
 //!
-//! As `Engine::gen_fn_metadata_to_json` lists them for the standard packages; getters are properties, and operators are left out.
+//! They are those of `Engine::gen_fn_metadata_to_json` for the standard packages; getters are properties, and operators are left
+//! out.
 
 /// Names with their numbers of arguments.
 #[rustfmt::skip]

@@ -1,4 +1,4 @@
-//! Luau.
+//! The parser of Luau.
 
 use super::{
     super::tree::{Access, Expr, ExprKind, Function, Item, Key, Stmt},
@@ -6,7 +6,7 @@ use super::{
 };
 use crate::scripting::TokenKind;
 
-/// Binary operators with their powers to the left and to the right.
+/// Binary operators with their binding powers to the left and to the right.
 const OPERATORS: &[(&str, u8, u8)] = &[
     ("or", 1, 1),
     ("and", 2, 2),
@@ -88,7 +88,7 @@ impl<'a> Reader<'_, 'a> {
         Some(statement)
     }
 
-    /// Whether what follows the next token makes it the begin of an expression.
+    /// Returns whether the next token is a name, and not a keyword: the token after it decides.
     fn continues(&self) -> bool {
         let Some(after) = self.ahead(1) else { return false };
         after.kind == TokenKind::Text
@@ -422,7 +422,7 @@ impl<'a> Reader<'_, 'a> {
         Some(all)
     }
 
-    /// Skips a type.
+    /// Skips a type annotation.
     fn skip_type(&mut self) -> Option<()> {
         self.nested(|reader| {
             if !reader.eat("|") {

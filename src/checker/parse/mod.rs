@@ -1,28 +1,30 @@
-//! The text of a script into its tree.
+//! Parses the source of a script into its tree.
 //!
-//! The engines compile a text before it is checked, so what cannot be parsed here is not an error of the script: it is not checked.
+//! The engines compile a script before it is checked, so source that cannot be parsed here is not an error of the script: it is not
+//! checked.
 
 mod lua;
 mod rhai;
 
 use super::tree::{Expr, ExprKind, Function, Name, Span, Stmt, Tree};
-use crate::scripting::{EXPRESSION, Language, TEXT_GOES_ON, Token, TokenKind, lex};
+use crate::scripting::{EXPRESSION, Language, STRING_CONTINUES, Token, TokenKind, lex};
 
-/// How deep expressions and blocks may be nested. The stack of the thread has room for it.
+/// Maximum nesting of expressions and blocks. The stack of the thread has room for it.
 const DEPTH_MAX: usize = 300;
-/// Members, calls and operators in a row, which make trees deep, too: so many for each row, and so many more in the whole text.
+/// Maximum length of chains of members, calls and operators, which make trees deep, too: of each chain, and additional ones in the
+/// whole source.
 const LINKS_MAX: (usize, usize) = (20, 5_000);
 
-/// Why a text has no tree.
+/// Why a source has no tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unparsed {
     /// It is nested too deep.
     Deep,
-    /// Its syntax is not understood, at this offset.
+    /// Its syntax is not understood at this offset.
     At(usize),
 }
 
-/// Parses a text.
+/// Parses a source that an engine has compiled.
 pub(super) fn parse(language: Language, text: &str) -> Result<Tree<'_>, Unparsed> {
     let tokens = lex(language, text).ok_or(Unparsed::At(0))?;
     let mut reader = Reader::new(&tokens);
@@ -37,17 +39,17 @@ pub(super) fn parse(language: Language, text: &str) -> Result<Tree<'_>, Unparsed
     }
 }
 
-/// A text that is being typed, as far as it is understood.
+/// The tree of a source that is being typed, as far as it can be parsed.
 #[derive(Debug)]
 pub(super) struct Draft<'a> {
     pub(super) tree: Tree<'a>,
     /// Where something is missing or wrong: the first offset of each line.
     pub(super) broken: Vec<usize>,
-    /// Names in what is not understood: they may be declared there.
+    /// Names in what could not be parsed: they may be declared there.
     pub(super) lost: Vec<&'a str>,
 }
 
-/// Parses a text that may be wrong: what cannot be understood is left out.
+/// Parses a source that may be wrong: what cannot be parsed is left out.
 pub(super) fn parse_draft(language: Language, text: &str) -> Result<Draft<'_>, Unparsed> {
     let tokens = lex(language, text).ok_or(Unparsed::At(0))?;
     let mut reader = Reader { recovers: true, ..Reader::new(&tokens) };
@@ -59,7 +61,7 @@ pub(super) fn parse_draft(language: Language, text: &str) -> Result<Draft<'_>, U
             Language::Rhai => reader.rhai_statements().unwrap_or_default(),
         });
         if reader.token().is_some() {
-            // What closes a block that is not open.
+            // A closing token without an opening one.
             reader.report_broken();
             reader.at = reader.at.max(before) + 1;
         }
@@ -73,7 +75,7 @@ pub(super) fn parse_draft(language: Language, text: &str) -> Result<Draft<'_>, U
     Ok(Draft { tree: Tree { body }, broken, lost })
 }
 
-/// Reads tokens.
+/// Reads the tokens of a source.
 struct Reader<'t, 'a> {
     tokens: &'t [Token<'a>],
     at: usize,
@@ -81,14 +83,14 @@ struct Reader<'t, 'a> {
     links: usize,
     is_deep: bool,
     functions: usize,
-    /// Whether what is wrong is left out.
+    /// Whether wrong parts are left out.
     recovers: bool,
-    /// Lines and offsets of what is wrong.
+    /// Lines and offsets of wrong parts.
     broken: Vec<(u32, usize)>,
     lost: Vec<&'a str>,
 }
 
-/// Symbols and words that are taken as there if they are missing.
+/// Symbols and keywords that are inserted if they are missing.
 const INSERTED: &[&str] = &[")", "]", "}", "end", "then", "do", "until", ":", "=>"];
 
 impl<'t, 'a> Reader<'t, 'a> {
@@ -106,14 +108,14 @@ impl<'t, 'a> Reader<'t, 'a> {
         }
     }
 
-    /// Notes that something is wrong before the next token.
+    /// Records a mistake before the next token.
     fn report_broken(&mut self) {
         let last = self.at.checked_sub(1).and_then(|it| self.tokens.get(it));
         let at = last.map_or(0, |it| it.at + it.text.len());
         self.broken.push((last.map_or(1, |it| it.last_line), at));
     }
 
-    /// A statement is not understood: leaves it out to the end of its line, if that is wanted.
+    /// Leaves out a statement that cannot be parsed, to the end of its line, if the reader recovers.
     fn leave_out(&mut self, from: usize) -> Option<()> {
         if !self.recovers || self.is_deep {
             return None;
@@ -133,7 +135,7 @@ impl<'t, 'a> Reader<'t, 'a> {
         Some(())
     }
 
-    /// A value is missing.
+    /// Inserts a missing value, if the reader recovers.
     fn missing(&mut self) -> Option<Expr<'a>> {
         if !self.recovers {
             return None;
@@ -193,7 +195,7 @@ impl<'t, 'a> Reader<'t, 'a> {
         Some(Name { text: token.text, span: span(&token) })
     }
 
-    /// Takes a name, also one that is a keyword elsewhere.
+    /// Takes a name, including keywords that are names here.
     fn word(&mut self) -> Option<Name<'a>> {
         let is_word = |it: &Token<'_>| matches!(it.kind, TokenKind::Name | TokenKind::Keyword);
         let last = self.at.checked_sub(1).and_then(|it| self.tokens.get(it)).copied();
@@ -207,12 +209,12 @@ impl<'t, 'a> Reader<'t, 'a> {
         Some(Name { text: "", span: missing.span })
     }
 
-    /// Whether a name with this text is next.
+    /// Returns whether this name is next.
     fn is_name(&self, text: &str) -> bool {
         self.token().is_some_and(|it| it.kind == TokenKind::Name && it.text == text)
     }
 
-    /// Reads something that may contain itself.
+    /// Reads a construct that may contain itself.
     fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         if self.depth >= DEPTH_MAX {
             self.is_deep = true;
@@ -224,7 +226,7 @@ impl<'t, 'a> Reader<'t, 'a> {
         found
     }
 
-    /// Counts a member, a call or an operator of a row that has so many already.
+    /// Counts a member, a call or an operator in a chain.
     fn link(&mut self, row: &mut usize) -> Option<()> {
         let (each, more) = LINKS_MAX;
         *row += 1;
@@ -233,12 +235,12 @@ impl<'t, 'a> Reader<'t, 'a> {
         (!self.is_deep).then_some(())
     }
 
-    /// Returns where the next token begins.
+    /// Returns the offset of the next token.
     fn here(&self) -> usize {
         self.token().map_or(usize::MAX, |it| it.at)
     }
 
-    /// Returns the expression that began there and ends with the last token.
+    /// Returns the expression from `start` to the last token.
     fn since(&self, start: usize, kind: ExprKind<'a>) -> Expr<'a> {
         let last = self.at.checked_sub(1).and_then(|it| self.tokens.get(it));
         let end = last.map_or(start, |it| it.at + it.text.len());
@@ -255,7 +257,7 @@ impl<'t, 'a> Reader<'t, 'a> {
         let mut parts = Vec::new();
         while self.eat(EXPRESSION) {
             parts.push(expr(self)?);
-            self.expect(TEXT_GOES_ON)?;
+            self.expect(STRING_CONTINUES)?;
             self.next().filter(|it| it.kind == TokenKind::Text)?;
         }
         Some(self.since(start, ExprKind::Interpolated(parts)))

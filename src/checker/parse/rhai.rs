@@ -1,4 +1,4 @@
-//! Rhai.
+//! The parser of Rhai.
 
 use super::{
     super::tree::{Access, Expr, ExprKind, Function, Item, Key, Name, Span, Stmt},
@@ -6,7 +6,7 @@ use super::{
 };
 use crate::scripting::TokenKind;
 
-/// Binary operators with their powers; all but `**` bind to the left.
+/// Binary operators with their binding powers; all but `**` are left-associative.
 const OPERATORS: &[(&str, u8)] = &[
     ("||", 1),
     ("|", 1),
@@ -36,7 +36,7 @@ const POWER: u8 = 10;
 
 const ASSIGNING: &[&str] =
     &["=", "+=", "-=", "*=", "/=", "%=", "**=", "&=", "|=", "^=", "<<=", ">>="];
-/// Begin statements, also where an expression is expected.
+/// Begin statements, even where an expression is expected.
 const BLOCKS: &[&str] = &["if", "switch", "while", "loop", "for", "do", "try", "{"];
 
 impl<'a> Reader<'_, 'a> {
@@ -136,7 +136,7 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    /// Whether a block that has ended is the begin of an expression.
+    /// Returns whether an expression continues after a block.
     fn continues_value(&self) -> bool {
         self.is(".") || self.is("?.")
     }
@@ -268,7 +268,7 @@ impl<'a> Reader<'_, 'a> {
         self.assigned(first)
     }
 
-    /// Reads what is assigned to a value, if anything is.
+    /// Reads the assignment to a value, if there is one.
     fn assigned(&mut self, first: Expr<'a>) -> Option<Stmt<'a>> {
         if !self.is_one_of(ASSIGNING) {
             return Some(Stmt::Expr(first));
@@ -290,7 +290,7 @@ impl<'a> Reader<'_, 'a> {
         })
     }
 
-    /// Reads the operators behind a value.
+    /// Reads the operators after a value.
     fn rhai_binary_from(&mut self, least: u8, start: usize, left: Expr<'a>) -> Option<Expr<'a>> {
         let (mut left, mut row) = (left, 0);
         loop {
@@ -466,7 +466,7 @@ impl<'a> Reader<'_, 'a> {
     }
 }
 
-/// Whether parentheses behind this value are a call.
+/// Returns whether parentheses after this value are a call.
 fn is_callable(value: &Expr<'_>) -> bool {
     matches!(&value.kind, ExprKind::Name(_) | ExprKind::Member(_, _, Access::Scoped))
 }

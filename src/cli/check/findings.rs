@@ -27,6 +27,7 @@ use crate::logic::{
 };
 use crate::scripting::{LoadError, Modules, ScriptHost, Source};
 use crate::settings::Settings;
+use crate::sorted;
 
 /// The version of the JSON format. New keys may be added; if the meaning of a key changes, this number does.
 const VERSION: u32 = 1;
@@ -134,7 +135,7 @@ impl Findings {
             unchecked.extend(found.unchecked.into_iter().filter(|_| is_loaded(&source.name)));
             self.mistakes.extend(found.all);
         }
-        self.mistakes.sort_by(|a, b| a.place().cmp(&b.place()));
+        sorted::sort_by(&mut self.mistakes, |a, b| a.place().cmp(&b.place()));
         self.mistakes.dedup();
         let is_known = |it: &Finding| {
             let same =

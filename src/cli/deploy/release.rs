@@ -21,6 +21,7 @@ use crate::logic::{
 };
 use crate::ports::ErrorClass;
 use crate::settings::PREFIX;
+use crate::sorted::CollectSorted as _;
 
 /// Objects named in an error message.
 const NAMED_MAX: usize = 5;
@@ -39,7 +40,7 @@ impl Held {
         let resources: BTreeSet<&Resource> = handlers
             .filter(|it| it.requires_finalizer())
             .flat_map(|it| survey.resources_of(it))
-            .collect();
+            .collect_set();
         let mut sessions = Vec::new();
         for resource in resources {
             let mut objects = match api.cluster.list(resource, None).await {

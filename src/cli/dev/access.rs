@@ -10,13 +10,14 @@ use super::{
     documents::{self, Document, NAMESPACE, text},
 };
 use crate::cli::{args::AccessArgs, report::Report};
+use crate::sorted;
 use kopf_apiserver::{ApiServer, User};
 
 /// The kinds that are applied, in this order. Manifests of operators contain others, such as the Deployment.
 const KINDS: [&str; 6] =
     ["Namespace", "ServiceAccount", "ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding"];
 
-/// The resolved options.
+/// The resolved options of access.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(in crate::cli) struct Access {
     /// The user of the operator; `None`: without RBAC.
@@ -49,7 +50,7 @@ impl Access {
         documents.extend(missing);
         let missing = missing_namespaces(&documents);
         documents.extend(missing);
-        documents.sort_by_key(rank);
+        sorted::sort_by_key(&mut documents, rank);
         Ok(Access { user, documents })
     }
 

@@ -84,7 +84,7 @@ impl Change {
     }
 }
 
-/// A status and a body.
+/// The status and the body of a response.
 type Answer = (u16, Value);
 
 impl Api {
@@ -187,7 +187,7 @@ impl Api {
 /// The place of an object on the server.
 struct Location {
     url: String,
-    /// `None`: cluster-scoped.
+    /// The namespace; `None` for cluster-scoped objects.
     namespace: Option<String>,
 }
 

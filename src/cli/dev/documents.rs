@@ -125,7 +125,7 @@ fn is_data(path: &Path) -> bool {
     path.extension().is_some_and(|it| it == "yaml" || it == "yml" || it == "json")
 }
 
-/// Returns the text of a file.
+/// Returns the content of a file.
 pub(in crate::cli) fn read(path: &Path) -> Result<String, Error> {
     let unreadable = |source| unreadable(path, source);
     if fs::metadata(path).map_err(unreadable)?.len() > FILE_BYTES_MAX {
@@ -143,7 +143,7 @@ fn unreadable(path: &Path, source: io::Error) -> Error {
     }
 }
 
-/// Returns the objects in a text; `path` is its name in errors.
+/// Returns the objects in `text`; errors call it `path`.
 pub(in crate::cli) fn parse(path: &Path, text: &str) -> Result<Vec<Document>, Error> {
     let place = |line: usize| format!("{}:{line}", path.display());
     let mut documents = Vec::new();

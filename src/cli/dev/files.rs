@@ -1,7 +1,7 @@
 //! The files of `--crd` and `--apply`: applied to the server at the start, and again after each change.
 //!
 //! It watches directories rather than files, because editors write a new file and rename it over the old one. A notification only
-//! indicates that something has changed; then every file is read, and those with a new text are applied.
+//! indicates that something has changed; then every file is read, and those with new content are applied.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,6 +22,7 @@ use super::{
     documents::{self, DEFINITION, Document, text},
 };
 use crate::cli::report::Report;
+use crate::sorted;
 
 /// Editors make several changes for one save: files are read after this much quiet time.
 const SETTLING: Duration = Duration::from_millis(100);
@@ -31,7 +32,7 @@ const SETTLING: Duration = Duration::from_millis(100);
 pub(in crate::cli) struct Files {
     /// As on the command line.
     paths: Vec<PathBuf>,
-    /// The texts that were applied, or at least attempted.
+    /// The contents that were applied, or at least attempted.
     texts: BTreeMap<PathBuf, String>,
     /// Files without objects at the start.
     empty: Vec<PathBuf>,
@@ -70,7 +71,7 @@ impl Files {
         for path in objects {
             files.take(path)?;
         }
-        files.documents.sort_by_key(rank);
+        sorted::sort_by_key(&mut files.documents, rank);
         Ok(files)
     }
 
@@ -154,7 +155,7 @@ impl Files {
         }
     }
 
-    /// Applies the files whose text has changed.
+    /// Applies the files whose content has changed.
     async fn apply_changes(&mut self, api: &Api) {
         let (mut found, mut changed) = (BTreeSet::new(), Vec::new());
         for path in self.paths.clone() {
@@ -177,7 +178,7 @@ impl Files {
             tracing::info!(target: "kopf.dev", "{} was removed; its objects are kept.", file.display());
         }
         self.texts.retain(|file, _| found.contains(file));
-        changed.sort_by_key(rank);
+        sorted::sort_by_key(&mut changed, rank);
         for document in &changed {
             match api.apply(document).await {
                 Ok(Applied { change: Change::Unchanged, .. }) => {}
@@ -187,14 +188,14 @@ impl Files {
         }
     }
 
-    /// Returns the objects of a file, if its text has changed.
+    /// Returns the objects of a file, if its content has changed.
     fn changed(&mut self, file: &Path) -> Result<Vec<Document>, documents::Error> {
         let text = documents::read(file)?;
         if self.texts.get(file) == Some(&text) {
             return Ok(Vec::new());
         }
         let parsed = documents::parse(file, &text);
-        // Also for a text with errors: each is logged once.
+        // Even if the content has errors: each is logged once.
         self.texts.insert(file.into(), text);
         self.logged.remove(file);
         parsed
@@ -252,7 +253,7 @@ fn directory(path: &Path) -> PathBuf {
     parent.unwrap_or(Path::new(".")).into()
 }
 
-/// CRDs come before namespaces, and both before the objects that need them.
+/// Returns the rank of an object: CRDs come before namespaces, and both before the objects that need them.
 fn rank(document: &Document) -> u8 {
     match text(&document.object, "/kind") {
         DEFINITION => 0,

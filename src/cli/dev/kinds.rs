@@ -1,7 +1,7 @@
 //! Permissive CRDs for kinds that handlers name but no CRD defines.
 //!
-//! A kind has more names than a handler gives. Its objects, if they are among those of `--apply`, provide others; the rest follows
-//! from rules, which are documented in docs/dev.md.
+//! A kind has more names than a handler uses. Objects of `--apply` provide others; the rest follows from rules, which are
+//! documented in docs/dev.md.
 
 use std::collections::BTreeSet;
 
@@ -17,6 +17,7 @@ use crate::logic::{
     },
     object::resource::Resource,
 };
+use crate::sorted;
 
 /// The default group of kinds.
 const GROUP: &str = "kopf.dev";
@@ -70,7 +71,7 @@ pub(super) fn missing(
     let samples: Vec<Sample<'_>> = objects.iter().map(|it| Sample::of(&it.object)).collect();
     let mut selectors = registry.selectors(&CHOOSING);
     // More specific selectors define kinds for less specific ones; conversions name versions.
-    selectors.sort_by_key(|(handler, it)| {
+    sorted::sort_by_key(&mut selectors, |(handler, it)| {
         let converts = handler.admission.conversion.is_some();
         (it.group.is_none(), it.version.is_none() && !converts)
     });
@@ -139,7 +140,7 @@ impl Definition {
             .then_some(definition)
     }
 
-    /// Returns `plural.group`.
+    /// Returns the name of the CRD: `plural.group`.
     pub(super) fn name(&self) -> String {
         format!("{}.{}", self.plural, self.group)
     }
@@ -227,7 +228,7 @@ fn plain(selector: &Selector) -> Option<&str> {
     }
 }
 
-/// `KopfExample` → `kopfexamples`, as CRDs usually name them.
+/// Returns the usual plural of a CRD: `KopfExample` → `kopfexamples`.
 fn plural_of(kind: &str) -> String {
     let lower = kind.to_lowercase();
     let hisses = ["s", "x", "z", "ch", "sh"].iter().any(|it| lower.ends_with(it));
@@ -238,7 +239,7 @@ fn plural_of(kind: &str) -> String {
     }
 }
 
-/// `kopfexamples` → `kopfexample`
+/// Returns the singular: `kopfexamples` → `kopfexample`.
 fn singular_of(plural: &str) -> String {
     let hissing = ["sses", "xes", "zes", "ches", "shes"];
     if let Some(stem) = plural.strip_suffix("ies").filter(|it| !it.is_empty()) {
@@ -249,7 +250,7 @@ fn singular_of(plural: &str) -> String {
     stem.or(plural.strip_suffix("es").filter(|it| it.ends_with('s'))).unwrap_or(plural).to_owned()
 }
 
-/// `kopfexample` → `KopfExample`, but `cronjob` → `Cronjob`.
+/// Returns the kind: `kopfexample` → `KopfExample`, but `cronjob` → `Cronjob`.
 fn kind_of(singular: &str) -> String {
     match singular.strip_prefix(KNOWN_PREFIX).filter(|it| !it.is_empty()) {
         Some(rest) => format!("{}{}", capitalized(KNOWN_PREFIX), capitalized(rest)),

@@ -267,7 +267,7 @@ pub(super) async fn fill(
 /// The resources of a cluster with the CRDs of an operator.
 pub(super) struct Kinds {
     pub(super) known: Vec<Resource>,
-    /// The names of resources whose group nothing says.
+    /// The names of resources whose group is unknown.
     pub(super) assumed: Vec<String>,
 }
 

@@ -45,7 +45,7 @@ impl DevOptions {
 /// The location of the kubeconfig.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum KubeconfigOption {
-    /// This file.
+    /// A file that the user names.
     File(PathBuf),
     /// A generated file in this directory, which only its user can enter.
     Within(PathBuf),

@@ -54,7 +54,7 @@ fn object(api_version: &str, kind: &str) -> Document {
     Document { place: "x.yaml:1".into(), object }
 }
 
-/// Returns the generated CRDs as text: `plural.group kind versions`.
+/// Returns the generated CRDs as strings: `plural.group kind versions`.
 fn missing(selectors: &[&[&str]], objects: &[Document]) -> Vec<String> {
     let known =
         [resource("", "v1", "pods", "Pod"), resource("apps", "v1", "deployments", "Deployment")];
@@ -66,7 +66,7 @@ fn missing(selectors: &[&[&str]], objects: &[Document]) -> Vec<String> {
 }
 
 #[test]
-fn a_plural_alone_gives_a_kind_of_the_usual_group() {
+fn a_plural_without_a_group_becomes_a_kind_of_the_default_group() {
     let cases = [
         ("kopfexamples", "kopfexamples.kopf.dev KopfExample v1"),
         ("cronjobs", "cronjobs.kopf.dev Cronjob v1"),
@@ -123,7 +123,7 @@ fn the_same_kind_can_be_named_in_the_singular_and_in_the_plural() {
 }
 
 #[test]
-fn nothing_is_made_up_where_it_would_hide_a_mistake() {
+fn no_crd_is_generated_where_it_would_hide_a_mistake() {
     let cases: &[&[&str]] = &[
         &["pods"],                   // served
         &["apps", "deployments"],    // served
@@ -194,7 +194,7 @@ fn options_can_be_repeated_and_have_useful_defaults() {
 }
 
 #[test]
-fn the_kubeconfig_is_where_only_its_user_can_look() {
+fn the_generated_kubeconfig_is_private_to_its_user() {
     let place = |variables| dev(&[], variables).kubeconfig;
     let within = |path: &str| KubeconfigOption::Within(PathBuf::from(path));
     let all = [("XDG_RUNTIME_DIR", "/run/1"), ("XDG_CACHE_HOME", "/c"), ("HOME", "/h")];

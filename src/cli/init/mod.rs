@@ -44,19 +44,19 @@ pub(super) fn run(args: &InitArgs) -> Result<Exit, Report> {
             Report::failure(problem).with_hint("use --force to overwrite, or another directory")
         );
     }
-    let mut told = String::new();
+    let mut output = String::new();
     for (path, text) in &files {
         let word = if path.exists() { "overwrote" } else { "wrote" };
         write(path, text)?;
-        told.extend([word, " ", &path.display().to_string(), "\n"]);
+        output.extend([word, " ", &path.display().to_string(), "\n"]);
     }
-    told.push_str(&next(&args.directory, args.rhai));
+    output.push_str(&next(&args.directory, args.rhai));
     // A closed stdout is ignored.
-    let _closed = std::io::stdout().write_all(told.as_bytes());
+    let _closed = std::io::stdout().write_all(output.as_bytes());
     Ok(Exit::Success)
 }
 
-/// Returns every file with its text.
+/// Returns every file with its content.
 fn files(args: &InitArgs, starter: &Starter, definition: String) -> Vec<(PathBuf, String)> {
     let at = |name: &str| args.directory.join(name);
     let kinds = std::slice::from_ref(&starter.kind);

@@ -25,7 +25,7 @@ pub(super) const LUARC: &str = r#"{
 /// The mode of Luau's type checker: `strict` requires types of parameters.
 pub(super) const LUAURC: &str = "{\n  \"languageMode\": \"nonstrict\"\n}\n";
 
-/// The location of the type definitions for luau-lsp in VS Code; it has no configuration file of its own.
+/// The location of the type definitions for luau-lsp in VS Code, which has no separate configuration file.
 pub(super) const VSCODE: &str = r#"{
   "luau-lsp.platform.type": "standard",
   "luau-lsp.sourcemap.enabled": false,
@@ -38,15 +38,14 @@ pub(super) const CI: &str = include_str!("ci.sh");
 
 /// Returns the kind of [`CRD`].
 pub(super) fn greeting() -> Result<CustomKind, Report> {
-    let told =
-        |problem: String| Report::failure(format!("the definition of the starter: {problem}"));
-    let definition = serde_saphyr::from_str(CRD).map_err(|it| told(it.to_string()))?;
-    CustomKind::read(&definition).map_err(told)
+    let invalid = |problem: String| Report::failure(format!("the CRD of the starter: {problem}"));
+    let definition = serde_saphyr::from_str(CRD).map_err(|it| invalid(it.to_string()))?;
+    CustomKind::read(&definition).map_err(invalid)
 }
 
 /// A starter operator of one kind.
 pub(super) struct Starter {
-    /// Its custom resource.
+    /// The custom resource of the operator.
     pub(super) kind: CustomKind,
     /// Whether that is our own kind, whose fields are known.
     greets: bool,
@@ -80,21 +79,21 @@ impl Starter {
         serde_saphyr::to_string(&object).unwrap_or_else(|_no_yaml| format!("{object:#}\n"))
     }
 
-    /// `handlers.lua`
+    /// Returns the content of `handlers.lua`.
     pub(super) fn lua(&self) -> String {
         let template =
             if self.greets { include_str!("greeting.lua") } else { include_str!("starter.lua") };
         self.filled(template)
     }
 
-    /// `handlers.rhai`
+    /// Returns the content of `handlers.rhai`.
     pub(super) fn rhai(&self) -> String {
         let template =
             if self.greets { include_str!("greeting.rhai") } else { include_str!("starter.rhai") };
         self.filled(template)
     }
 
-    /// `tests/handlers_test.lua`
+    /// Returns the content of `tests/handlers_test.lua`.
     pub(super) fn lua_test(&self) -> String {
         self.filled(if self.greets {
             include_str!("greeting_test.lua")
@@ -103,7 +102,7 @@ impl Starter {
         })
     }
 
-    /// `tests/handlers_test.rhai`
+    /// Returns the content of `tests/handlers_test.rhai`.
     pub(super) fn rhai_test(&self) -> String {
         self.filled(if self.greets {
             include_str!("greeting_test.rhai")
@@ -112,7 +111,7 @@ impl Starter {
         })
     }
 
-    /// `README.md`
+    /// Returns the content of `README.md`.
     pub(super) fn readme(&self, rhai: bool) -> String {
         let language = if rhai { "rhai" } else { "lua" };
         let stubs = |it: &str| format!("kopf stubs {it} --from-crd crd.yaml --output .kopf");

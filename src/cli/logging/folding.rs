@@ -18,7 +18,7 @@ const GISTS_MAX: usize = 1_000;
 /// The part of a gist that is compared, in bytes.
 const GIST_BYTES_MAX: usize = 500;
 
-/// The lines of the present windows.
+/// The current windows, by logger and gist.
 #[derive(Debug, Default)]
 pub(super) struct Folding(BTreeMap<(String, String), Window>);
 
@@ -60,7 +60,7 @@ impl Folding {
         lines.collect()
     }
 
-    /// Ends all windows.
+    /// Ends all windows, and returns the lines with their numbers.
     pub(super) fn end_all(&mut self) -> Vec<Record> {
         self.end(Timestamp::MAX)
     }

@@ -12,6 +12,7 @@ use crate::cli::{
     args::LogFormat,
     options::{LogOptions, Verbosity},
 };
+use crate::sorted::CollectSorted as _;
 use crate::telemetry::{LogLevels, SCRIPTS_MAX};
 
 /// The names of levels.
@@ -38,7 +39,7 @@ struct Present {
 }
 
 impl Levels {
-    /// The levels at the start.
+    /// Creates the levels of the start.
     pub(super) fn new(options: &LogOptions) -> Self {
         let start = match options.verbosity {
             Verbosity::Quiet => Level::WARN,
@@ -72,7 +73,7 @@ impl Levels {
         let present = self.present.lock();
         let own = present.scripts.values().fold(present.level, |it, level| it.max(*level));
         let own = LevelFilter::from_level(own);
-        let is_told = options.unhandled && options.format != LogFormat::Kopf;
+        let is_logged = options.unhandled && options.format != LogFormat::Kopf;
         // The client logs every request that fails, which `cluster` reports better.
         let (client, libraries) = match options.verbosity {
             Verbosity::Quiet | Verbosity::Normal | Verbosity::Verbose => {
@@ -81,13 +82,13 @@ impl Levels {
             Verbosity::Debug => (LevelFilter::DEBUG, LevelFilter::DEBUG),
         };
         Targets::new()
-            .with_target(TARGET_UNHANDLED, if is_told { LevelFilter::DEBUG } else { own })
+            .with_target(TARGET_UNHANDLED, if is_logged { LevelFilter::DEBUG } else { own })
             .with_default(libraries)
             .with_target("kopf", own)
             .with_target("kube_client", client)
     }
 
-    /// Returns the present levels.
+    /// Returns the current levels.
     pub(super) fn levels(&self) -> LogLevels {
         let name = |level: &Level| {
             let known = NAMES.iter().find(|(_, it)| it == level);
@@ -95,10 +96,10 @@ impl Levels {
         };
         let present = self.present.lock();
         let scripts = present.scripts.iter().map(|(script, it)| (script.clone(), name(it)));
-        LogLevels { level: name(&present.level), scripts: scripts.collect() }
+        LogLevels { level: name(&present.level), scripts: scripts.collect_map() }
     }
 
-    /// Sets a level.
+    /// Sets the level of a script, or of everything else.
     pub(super) fn set(
         &self,
         script: Option<&str>,

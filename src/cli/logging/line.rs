@@ -36,14 +36,14 @@ const KOPF_LOGGERS: &[(&str, &str)] = &[
     ("kopf.watch", "kopf._cogs.clients.watching"),
 ];
 
-/// One log event.
+/// One event for the log.
 #[derive(Debug)]
 pub(super) struct Record {
     /// The target of the event: a logger such as `kopf.auth`, or the path of a module.
     pub(super) target: String,
-    /// The level.
+    /// The level of the event.
     pub(super) level: Level,
-    /// The message.
+    /// The message, without fields.
     pub(super) message: String,
     /// The object of the message.
     pub(super) object: Option<ObjectRef>,
@@ -180,8 +180,8 @@ fn text(line: &mut String, record: &Record, options: &LogOptions, style: Style) 
     }
 }
 
-/// Escapes a text so that it cannot imitate other log lines, whatever scripts and servers put into it: further lines are indented,
-/// and control characters, which could also move the cursor of a terminal, are escaped.
+/// Escapes a string so that it cannot imitate other log lines, whatever scripts and servers put into it: further lines are
+/// indented, and control characters, which could also move the cursor of a terminal, are escaped.
 fn contained(text: &str) -> Cow<'_, str> {
     if !text.contains(char::is_control) {
         return Cow::Borrowed(text);
@@ -208,7 +208,7 @@ fn prefixed(line: &mut String, record: &Record, options: &LogOptions) {
     line.push_str(&record.message);
 }
 
-/// The order of keys is part of the format. Fields of scripts cannot replace the keys of the line itself.
+/// Formats a line as JSON. The order of keys is part of the format. Fields of scripts cannot replace the keys of the line itself.
 fn json(record: &Record, options: &LogOptions, now: Timestamp) -> String {
     let mut message = String::new();
     prefixed(&mut message, record, options);

@@ -1,8 +1,8 @@
 //! The log: from `tracing` events to lines on stderr.
 //!
 //! `line.rs` formats a line and is pure, `output.rs` writes it; this file collects the fields of an event. The fields `object.…`,
-//! `activity`, `extra`, `trace` and `call.…` belong to `call::Logger`; any other field is shown as `key=value`, or as a key in JSON.
-//! `folding.rs` counts lines that repeat, `levels.rs` decides which are written.
+//! `activity`, `extra`, `trace` and `call.…` belong to `call::Logger`; any other field is shown as `key=value`, or as a key in
+//! JSON. `folding.rs` counts lines that repeat, `levels.rs` decides which are written.
 
 use std::{
     fmt,
@@ -94,7 +94,7 @@ impl Drop for Log {
     }
 }
 
-/// Whether texts on stderr have colors: environment variables and the terminal decide.
+/// Returns whether messages on stderr have colors: environment variables and the terminal decide.
 pub fn colors_stderr(lookup: Lookup<'_>) -> bool {
     let is_terminal = io::stderr().is_terminal();
     color::decide(ColorWhen::Auto, lookup, is_terminal) == ColorWhen::Always

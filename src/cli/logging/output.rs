@@ -47,7 +47,7 @@ struct Shared<S> {
 
 enum Message {
     Line(String),
-    /// Answered when everything before it is written.
+    /// Gets a response when everything before it is written.
     Flush(SyncSender<()>),
 }
 
@@ -113,7 +113,7 @@ impl<S: Write + AsFd> Shared<S> {
         is_free
     }
 
-    /// Runs the thread.
+    /// Writes queued lines, in the thread.
     fn work(&self, messages: &Receiver<Message>) {
         while let Ok(message) = messages.recv() {
             match message {

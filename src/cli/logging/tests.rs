@@ -74,7 +74,7 @@ fn typical_lines() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_text_can_forge_a_line_or_move_the_cursor() {
+async fn no_message_can_forge_a_line_or_move_the_cursor() {
     let forged =
         "name\n[2026-01-01 00:00:00,000] kopf.objects [INFO    ] all is well\r\u{1b}[2J\tend";
     let lines = move || logger(None).log(LogLevel::Info, forged);
@@ -392,7 +392,7 @@ fn levels_change_while_the_log_is_written_also_for_one_script() {
         tracing::warn!(target: "tower", "library");
         std::mem::take(&mut *lines.lock())
     };
-    // With only one subscriber, `tracing` caches its answers of before.
+    // With only one subscriber, `tracing` would use its cached decision.
     let _second = tracing::Dispatch::new(tracing_subscriber::registry());
     tracing::subscriber::with_default(super::registry(Arc::clone(&writer)), || {
         assert_eq!(log(), "info of b\nerror\nlibrary\n");

@@ -16,7 +16,10 @@ use super::{
 };
 use crate::cli::{options::ScopeOption, rbac::Place, report::Report};
 use crate::logic::{
-    admission::configuration::{self, ClientConfig, Endpoint, Extent, Service},
+    admission::{
+        configuration::{self, ClientConfig, Endpoint, Extent, Service},
+        own_objects::OwnObjects,
+    },
     handlers::handler::{Category, Kind},
 };
 
@@ -183,7 +186,13 @@ fn webhooks(operator: &Operator<'_>) -> Vec<Value> {
     for (kind, told) in
         [(Kind::Validate, "ValidatingAdmissionWebhook"), (Kind::Mutate, "MutatingAdmissionWebhook")]
     {
-        for mut webhook in configuration::webhooks(kind, &rules, (WEBHOOKS, &client), Extent::All) {
+        for mut webhook in configuration::webhooks(
+            kind,
+            &rules,
+            (WEBHOOKS, &client),
+            &OwnObjects::default(),
+            Extent::All,
+        ) {
             let mut of_olm = common(told, &webhook);
             if let (Some(of_olm), Some(given)) = (of_olm.as_object_mut(), webhook.as_object_mut()) {
                 of_olm.extend(given.remove("name").map(|it| ("generateName".to_owned(), it)));

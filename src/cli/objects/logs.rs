@@ -14,12 +14,12 @@ use crate::cli::report::{Exit, Report};
 use crate::logic::{object::resource::Resource, text::duration};
 use crate::ports::{Cluster, Demand, Verb};
 
-/// The label that `kopf manifests` gives to the pods of an operator.
+/// The label that `kopf manifests` sets on the pods of an operator.
 const NAME: &str = "app.kubernetes.io/name";
-/// The same for all operators.
+/// The label of the pods of all operators.
 const MANAGED: &str = "app.kubernetes.io/managed-by=kopf";
 
-/// `kopf logs`
+/// Runs `kopf logs`.
 pub(in crate::cli) fn logs(args: &LogsArgs) -> Result<Exit, Report> {
     let query = query(args)?;
     let selector = match (&args.selector, &args.name) {

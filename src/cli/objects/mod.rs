@@ -1,4 +1,5 @@
-//! `kopf status`, `kopf retry`, `kopf release`, `kopf logs`, `kopf crds`: commands about the objects of an operator, which need not run.
+//! `kopf status`, `kopf retry`, `kopf release`, `kopf logs`, `kopf crds`: commands about the objects of an operator, which need not
+//! run.
 
 pub mod args;
 mod logs;
@@ -33,7 +34,7 @@ const CONFLICTS_MAX: usize = 5;
 /// The CRDs of peering.
 const PEERING: &str = include_str!("../../../examples/peering.yaml");
 
-/// `kopf status`
+/// Runs `kopf status`.
 pub(super) fn status(args: &StatusArgs) -> Result<Exit, Report> {
     let target = &args.objects.target;
     connected(async {
@@ -54,7 +55,7 @@ pub(super) fn status(args: &StatusArgs) -> Result<Exit, Report> {
     })
 }
 
-/// `kopf retry`
+/// Runs `kopf retry`.
 pub(super) fn retry(args: &RetryArgs) -> Result<Exit, Report> {
     let is_kind = !args.objects.target.contains('/');
     if is_kind != args.failed {
@@ -95,7 +96,7 @@ pub(super) fn retry(args: &RetryArgs) -> Result<Exit, Report> {
     })
 }
 
-/// `kopf suspend` with the person who does it, `kopf unsuspend` without.
+/// Runs `kopf suspend` with the person who does it, `kopf unsuspend` without.
 pub(super) fn suspend(args: &SuspendArgs, person: Option<&str>) -> Result<Exit, Report> {
     one_or_all(&args.objects.target, args.all)?;
     let message = args.message.clone().unwrap_or_default();
@@ -119,7 +120,7 @@ pub(super) fn suspend(args: &SuspendArgs, person: Option<&str>) -> Result<Exit, 
             let Some(patch) = patch else { continue };
             change(&session, object, patch, args.dry_run).await?;
             if !args.dry_run {
-                tell(&session, object, what, &reason).await;
+                post_event(&session, object, what, &reason).await;
             }
             let would = if args.dry_run { "would be " } else { "" };
             print(&format!("{} {would}{what}\n", session.shown(object)));
@@ -149,7 +150,7 @@ fn require_handled(session: &Session, object: &Object) -> Result<(), Report> {
 }
 
 /// Posts an event about the object. It is for people only, so a failure is a warning.
-async fn tell(session: &Session, object: &Object, what: &str, reason: &str) {
+async fn post_event(session: &Session, object: &Object, what: &str, reason: &str) {
     let reference = object.header().reference_in(&session.resource);
     let note = Note::new(
         "Normal",
@@ -182,7 +183,7 @@ fn one_or_all(target: &str, all: bool) -> Result<(), Report> {
     Err(Report::usage(text).with_hint(hint))
 }
 
-/// `kopf release`
+/// Runs `kopf release`.
 pub(super) fn release(args: &ReleaseArgs) -> Result<Exit, Report> {
     one_or_all(&args.objects.target, args.all)?;
     let finalizer = args.finalizer.clone().unwrap_or_else(|| Persistence::default().finalizer);
@@ -213,7 +214,7 @@ pub(super) fn release(args: &ReleaseArgs) -> Result<Exit, Report> {
     })
 }
 
-/// `kopf crds`
+/// Runs `kopf crds`.
 pub(super) fn crds(args: &CrdsArgs) -> Result<Exit, Report> {
     if args.name != "peering" {
         let report = Report::usage(format!("there are no CRDs '{}'", args.name.escape_debug()));

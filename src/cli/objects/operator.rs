@@ -31,7 +31,7 @@ struct Scripts {
     by_file: BTreeMap<String, Script>,
 }
 
-/// What the metrics tell about one script.
+/// The metrics of one script.
 #[derive(Debug, Default, PartialEq)]
 struct Script {
     sha256: Option<String>,
@@ -88,7 +88,7 @@ async fn page(address: Uri) -> Result<String, String> {
     String::from_utf8(bytes.into()).map_err(|it| format!("the response is invalid: {it}"))
 }
 
-/// Returns the cause that says most: the outer ones say "client error".
+/// Returns the most specific cause: the outer ones say "client error".
 fn innermost(error: &dyn std::error::Error) -> String {
     let mut error = error;
     while let Some(source) = error.source() {
@@ -202,7 +202,7 @@ impl<'a> Sample<'a> {
     }
 }
 
-/// Returns the text before the closing quote, without its escapes, and what comes after the quote.
+/// Returns the string before the closing quote, without its escapes, and what follows the quote.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let (mut value, mut is_escaped) = (String::new(), false);
     for (index, character) in text.char_indices() {
@@ -254,7 +254,7 @@ generation 3, live since 2026-01-01T00:00:00Z
     }
 
     #[test]
-    fn lines_that_are_no_samples_are_ignored() {
+    fn other_lines_than_samples_are_ignored() {
         for line in
             ["", " ", "x", "x{", "x{a=\"", "x{a=\"b", "x{a=\"b\\", "x{a=\"b\"}", "x y", "{\u{1b}} "]
         {

@@ -106,7 +106,7 @@ pub(in crate::cli) async fn connect(args: &ClusterArgs) -> Result<Arc<dyn Cluste
     }
     let connect = run::connect(overrides, None, Health::default(), Clock::system());
     let mut settings = Settings::default();
-    // A person waits for the answer.
+    // A person waits for the response.
     settings.networking.error_backoffs = Vec::new();
     connect(Connecting { settings, login: None }).await.map_err(report)
 }

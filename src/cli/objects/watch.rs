@@ -17,7 +17,7 @@ use crate::cli::{
     signals::StopSignal,
 };
 
-/// The pause between two looks at the objects.
+/// The pause between two reads of the objects.
 const PAUSE: Duration = Duration::from_secs(2);
 /// Moves the cursor to the start of a terminal and clears it.
 const CLEAR: &str = "\u{1b}[H\u{1b}[2J";
@@ -65,7 +65,7 @@ async fn follow(
     }
 }
 
-/// Returns the text without the seconds until the next attempt, which always change.
+/// Returns the output without the seconds until the next attempt, which always change.
 fn without_countdown(text: &str) -> String {
     let mut seen = String::new();
     for line in text.lines() {
@@ -85,7 +85,7 @@ mod tests {
     use super::without_countdown;
 
     #[test]
-    fn a_countdown_is_no_change_and_an_attempt_is() {
+    fn an_attempt_is_a_change_and_a_countdown_is_not() {
         let row = |attempts: u32, next: &str| {
             format!(
                 "kopfexamples/a -n default  made  retrying  {attempts}         {next}  not yet\n"

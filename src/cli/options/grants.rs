@@ -54,14 +54,15 @@ pub(super) fn grants(
 
 /// Returns a log line about the permissions, for later reference.
 pub(super) fn note(grants: &Grants) -> Option<Note> {
-    let mut told = granted(&grants.all);
+    let mut granted_texts = granted(&grants.all);
     for (name, access) in &grants.scripts {
         let more = granted(access);
         if !more.is_empty() {
-            told.push(format!("{} for {name}", more.join(" ")));
+            granted_texts.push(format!("{} for {name}", more.join(" ")));
         }
     }
-    (!told.is_empty()).then(|| Note::Info(format!("Granted to scripts: {}", told.join(" "))))
+    (!granted_texts.is_empty())
+        .then(|| Note::Info(format!("Granted to scripts: {}", granted_texts.join(" "))))
 }
 
 fn granted(access: &Access) -> Vec<String> {
@@ -107,12 +108,12 @@ fn allow(
     Ok(())
 }
 
-/// Relative paths in a file are relative to its directory.
+/// Returns the directory of a file, to which its relative paths are relative.
 fn directory(file: &Config) -> PathBuf {
     absolute(file.path.parent().unwrap_or(Path::new("")))
 }
 
-/// Without a current directory, relative paths stay relative, and nothing matches them.
+/// Returns the absolute path. Without a current directory, relative paths stay relative, and nothing matches them.
 fn absolute(path: &Path) -> PathBuf {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     std::path::absolute(path).unwrap_or_default()

@@ -36,7 +36,7 @@ pub struct RunOptions {
     pub paths: Vec<PathBuf>,
     /// Other sources of scripts, and whether changes take effect.
     pub scripts: ScriptOptions,
-    /// Which cluster, and as whom.
+    /// The cluster and the credentials.
     pub cluster: ConfigOverrides,
     /// The permissions of scripts.
     pub grants: Grants,
@@ -48,7 +48,7 @@ pub struct RunOptions {
     pub liveness: Option<Endpoint>,
     /// Where health and metrics are served; `None`: nowhere.
     pub health: Option<Address>,
-    /// The logging options.
+    /// The options of the log.
     pub log: LogOptions,
     /// Messages for the log, once it is open.
     pub notes: Vec<Note>,
@@ -57,14 +57,14 @@ pub struct RunOptions {
 /// A message for the log.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Note {
-    /// Information.
+    /// A line at the level of information.
     Info(String),
-    /// A warning.
+    /// A line at the level of warnings.
     Warning(String),
 }
 
 impl Note {
-    /// Returns the text.
+    /// Returns the message without its level.
     pub fn text(&self) -> &str {
         match self {
             Note::Info(text) | Note::Warning(text) => text,
@@ -83,12 +83,12 @@ pub enum ScopeOption {
     Namespaces(Vec<String>),
 }
 
-/// The logging options.
+/// The options of the log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogOptions {
-    /// The verbosity.
+    /// How much is logged.
     pub verbosity: Verbosity,
-    /// The format.
+    /// The format of lines.
     pub format: LogFormat,
     /// Whether messages about an object start with its name.
     pub prefix: bool,
@@ -119,7 +119,7 @@ impl LogOptions {
 pub enum Verbosity {
     /// `-q`: warnings and errors.
     Quiet,
-    /// Changes of objects.
+    /// The default: changes of objects.
     #[default]
     Normal,
     /// `-v`: also decisions of the operator, with their reasons.
@@ -286,7 +286,7 @@ fn apply_peering(settings: &mut Settings, options: &Peering) {
     }
 }
 
-/// A scope on the command line or in the environment replaces that of the file.
+/// Combines the scopes: one on the command line or in the environment replaces that of the file.
 fn scope(
     args: &RunArgs,
     variables: &Environment<'_>,
@@ -376,7 +376,8 @@ fn in_file<T: clap::ValueEnum>(file: &Config, key: &str) -> Result<Option<T>, Re
     environment::choice(&format!("{place}: {key}"), text).map(Some)
 }
 
-/// The most verbose option wins: `-d` over `-v` over `-q`. The file applies only if no other source sets the verbosity.
+/// Combines the options of verbosity. The most verbose one wins: `-d` over `-v` over `-q`. The file applies only if no other source
+/// sets it.
 fn verbosity(
     args: &LogArgs,
     variables: &Environment<'_>,

@@ -57,7 +57,7 @@ fn both_scopes_at_once_are_rejected_with_the_message_of_kopf() {
 }
 
 #[test]
-fn more_logs_win_over_less() {
+fn the_most_verbose_option_wins() {
     let verbosity = |typed: &[&str]| run(typed, &[]).expect("valid options").log.verbosity;
     assert_eq!(verbosity(&[]), Verbosity::Normal);
     assert_eq!(verbosity(&["-q"]), Verbosity::Quiet);
@@ -87,7 +87,7 @@ fn the_last_of_two_contradicting_prefix_flags_holds() {
 }
 
 #[test]
-fn variables_fill_in_what_was_not_typed() {
+fn variables_set_options_that_were_not_typed() {
     let variables = [
         ("KOPF_RUN_LOG_FORMAT", "Json"),
         ("KOPF_RUN_LOG_REFKEY", "ref"),
@@ -187,49 +187,49 @@ fn the_file_applies_if_no_other_source_does() {
 
 #[test]
 fn errors_of_wrong_values_name_their_source() {
-    let told = |typed: &[&str], variables: &[(&str, &str)], file: &str| {
+    let shown = |typed: &[&str], variables: &[(&str, &str)], file: &str| {
         let report = run_with(typed, variables, file).expect_err("a refusal");
         assert_eq!(report.exit, Exit::Usage);
         report.to_string()
     };
     let problem = "settings.queueing.worker_limit: expected a positive integer, got 0";
     assert_eq!(
-        told(&[], &[], "settings:\n  queueing:\n    worker_limit: 0"),
+        shown(&[], &[], "settings:\n  queueing:\n    worker_limit: 0"),
         format!("error: kopf.yaml:3: {problem}")
     );
     assert_eq!(
-        told(&[], &[("KOPF_SETTINGS_QUEUEING__WORKER_LIMIT", "0")], ""),
+        shown(&[], &[("KOPF_SETTINGS_QUEUEING__WORKER_LIMIT", "0")], ""),
         format!("error: KOPF_SETTINGS_QUEUEING__WORKER_LIMIT: {problem}")
     );
     assert_eq!(
-        told(&["--set", "queueing.worker_limit=0"], &[], ""),
+        shown(&["--set", "queueing.worker_limit=0"], &[], ""),
         format!("error: --set: {problem}")
     );
     assert_eq!(
-        told(&["--set", "worker_limit=0"], &[], ""),
+        shown(&["--set", "worker_limit=0"], &[], ""),
         "error: --set worker_limit=0: not a setting\n\
          hint: write it as GROUP.NAME=VALUE, such as queueing.worker_limit=20"
     );
     assert_eq!(
-        told(&["--set", "queueing.worker_limits=0"], &[], ""),
+        shown(&["--set", "queueing.worker_limits=0"], &[], ""),
         "error: --set queueing.worker_limits=0: there is no setting settings.queueing.worker_limits; \
          did you mean `worker_limit`?"
     );
     assert_eq!(
-        told(&[], &[], "log-format: xml"),
+        shown(&[], &[], "log-format: xml"),
         "error: kopf.yaml:1: log-format is 'xml', which is unknown\nhint: use one of: plain, full, kopf, json"
     );
     assert_eq!(
-        told(&[], &[], "namespace: a\nall-namespaces: true"),
+        shown(&[], &[], "namespace: a\nall-namespaces: true"),
         "error: Either --namespace or --all-namespaces can be used, not both.\nhint: both are in kopf.yaml"
     );
     assert_eq!(
-        told(&["-m", "handlers"], &[], ""),
+        shown(&["-m", "handlers"], &[], ""),
         "error: --module handlers: Python modules are not supported\n\
          hint: pass script files or their directory, such as path/to/handlers.lua"
     );
     assert_eq!(
-        told(&[], &[("KOPF_RUN_PRIORITY", "high")], ""),
+        shown(&[], &[("KOPF_RUN_PRIORITY", "high")], ""),
         "error: KOPF_RUN_PRIORITY is 'high', which is not an integer"
     );
 }
@@ -277,14 +277,14 @@ fn config_maps_are_named_with_or_without_their_namespace_or_chosen_by_labels() {
         "--from-configmap-selector",
         "x in (y, z)",
     ];
-    let told = ["configmap/a/b", "configmap/c.d", "configmaps with the labels x in (y, z)"];
-    assert_eq!(maps(&typed, &[]), told);
+    let shown = ["configmap/a/b", "configmap/c.d", "configmaps with the labels x in (y, z)"];
+    assert_eq!(maps(&typed, &[]), shown);
     let variables = [
         ("KOPF_RUN_FROM_CONFIGMAP", "a/b c.d"),
         ("KOPF_RUN_FROM_CONFIGMAP_SELECTOR", "x in (y, z)"),
     ];
-    assert_eq!(maps(&[], &variables), told);
-    assert_eq!(maps(&["--from-configmap=e"], &variables), ["configmap/e", told[2]]);
+    assert_eq!(maps(&[], &variables), shown);
+    assert_eq!(maps(&["--from-configmap=e"], &variables), ["configmap/e", shown[2]]);
 }
 
 #[test]

@@ -46,7 +46,7 @@ impl Webhooks {
         }
     }
 
-    /// Changes the settings.
+    /// Applies the options to the settings.
     pub(super) fn apply(self, settings: &mut Settings) -> Result<(), Report> {
         if let Some((service, origin)) = self.service {
             set(settings, "service", &service.into(), &origin)?;

@@ -17,6 +17,7 @@ use crate::logic::{
 };
 use crate::reactor::stores_digests;
 use crate::scripting::{KubeCall, KubeCalls, KubeTarget, Source, kinds_in_yaml, kube_calls};
+use crate::sorted::CollectSorted as _;
 
 /// What the functions of `kube` need: verbs, and a subresource.
 pub(super) const CALLS: [(&str, &[&str], &str); 23] = [
@@ -268,7 +269,7 @@ impl Needs {
     /// Adds what the calls of `kube.*` in a script and its modules do.
     fn add_script(&mut self, survey: &Survey, source: &Source) {
         let files: BTreeSet<KubeTarget> =
-            templates_of(source).values().flat_map(|it| kinds_in_yaml(it)).collect();
+            templates_of(source).values().flat_map(|it| kinds_in_yaml(it)).collect_set();
         for (name, text) in texts_of(source) {
             let extension = Path::new(&name).extension().and_then(|it| it.to_str());
             let mut found = kube_calls(extension.unwrap_or_default(), &text);

@@ -15,7 +15,7 @@ use hyper_util::client::proxy::matcher::Matcher;
 use kube::{
     Config,
     client::{Body, ClientBuilder, ConfigExt as _},
-    config::{KubeConfigOptions, Kubeconfig},
+    config::KubeConfigOptions,
 };
 use parking_lot::Mutex;
 
@@ -23,6 +23,7 @@ use crate::cluster::{
     connect::session,
     dial,
     failure::Action,
+    kubeconfig::read,
     proxy::choose,
     sessions::{LogIn, Sessions},
     token_file::TokenFile,
@@ -56,7 +57,7 @@ impl Room {
              contexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n\
              users: [{{name: u, user: {user}}}]\n"
         );
-        let kubeconfig = Kubeconfig::read_from(self.write("config", &text)).expect("a kubeconfig");
+        let kubeconfig = read(&self.write("config", &text)).expect("a kubeconfig");
         let options = KubeConfigOptions::default();
         Config::from_custom_kubeconfig(kubeconfig, &options).await.expect("a configuration")
     }

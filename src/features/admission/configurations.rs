@@ -25,6 +25,7 @@ use crate::logic::{
     admission::{
         configuration::{self, ClientConfig, Extent, Rule},
         guard::{self, Guarded},
+        own_objects::OwnObjects,
     },
     handlers::{handler::Kind, selector::Restrictions},
     object::{Object, reason::EventType, resource::Resource},
@@ -73,6 +74,8 @@ pub struct Configurations {
     pub settings: Arc<Settings>,
     /// The name of both objects.
     pub name: String,
+    /// What the webhooks do not review.
+    pub own: OwnObjects,
     /// The identity of this process.
     pub identity: String,
     /// Whether this replica writes.
@@ -409,7 +412,8 @@ impl<'a> Keeper<'a> {
         match &self.part {
             Part::Reviews(kind) => {
                 let place = (&*self.parts.name, client);
-                let mut webhooks = configuration::webhooks(*kind, rules, place, extent);
+                let mut webhooks =
+                    configuration::webhooks(*kind, rules, place, &self.parts.own, extent);
                 if *kind == Kind::Validate && extent == Extent::All {
                     webhooks.extend(guard::webhooks(guarded, place));
                 }

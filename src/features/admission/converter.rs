@@ -119,9 +119,8 @@ impl Converter<'_> {
             Ended::Returned(object) => Ok(object),
             Ended::Keyed(_) => Ok(None),
             ended @ Ended::Raised(_) => {
-                let is_stopped = is_abort(&ended);
+                let is_stopped = exceeds_limit(&ended);
                 let outcome = self.runner.end(&begun, Some(ended));
-                // The details of limits are in the log: they are about the operator, not about the object.
                 Err(if is_stopped { "it was stopped".to_owned() } else { message(outcome.error) })
             }
         }
@@ -132,10 +131,18 @@ fn message(failure: Option<Failure>) -> String {
     failure.map(|it| it.described()).unwrap_or_default()
 }
 
-/// Returns whether the operator ended the call at a limit.
-pub(super) fn is_abort(ended: &Ended) -> bool {
+/// Returns whether the call exceeded a limit of the operator: it was ended at one, or its error names the setting. Such errors are
+/// about the operator, not about the object, so their details are only in the log.
+pub(super) fn exceeds_limit(ended: &Ended) -> bool {
     let Ended::Raised(raised) = ended else { return false };
-    matches!(raised.kind, RaisedKind::Aborted(_))
+    match raised.kind {
+        RaisedKind::Aborted(_) => true,
+        RaisedKind::Arbitrary(_) => raised.message.contains("(settings.sandbox."),
+        RaisedKind::Temporary(_)
+        | RaisedKind::Permanent
+        | RaisedKind::Admission(_)
+        | RaisedKind::Unfinished(_) => false,
+    }
 }
 
 /// Returns the error of a call that has exceeded the deadline.

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
-use super::converter::{Converter, is_abort, late};
+use super::converter::{Converter, exceeds_limit, late};
 use crate::call::{
     AdmissionCause, CallServices, Cause, LiveGeneration, Logger, LoggerKind, Memo, ObjectCause,
     ObjectDetail, Scripts, SharedPatch, Warnings,
@@ -297,7 +297,7 @@ impl Call<'_> {
         let call = |invocation| async {
             let call = timeout_at(self.deadline, self.runner.scripts.call(invocation));
             let ended = call.await.unwrap_or_else(|_elapsed| Ended::Raised(late()));
-            is_stopped.store(is_abort(&ended), Ordering::Relaxed);
+            is_stopped.store(exceeds_limit(&ended), Ordering::Relaxed);
             ended
         };
         let Outcome { error, .. } = self.runner.run_with(attempt, None, call).await;
@@ -306,7 +306,6 @@ impl Call<'_> {
             return Some(failure);
         }
         self.is_stopped.store(true, Ordering::Relaxed);
-        // The details are in the log: they are about the operator, not about the request.
         let message = format!("the handler {} failed", python_text::quoted(&handler.id));
         if handler.admission.ignore_failures {
             // A full list of warnings is not a reason to deny.

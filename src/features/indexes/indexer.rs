@@ -28,6 +28,7 @@ use crate::logic::{
         outcome::{LogLevel, Outcome},
     },
 };
+use crate::sorted::CollectSorted as _;
 
 /// Indexes one object.
 pub struct Indexer<'a> {
@@ -61,7 +62,7 @@ impl Indexer<'_> {
     pub async fn run(self, failures: &mut Failures, retries: FilterRetries<'_>) {
         let Selection { selected, undecided } = self.sort(retries).await;
         let keep = |it: &Arc<Handler>| (Arc::clone(&it.id), Contribution::Keep);
-        let mut contributions = undecided.iter().map(keep).collect::<BTreeMap<_, _>>();
+        let mut contributions = undecided.iter().map(keep).collect_map();
         let now = self.runner.clock.now();
         let (resource, object) = (&self.cause.resource, &self.cause.object);
         let services = self.runner.services;

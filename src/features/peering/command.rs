@@ -11,6 +11,7 @@ use crate::logic::{
 use crate::ports::{
     Address, ApiError, Clock, Cluster, ErrorClass, GroupFilter, PatchKind, PatchRequest,
 };
+use crate::sorted::CollectSorted as _;
 
 /// One `kopf freeze` or `kopf resume`.
 pub struct Command {
@@ -162,7 +163,7 @@ impl Command {
         let all = self.cluster.list(&resource, None).await?;
         let names = all.iter().filter_map(|it| it.header().name.clone());
         let names = names.filter(|name| patterns.iter().any(|it| it.matches(name)));
-        Ok(Some(names.map(Arc::from).collect()))
+        Ok(Some(names.map(Arc::from).collect_set()))
     }
 
     async fn visit(&self, place: &PeeringScope) -> Result<Outcome, ApiError> {

@@ -23,8 +23,14 @@ const WAITING_MAX: usize = 10_000;
 /// Maximum number of waiting events of one object: events that cannot be posted must not block those of other objects.
 const WAITING_OF_ONE_MAX: usize = 100;
 
-/// The events of one object: the first one is being posted, or is the next to be.
-type Queue = VecDeque<QueuedEvent>;
+/// The events of one object.
+#[derive(Default)]
+struct Queue {
+    /// The first one is being posted, or is the next to be.
+    events: VecDeque<QueuedEvent>,
+    /// Whether an event was dropped since one was posted.
+    is_full: bool,
+}
 
 /// Posts events of many objects.
 pub(super) struct Dispatcher {
@@ -79,17 +85,21 @@ impl Dispatcher {
     pub(super) fn accept(&mut self, post: QueuedEvent) {
         let key = key(&post.about);
         let queue = self.queues.entry(Arc::clone(&key)).or_default();
-        if queue.len() >= WAITING_OF_ONE_MAX {
-            let text = format!(
-                "{WAITING_OF_ONE_MAX} Kubernetes events of this object are waiting to be posted: dropped {}.",
-                posting::shown(&post.note)
-            );
-            Logger::of_object(LoggerKind::Local, post.about).log(LogLevel::Warning, &text);
+        if queue.events.len() >= WAITING_OF_ONE_MAX {
+            // One line until there is room: a script may post without end.
+            if !std::mem::replace(&mut queue.is_full, true) {
+                let text = format!(
+                    "{WAITING_OF_ONE_MAX} Kubernetes events of this object are waiting to be posted: further ones are dropped until \
+                     there is room, first {}.",
+                    posting::shown(&post.note)
+                );
+                Logger::of_object(LoggerKind::Local, post.about).log(LogLevel::Warning, &text);
+            }
             return;
         }
-        queue.push_back(post);
+        queue.events.push_back(post);
         self.waiting = self.waiting.saturating_add(1);
-        if queue.len() == 1 {
+        if queue.events.len() == 1 {
             self.ready.push_back(key);
             self.dispatch();
         }
@@ -100,8 +110,9 @@ impl Dispatcher {
         let Some(key) = self.posting.next().await else { return std::future::pending().await };
         self.waiting = self.waiting.saturating_sub(1);
         if let Some(queue) = self.queues.get_mut(&key) {
-            queue.pop_front();
-            if queue.is_empty() {
+            queue.events.pop_front();
+            queue.is_full = false;
+            if queue.events.is_empty() {
                 self.queues.remove(&key);
             } else {
                 // After the events of other objects, where concurrent requests are limited.
@@ -123,7 +134,7 @@ impl Dispatcher {
         let limit = self.settings.worker_limit.unwrap_or(usize::MAX);
         while self.posting.len() < limit {
             let Some(key) = self.ready.pop_front() else { return };
-            if let Some(post) = self.queues.get(&key).and_then(VecDeque::front) {
+            if let Some(post) = self.queues.get(&key).and_then(|it| it.events.front()) {
                 let (client, post) = (Arc::clone(&self.client), post.clone());
                 let default = Some(client.cluster.default_namespace()).filter(|it| !it.is_empty());
                 let now = client.clock.now();

@@ -1,6 +1,6 @@
 //! Keeps the children of reconcile handlers in indexes, and calls the handlers when a related object changes.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -14,6 +14,7 @@ use crate::logic::{
     object::{Object, resource::Resource},
     reconcile,
 };
+use crate::sorted::CollectSorted as _;
 
 /// Returns what an object contributes to the index of its relation, if no function decides it.
 pub fn own_contribution(
@@ -100,7 +101,7 @@ pub fn apply(
     if before == now {
         return;
     }
-    let keys = before.into_iter().chain(now).map(|(key, _)| key).collect::<BTreeSet<_>>();
+    let keys = before.into_iter().chain(now).map(|(key, _)| key).collect_set();
     for key in &keys {
         services.reconcilers.request(reconciler, key);
     }

@@ -24,6 +24,7 @@ use self::{
 };
 use crate::call::LiveGeneration;
 use crate::logic::handlers::handler::Handler;
+use crate::sorted::CollectSorted as _;
 
 /// The schedules of an operator, which each generation replaces.
 pub struct Schedules(watch::Sender<Arc<LiveGeneration>>);
@@ -89,8 +90,11 @@ impl Members {
         mut start: impl FnMut(String, watch::Receiver<Bound>),
     ) {
         let handlers = live.generation.registry.handlers();
-        let handlers: BTreeMap<_, _> =
-            handlers.iter().filter(|it| it.kind.is_scheduled()).map(|it| (key(it), it)).collect();
+        let handlers: BTreeMap<_, _> = handlers
+            .iter()
+            .filter(|it| it.kind.is_scheduled())
+            .map(|it| (key(it), it))
+            .collect_map();
         let known: Arc<BTreeSet<_>> = Arc::new(handlers.keys().cloned().collect());
         self.0.retain(|key, _| known.contains(key));
         for (key, handler) in handlers {

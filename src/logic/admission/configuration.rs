@@ -9,10 +9,12 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 
+use super::own_objects::OwnObjects;
 use crate::logic::{
     handlers::handler::{Admission, Category, Criterion, Handler, Kind},
     object::resource::Resource,
 };
+use crate::sorted::CollectSorted as _;
 
 /// The longest time that API servers wait for a webhook, in seconds; also the default.
 const TIMEOUT_MAX: u64 = 30;
@@ -72,6 +74,7 @@ pub fn webhooks(
     kind: Kind,
     rules: &[Rule],
     (name, client): (&str, &ClientConfig),
+    own: &OwnObjects,
     extent: Extent,
 ) -> Vec<Value> {
     let mut names = BTreeSet::new();
@@ -82,7 +85,7 @@ pub fn webhooks(
     wanted
         .map(|(handler, resources)| {
             let name = unique(&mut names, &handler.id, name);
-            webhook(handler, resources, &name, client)
+            webhook(handler, resources, (&name, client), own)
         })
         .collect()
 }
@@ -124,7 +127,12 @@ fn seconds(handler: &Handler) -> u64 {
     handler.limits.timeout.map_or(TIMEOUT_MAX, whole).clamp(1, TIMEOUT_MAX)
 }
 
-fn webhook(handler: &Handler, resources: &[Resource], name: &str, client: &ClientConfig) -> Value {
+fn webhook(
+    handler: &Handler,
+    resources: &[Resource],
+    (name, client): (&str, &ClientConfig),
+    own: &OwnObjects,
+) -> Value {
     let Admission { side_effects, ignore_failures, .. } = handler.admission;
     let options = &handler.admission;
     let rules = resources.iter().map(|it| rule(options, it)).collect::<Vec<_>>();
@@ -140,13 +148,15 @@ fn webhook(handler: &Handler, resources: &[Resource], name: &str, client: &Clien
         "timeoutSeconds": seconds(handler),
         "admissionReviewVersions": ["v1", "v1beta1"],
     });
-    let own = client.namespace().map(|it| {
-        let excluded = json!({ "key": NAMESPACE_LABEL, "operator": "NotIn", "values": [it] });
+    let namespaces = client.namespace().into_iter().chain(own.namespace.as_deref());
+    let namespaces = namespaces.collect_set();
+    let others = (!namespaces.is_empty()).then(|| {
+        let excluded = json!({ "key": NAMESPACE_LABEL, "operator": "NotIn", "values": namespaces });
         json!({ "matchExpressions": [excluded] })
     });
     let more = [
-        ("namespaceSelector", options.namespace_selector.clone().or(own)),
-        ("matchConditions", options.match_conditions.clone()),
+        ("namespaceSelector", options.namespace_selector.clone().or(others)),
+        ("matchConditions", conditions(options, own.condition(resources))),
         ("reinvocationPolicy", options.reinvocation.then(|| "IfNeeded".into())),
     ];
     let more = more.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
@@ -154,6 +164,18 @@ fn webhook(handler: &Handler, resources: &[Resource], name: &str, client: &Clien
         fields.extend(more);
     }
     webhook
+}
+
+/// Returns the conditions of the user, and our own one.
+fn conditions(options: &Admission, own: Option<Value>) -> Option<Value> {
+    let mut conditions = options.match_conditions.clone();
+    if let Some(own) = own {
+        match conditions.as_mut().and_then(Value::as_array_mut) {
+            Some(conditions) => conditions.push(own),
+            None => return Some(json!([own])),
+        }
+    }
+    conditions
 }
 
 fn rule(options: &Admission, resource: &Resource) -> Value {

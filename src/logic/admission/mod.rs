@@ -8,6 +8,7 @@ pub mod configuration;
 pub mod conversion;
 pub mod guard;
 pub mod local_cluster;
+pub mod own_objects;
 pub mod own_writes;
 pub mod response;
 pub mod review;

@@ -177,7 +177,7 @@ pub fn failed(status: Option<u16>, problem: &str, note: &Note) -> String {
 
 /// Formats a note for log lines.
 pub fn shown(note: &Note) -> String {
-    format!("type='{}', reason='{}', message='{}'", note.kind, note.reason, note.message)
+    format!("type='{}', reason='{}', message='{}'", note.kind, note.reason, fit(&note.message))
 }
 
 impl Note {
@@ -189,7 +189,7 @@ impl Note {
 
 #[cfg(test)]
 mod tests {
-    use super::{Note, failed, fit};
+    use super::{Note, failed, fit, shown};
 
     #[test]
     fn a_message_fits_in_bytes_and_stays_text() {
@@ -199,6 +199,8 @@ mod tests {
         assert!((1020..=1024).contains(&cut.len()), "{}", cut.len());
         assert!(cut.starts_with("üü") && cut.contains("ü...ü") && cut.ends_with("üü"));
         assert!(fit(&"€".repeat(1000)).len() <= 1024);
+        let shown = shown(&Note::new("Normal", "Reason", &"x".repeat(10_000)));
+        assert!((1024..1100).contains(&shown.len()), "{}", shown.len());
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::logic::{
     change::state::State,
     handlers::handler::{Handler, Mark},
 };
+use crate::sorted::CollectSorted as _;
 
 /// The handlers of one object that wait for their next attempt, in the form they had when the wait began or was first seen.
 #[derive(Debug, Default)]
@@ -22,7 +23,7 @@ impl WaitingHandlers {
             let mark = self.0.iter().find(|it| it.is_namesake_of(handler));
             mark.is_some_and(|it| !it.is_of(handler))
         };
-        handlers.iter().filter(is_edited).map(|it| Arc::clone(&it.id)).collect()
+        handlers.iter().filter(is_edited).map(|it| Arc::clone(&it.id)).collect_set()
     }
 
     /// Records which handlers wait after a cycle, and removes all others. `called`: the handlers that the cycle called, in their

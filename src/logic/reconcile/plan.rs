@@ -6,6 +6,7 @@ use std::{
 };
 
 use super::{Applied, Child, Known, Observed, content, key_of, shown};
+use crate::sorted::CollectSorted as _;
 
 /// How long an applied child may be missing in the watch before it is applied again.
 pub const UNSEEN_MAX: Duration = Duration::from_secs(10);
@@ -49,7 +50,7 @@ pub fn plan(
     let by_key: BTreeMap<_, _> = observed
         .iter()
         .map(|it| (key_of(&it.resource, it.namespace.as_deref(), &it.name), it))
-        .collect();
+        .collect_map();
     for (index, child) in children.iter().enumerate() {
         let key = key_of(&child.resource, child.namespace.as_deref(), &child.name);
         if let Some(first) = wanted.insert(key.clone(), &child.path) {

@@ -5,6 +5,7 @@
 
 use std::{fmt::Write as _, time::Duration};
 
+use crate::sorted;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -64,7 +65,7 @@ pub enum News {
 /// Returns the name of the lease of all operators with this finalizer, these namespaces and these resources.
 pub fn name(finalizer: &str, namespaces: &str, resources: &[String]) -> String {
     let mut resources = resources.to_vec();
-    resources.sort();
+    sorted::sort(&mut resources);
     resources.dedup();
     let text = json!([finalizer, namespaces, resources]).to_string();
     let mut name = "kopf-operator-".to_owned();

@@ -6,10 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::state::GenerationState;
 use crate::call::ObjectPacker;
-use crate::features::{
-    daemons,
-    indexes::{Hold, Ids},
-};
+use crate::features::{daemons, indexes::Hold};
 use crate::logic::{
     change::registry::ResourceHandlers,
     generation,
@@ -21,6 +18,7 @@ use crate::reactor::{
     observer::Target,
 };
 use crate::settings::Settings;
+use crate::sorted::CollectSorted as _;
 
 /// The sources of all streams' contexts.
 #[derive(Clone, Copy)]
@@ -136,7 +134,7 @@ impl Contexts<'_> {
         handlers: &ResourceHandlers,
     ) -> Arc<Hold> {
         let Contexts { shared, state, .. } = *self;
-        let own = handlers.indexing.iter().map(|it| Arc::clone(&it.id)).collect::<Ids>();
+        let own = handlers.indexing.iter().map(|it| Arc::clone(&it.id)).collect_set();
         let is_new = !state.new_indexes.is_disjoint(&own);
         let version = is_new.then_some(state.live.generation.version);
         if let Some(before) = before {

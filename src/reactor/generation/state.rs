@@ -20,6 +20,7 @@ use crate::logic::{
 use crate::ports::Pauses;
 use crate::reactor::generation::shared::OperatorContext;
 use crate::settings::Settings;
+use crate::sorted::CollectSorted as _;
 
 /// How long new handlers of a generation wait for its new indexes at most.
 const GATE_MAX: Duration = Duration::from_secs(10);
@@ -87,7 +88,7 @@ impl GenerationState {
             services = Arc::new(CallServices { indexes, ..CallServices::clone(&services) });
         }
         let ids: BTreeSet<_> =
-            new.registry.handlers().iter().map(|it| Arc::clone(&it.id)).collect();
+            new.registry.handlers().iter().map(|it| Arc::clone(&it.id)).collect_set();
         services.failures.keep_handlers(|it| ids.contains(it));
         self.version = new.version;
         self.uses = uses(&*operator.scripts, &new.registry);
@@ -109,8 +110,9 @@ fn uses(scripts: &dyn Scripts, registry: &Registry) -> Arc<BTreeMap<ScriptId, Id
     for handler in registry.handlers() {
         let script = handler.function.script;
         let names = |it: &&Arc<str>| scripts.names(script, it);
-        let used =
-            uses.entry(script).or_insert_with(|| indexes.iter().filter(names).cloned().collect());
+        let used = uses
+            .entry(script)
+            .or_insert_with(|| indexes.iter().filter(names).cloned().collect_set());
         if handler.kind == Kind::Index {
             used.insert(Arc::clone(&handler.id));
         }

@@ -26,6 +26,7 @@ use crate::logic::{
 use crate::ports::{Clock, Cluster, Pauses};
 use crate::reactor::object::{change::Rate, memory::Memories};
 use crate::settings::Settings;
+use crate::sorted::CollectSorted as _;
 use crate::telemetry::{Health, QueueSeries};
 
 /// Holds the latest context of a stream for the stream and its workers. Clones share it.
@@ -139,13 +140,13 @@ impl StreamContext {
     pub(in crate::reactor) async fn opening(&self) -> BTreeSet<ScriptId> {
         let ResourceHandlers { watching, changing, spawning, .. } = &*self.handlers;
         let script = |it: &Arc<Handler>| it.function.script;
-        let watching = watching.iter().map(script).collect::<BTreeSet<_>>();
+        let watching = watching.iter().map(script).collect_set();
         self.open_for(watching.iter()).await;
         let others = changing.iter().chain(spawning).map(script);
-        let all = others.chain(watching).collect::<BTreeSet<_>>();
+        let all = others.chain(watching).collect_set();
         let is_closed =
             |it: &&ScriptId| !self.hold.is_open_to(self.gate.as_ref(), &self.used_by([*it]));
-        let closed = all.iter().filter(is_closed).copied().collect::<BTreeSet<_>>();
+        let closed = all.iter().filter(is_closed).copied().collect_set();
         if closed.len() < all.len() {
             return closed;
         }
@@ -169,7 +170,7 @@ impl StreamContext {
             Chooser::BuiltIn(_) => None,
         };
         let scripts = scripts.into_iter().chain(lifecycle);
-        scripts.filter_map(|it| self.uses.get(it)).flatten().cloned().collect()
+        scripts.filter_map(|it| self.uses.get(it)).flatten().cloned().collect_set()
     }
 
     /// Returns the time since the start of the operator, which throttles use.

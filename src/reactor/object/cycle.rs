@@ -221,10 +221,12 @@ impl Cycle<'_> {
     }
 
     fn sync_daemons<'c>(&'c mut self, pass: Pass<'c>) -> SyncDaemons<'c> {
+        let Memory { background, undecided, .. } = &mut *self.memory;
         SyncDaemons {
             serving: self.serving,
             queue: self.queue,
-            memory: &mut *self.memory,
+            background,
+            undecided,
             event_type: self.event.event_type,
             object: &self.event.object,
             memo: pass.memo,

@@ -4,7 +4,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{memory::Memory, undecided::FilterContext};
+use super::{memory::Background, undecided::FilterContext};
 use crate::call::{
     BackgroundCause, LiveObject, Logger, Memo, ObjectCause, ObjectDetail, SharedPatch, Stopped,
 };
@@ -15,6 +15,7 @@ use crate::logic::{
         filters::{Answers, Subject},
         selection::{self, Certainty, Selection},
         suspended,
+        undecided::Undecided,
     },
     handlers::handler::Handler,
     object::{Object, essence, reason::EventType},
@@ -27,7 +28,8 @@ pub(in crate::reactor) struct SyncDaemons<'a> {
     pub(in crate::reactor) serving: &'a StreamContext,
     /// Where newer events wait.
     pub(in crate::reactor) queue: &'a Queue,
-    pub(in crate::reactor) memory: &'a mut Memory,
+    pub(in crate::reactor) background: &'a mut Background,
+    pub(in crate::reactor) undecided: &'a mut Option<Box<Undecided>>,
     pub(in crate::reactor) event_type: Option<EventType>,
     pub(in crate::reactor) object: &'a Arc<Object>,
     pub(in crate::reactor) memo: &'a Memo,
@@ -56,10 +58,10 @@ impl DaemonSync {
 impl SyncDaemons<'_> {
     /// Starts those that must run and stops those that must not.
     pub(in crate::reactor) async fn run(mut self) -> DaemonSync {
-        if self.serving.handlers.spawning.is_empty() && self.memory.background.is_none() {
+        if self.serving.handlers.spawning.is_empty() && self.background.is_none() {
             return DaemonSync::new(Certainty::No);
         }
-        if let Some(background) = &mut self.memory.background {
+        if let Some(background) = &mut self.background {
             background.reap();
         }
         let Selection { selected: wanted, undecided } =
@@ -70,10 +72,8 @@ impl SyncDaemons<'_> {
             return DaemonSync::new(required);
         }
         let base = &self.serving.background;
-        let background = self
-            .memory
-            .background
-            .get_or_insert_with(|| Box::new(daemons::ObjectDaemons::new(base)));
+        let background =
+            self.background.get_or_insert_with(|| Box::new(daemons::ObjectDaemons::new(base)));
         let is_timed = self
             .serving
             .handlers
@@ -124,7 +124,7 @@ impl SyncDaemons<'_> {
         let is_awaited = !is_ending && background.is_stopping(is_wanted);
         // Most objects have no daemons or timers: they must cost nothing.
         if background.is_empty() && !is_timed {
-            self.memory.background = None;
+            *self.background = None;
         }
         // Those that do not run need not see the end.
         let required = match required {
@@ -157,11 +157,11 @@ impl SyncDaemons<'_> {
         let asker = self.serving.asker(&cause, self.memo, self.logger);
         let subject = Subject { object: self.object, change: None };
         let handlers = &self.serving.handlers.spawning;
-        let Memory { background, undecided, .. } = &mut *self.memory;
+        let background = &*self.background;
         let is_over = |it: &Handler| background.as_ref().is_some_and(|known| known.is_over(it));
         let decision = |known: &Answers| selection::spawning(handlers, &subject, known, is_over);
         let mut answers = self.filters.answers();
-        let retries = self.filters.retries(self.serving, undecided);
+        let retries = self.filters.retries(self.serving, self.undecided);
         asker.decide_without_failures(&mut answers, retries, decision).await
     }
 }

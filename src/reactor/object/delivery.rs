@@ -39,6 +39,7 @@ use crate::logic::{
     object::Object,
 };
 use crate::reactor::object::{context::StreamContext, queue::Queue};
+use crate::sorted::CollectSorted as _;
 
 /// Byte limits on messages, tried in this order when the server rejects the records as too long.
 const MESSAGE_BYTES: [usize; 3] = [512, 64, 0];
@@ -131,7 +132,7 @@ impl Delivery {
         let merges = [&first.merge, main].map(|it| attempts.split(it));
         let authors = merges.into_iter().flatten().map(|(author, _)| author);
         let functions = first.transformations.iter().map(|it| attempts.author_of(it));
-        let authors = authors.chain(functions).flatten().collect::<BTreeSet<_>>();
+        let authors = authors.chain(functions).flatten().collect_set();
         attempts.replaced(handlers, &authors)
     }
 
@@ -403,7 +404,7 @@ impl Sender<'_> {
             (Some(attempt), Some(settling)) if attempt.before.is_some() && !is_going => {
                 let logger = self.logger.with_kind(LoggerKind::Full);
                 settling.fail(&attempt, raised, (self.serving, &logger), attempts);
-                settling.note(self.memory, self.serving.clock.now());
+                settling.note(&mut self.memory.for_change().0, self.serving.clock.now());
             }
             (attempt, _) => {
                 let who =

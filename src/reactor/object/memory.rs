@@ -68,8 +68,19 @@ pub(in crate::reactor) struct Memory {
     /// The version of the object that could not be read and was reported; `None` if the object is readable.
     pub(in crate::reactor) unreadable: Option<Box<str>>,
     /// The object's daemons and timers; `None` while there is no state to keep of them.
-    pub(in crate::reactor) background: Option<Box<daemons::ObjectDaemons>>,
+    pub(in crate::reactor) background: Background,
 }
+
+/// The parts of a memory that the handling of a change uses. Daemons and timers may start meanwhile.
+pub(in crate::reactor) struct ChangeMemory<'a> {
+    pub(in crate::reactor) handled_once: &'a mut bool,
+    pub(in crate::reactor) has_failed: bool,
+    pub(in crate::reactor) waiting: &'a mut Option<Box<WaitingHandlers>>,
+    pub(in crate::reactor) undecided: &'a mut Option<Box<Undecided>>,
+}
+
+/// The daemons and timers of an object, as its memory has them.
+pub(in crate::reactor) type Background = Option<Box<daemons::ObjectDaemons>>;
 
 /// The memories of all objects. A worker takes a memory out while it works, and puts it back.
 #[derive(Debug, Default)]
@@ -96,7 +107,7 @@ struct Kept {
     own: Option<NonZeroU64>,
     claim: Claim,
     memo: Option<Memo>,
-    background: Option<Box<daemons::ObjectDaemons>>,
+    background: Background,
     trouble: Option<Box<Trouble>>,
 }
 
@@ -238,6 +249,12 @@ impl Memory {
     /// Returns the object's memo, initially a copy of the operator's memo.
     pub(in crate::reactor) fn memo(&mut self, of_operator: &Memo) -> Memo {
         self.memo.get_or_insert_with(|| of_operator.detached()).clone()
+    }
+
+    /// Returns what the handling of a change uses, and the daemons and timers.
+    pub(in crate::reactor) fn for_change(&mut self) -> (ChangeMemory<'_>, &mut Background) {
+        let Memory { handled_once, has_failed, waiting, undecided, background, .. } = self;
+        (ChangeMemory { handled_once, has_failed: *has_failed, waiting, undecided }, background)
     }
 
     /// Returns whether resume handlers are due.

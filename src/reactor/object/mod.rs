@@ -9,6 +9,7 @@ mod delivery;
 mod error;
 mod expectation;
 mod holding;
+mod late_daemons;
 pub(super) mod memory;
 pub(super) mod pending_calls;
 pub(super) mod permits;

@@ -12,6 +12,7 @@ use super::{
     change::{ChangeContext, Changing, Settling, kwargs},
     conclusion::Next,
     cycle::{Cycle, Pass},
+    daemon_sync::SyncDaemons,
     delivery::Wanted,
     error::CycleError,
     memory::Memory,
@@ -67,6 +68,11 @@ impl FilterContext {
         if let Some(undecided) = &mut memory.undecided {
             undecided.begin();
         }
+        FilterContext::complete()
+    }
+
+    /// Creates it for a time when all indexes are complete.
+    pub(in crate::reactor) fn complete() -> Self {
         FilterContext { waiting: Arc::default(), deadline: Instant::now() + ANSWER_MAX }
     }
 
@@ -148,10 +154,26 @@ impl Cycle<'_> {
             self.recall(&failed, &object);
         }
         self.adopt_condition(&object);
-        let (memory, queue, permit) = (&mut *self.memory, self.queue, self.permit);
-        let filters = pass.filters;
+        let (queue, permit, filters) = (self.queue, self.permit, pass.filters);
+        let (memory, background) = self.memory.for_change();
         let changing = Changing { context, memory, filters, queue, permit, is_held };
-        wanted.settling = changing.run(change.clone(), answers).await?;
+        let changing = changing.run(change.clone(), answers);
+        wanted.settling = if filters.waiting.is_empty() {
+            changing.await?
+        } else {
+            let sync = SyncDaemons {
+                serving: self.serving,
+                queue,
+                background,
+                undecided: &mut None,
+                event_type: self.event.event_type,
+                object: &object,
+                memo: pass.memo,
+                logger: self.logger,
+                filters,
+            };
+            Box::pin(sync.run_late(changing)).await?
+        };
         let now = self.serving.clock.now();
         let is_finished =
             wanted.settling.as_ref().is_none_or(|it| it.settlement(now).delays.is_empty());

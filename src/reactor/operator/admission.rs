@@ -19,17 +19,19 @@ use crate::logic::{
         configuration::{ClientConfig, Rule},
         conversion,
         guard::Guarded,
+        own_objects::{OwnObject, OwnObjects},
         server::Publishing,
     },
     change::{registry::Registry, selection::Selected},
     handlers::handler::Category,
     object::resource::Resource,
     replicas::peering::Identity,
+    schedules::slots::LeaseRef,
 };
 use crate::ports::{Cluster, Reviewer, RunningServer, ScriptGuard, WebhookParts, WebhookServer};
 use crate::reactor::generation::shared::{OperatorContext, Shared};
 use crate::reactor::{generation::GenerationState, object::memory::Key, observer::Observer};
-use crate::settings::Settings;
+use crate::settings::{Leadership, Settings};
 
 /// Why admission handlers cannot be served at all.
 const UNSUPPORTED: &str = "Admission handlers exist, but no admission server is configured in `settings.admission.server`";
@@ -145,6 +147,7 @@ impl Admission {
                 cluster: Arc::clone(shared.cluster) as Arc<dyn Cluster>,
                 settings: Arc::clone(settings),
                 name,
+                own: own_objects(&*server, settings, &**shared.cluster),
                 identity: self.identity.process.clone(),
                 leadership: shared.leadership.clone(),
                 pauses: shared.pauses.clone(),
@@ -244,6 +247,24 @@ impl Running {
         self.stop.1.cancel();
         while self.serving.join_next().await.is_some() {}
     }
+}
+
+/// Returns what the webhooks do not review.
+fn own_objects(
+    server: &dyn WebhookServer,
+    settings: &Settings,
+    cluster: &dyn Cluster,
+) -> OwnObjects {
+    let mut own = server.own_objects();
+    let Leadership { name, namespace, .. } = &settings.leadership;
+    let default = cluster.default_namespace();
+    let namespace = namespace.as_deref().unwrap_or(default);
+    let schedules = LeaseRef::new(namespace, name, "").name;
+    own.objects.extend([name, &schedules].map(|it| OwnObject::lease(namespace, it)));
+    if let Some(secret) = &settings.persistence.digest_secret {
+        own.objects.push(OwnObject::secret(default, secret));
+    }
+    own
 }
 
 /// Returns the handlers in the order of their declaration, each with its resources.

@@ -1,4 +1,4 @@
-//! `base64`.
+//! `base64`: strings and bytes to base64 and back.
 
 use ::base64::{
     Engine as _,
@@ -13,7 +13,7 @@ use crate::scripting::functions::{
     types::{Library, Type, immediate, optional, required},
 };
 
-/// Padding may be missing: tokens come without.
+/// Padding is optional: tokens come without it.
 const READING: GeneralPurposeConfig =
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
 

@@ -1,4 +1,4 @@
-//! How large the results of libraries may be: the same in both languages.
+//! The limits on results of libraries: the same in both languages.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::scripting::{
     values::limits,
 };
 
-/// A result, if a script may have such a large one.
+/// Checks that a result is not too large.
 pub(super) fn within(datum: Datum, text_max: usize) -> Result<Datum, Failure> {
     let text = match &datum {
         Datum::Json(Value::String(text)) => text.len(),
@@ -25,7 +25,7 @@ pub(super) fn within(datum: Datum, text_max: usize) -> Result<Datum, Failure> {
     if text > text_max { Err(limits::too_long_text(text_max).into()) } else { Ok(datum) }
 }
 
-/// Whether so many items are left.
+/// Returns whether the items of a value fit into what is left, and subtracts them.
 fn count(value: &Value, left: &mut usize) -> bool {
     match value {
         Value::Array(items) => take(left, items.len()) && items.iter().all(|it| count(it, left)),
@@ -43,7 +43,7 @@ fn take(left: &mut usize, items: usize) -> bool {
     })
 }
 
-/// Whether two values are the same data: `1` and `1.0` are, and a null field is there.
+/// Returns whether two values are the same data: `1` equals `1.0`, and a null field differs from a missing one.
 pub(super) fn equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
@@ -58,7 +58,7 @@ pub(super) fn equal(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Whether a list with so many items may get one more.
+/// Checks that a list with this many items may get one more.
 pub(super) fn room_for(items: usize) -> Result<(), Failure> {
     if items < ITEMS_MAX {
         return Ok(());

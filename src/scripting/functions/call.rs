@@ -14,16 +14,16 @@ use crate::scripting::{
     values::text::did_you_mean,
 };
 
-/// One call, whose arguments fit the parameters.
+/// One call, whose arguments match the parameters.
 #[derive(Debug)]
 pub(crate) struct Call {
-    /// By parameter and option; those that were left out are not there.
+    /// By parameter or option; omitted ones are missing.
     pub(super) arguments: Vec<(&'static str, Datum)>,
-    /// The room of a call that waits for others.
+    /// The room that the call holds while it waits for a server.
     pub(super) passage: Option<Passage>,
-    /// Who calls.
+    /// The script that calls.
     pub(crate) surroundings: Arc<Surroundings>,
-    /// What the calling handler is called for; `None` at the top level.
+    /// The call of the handler; `None` at the top level.
     pub(crate) present: Option<Arc<Invocation>>,
 }
 
@@ -33,7 +33,7 @@ impl Call {
     /// Checks the arguments, in the order in which they were passed.
     ///
     /// # Errors
-    /// They do not fit: which one, what is expected, what was given.
+    /// They do not match: which one, what is expected, what was passed.
     pub(crate) fn new(
         (library, function): (&Library, &Function),
         given: Vec<Given>,
@@ -44,18 +44,18 @@ impl Call {
         Ok(Call { arguments, passage: None, surroundings, present })
     }
 
-    /// Does what computes at once; the limits of the caller hold inside.
+    /// Runs a function that computes, within the limits of the caller.
     pub(crate) fn compute(&self, body: fn(&Call) -> Outcome, pace: &Pace) -> Outcome {
         let memory = self.surroundings.limits.memory_limit;
         pace::within(pace, memory, || self.bounded(body(self)))
     }
 
-    /// What a script loops over, if that is not too much.
+    /// Returns the values for a loop, if the script does not have too many loops.
     pub(crate) fn flow(&self, body: fn(&Call) -> Result<Flow, Failure>) -> Result<Flow, Failure> {
         self.surroundings.loops.open(|| body(self))
     }
 
-    /// What a function gives, if it is not too large.
+    /// Returns the result of a function, if it is not too large.
     fn bounded(&self, outcome: Outcome) -> Outcome {
         bounds::within(outcome?, self.surroundings.limits.string_size)
     }
@@ -64,12 +64,12 @@ impl Call {
         self.arguments.iter().find(|(it, _)| *it == name).map(|(_, it)| it)
     }
 
-    /// Whether an argument was passed.
+    /// Returns whether an argument was passed.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.datum(name).is_some()
     }
 
-    /// An argument by the name of its parameter; null if it was left out.
+    /// Returns an argument by the name of its parameter; null if it was omitted.
     pub(crate) fn value(&self, name: &str) -> &Value {
         match self.datum(name) {
             Some(Datum::Json(value)) => value,
@@ -77,17 +77,17 @@ impl Call {
         }
     }
 
-    /// A text; empty if it was left out.
+    /// Returns a string; empty if it was omitted.
     pub(crate) fn text(&self, name: &str) -> &str {
         self.value(name).as_str().unwrap_or_default()
     }
 
-    /// A text, unless it was left out.
+    /// Returns a string, unless it was omitted.
     pub(crate) fn some_text(&self, name: &str) -> Option<&str> {
         self.value(name).as_str()
     }
 
-    /// Bytes, also those of a text; empty if it was left out.
+    /// Returns bytes, also those of a string; empty if they were omitted.
     pub(crate) fn bytes(&self, name: &str) -> &[u8] {
         match self.datum(name) {
             Some(Datum::Bytes(bytes)) => bytes,
@@ -96,17 +96,17 @@ impl Call {
         }
     }
 
-    /// A number without a fraction, unless it was left out.
+    /// Returns an integer, unless it was omitted.
     pub(crate) fn integer(&self, name: &str) -> Option<i64> {
         integer(self.value(name))
     }
 
-    /// A number, unless it was left out.
+    /// Returns a number, unless it was omitted.
     pub(crate) fn number(&self, name: &str) -> Option<f64> {
         self.value(name).as_f64()
     }
 
-    /// A count, such as a number of characters; the default if it was left out.
+    /// Returns a count, such as a number of characters; the default if it was omitted.
     ///
     /// # Errors
     /// It is negative.
@@ -117,27 +117,27 @@ impl Call {
         })
     }
 
-    /// Whether an option is set.
+    /// Returns whether an option is set.
     pub(crate) fn flag(&self, name: &str) -> bool {
         self.value(name).as_bool().unwrap_or_default()
     }
 
-    /// A duration, unless it was left out.
+    /// Returns a duration, unless it was omitted.
     pub(crate) fn duration(&self, name: &str) -> Option<Duration> {
         given::span(self.value(name))
     }
 
-    /// The items of a list; none if it was left out.
+    /// Returns the items of a list; none if it was omitted.
     pub(crate) fn list(&self, name: &str) -> &[Value] {
         self.value(name).as_array().map_or(&[], Vec::as_slice)
     }
 
-    /// The fields of a map, unless it was left out.
+    /// Returns the fields of a map, unless it was omitted.
     pub(crate) fn map(&self, name: &str) -> Option<&Map<String, Value>> {
         self.value(name).as_object()
     }
 
-    /// Something that works long without waiting for others, such as reading a file: it gets a thread for that.
+    /// Runs work that blocks, such as reading a file, on another thread.
     pub(crate) async fn elsewhere(self, work: fn(&Call) -> Outcome) -> Outcome {
         let done = tokio::task::spawn_blocking(move || self.bounded(work(&self))).await;
         done.unwrap_or_else(|it| Err(Failure::Plain(it.to_string())))
@@ -145,7 +145,7 @@ impl Call {
 }
 
 impl Call {
-    /// Does work that takes long on purpose, such as the generation of a key: one at a time for each script.
+    /// Runs expensive work, such as generating a key, on another thread: one at a time for each script.
     pub(super) async fn heavily(self, work: fn(&Call) -> Outcome) -> Outcome {
         let surroundings = Arc::clone(&self.surroundings);
         let done = surroundings.heavy.run(move || self.bounded(work(&self))).await;
@@ -153,7 +153,7 @@ impl Call {
     }
 }
 
-/// Reads an answer of so many bytes: on another thread if it is long. Calls in Rhai wait on the runtime of the operator, which
+/// Parses a response of `bytes` bytes, on another thread if it is long. Calls in Rhai wait on the runtime of the operator, which
 /// has one thread for everything.
 ///
 /// # Errors
@@ -162,7 +162,7 @@ pub(super) async fn aside<T: Send + 'static>(
     bytes: usize,
     read: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Failure> {
-    /// Less is read within a millisecond.
+    /// The size that is parsed within a millisecond.
     const SHORT: usize = 128 * 1024;
     if bytes <= SHORT {
         return Ok(read());
@@ -172,11 +172,11 @@ pub(super) async fn aside<T: Send + 'static>(
 }
 
 impl Function {
-    /// Checks the arguments of a function that is written in the language. The options are left to the part of the host that
-    /// gets them.
+    /// Checks the arguments of a function that is written in the language. Options are checked by the part of the host that
+    /// receives them.
     ///
     /// # Errors
-    /// They do not fit.
+    /// They do not match.
     pub(crate) fn check_shapes(&self, library: &Library, shapes: &[Shape]) -> Result<(), Failure> {
         let shapes = match shapes.split_last() {
             Some((Shape::Map | Shape::Empty, rest)) if self.may_be_options(rest.len()) => rest,
@@ -191,7 +191,7 @@ impl Function {
         })
     }
 
-    /// The arguments by the names of their parameters.
+    /// Assigns the arguments to their parameters.
     fn assign(
         &self,
         library: &Library,
@@ -205,7 +205,7 @@ impl Function {
         let mut given = given.into_iter();
         for parameter in self.parameters {
             match given.next() {
-                // Nothing is a value where anything is.
+                // Null is a value where any value is required.
                 Some(it)
                     if it.is_null() && (parameter.kind != Type::Any || !parameter.required) =>
                 {
@@ -218,13 +218,13 @@ impl Function {
         Ok(arguments)
     }
 
-    /// The options, which are the last argument: in their place, or instead of something that may be left out.
+    /// Takes the options, which are the last argument: at their position, or at that of an omitted parameter.
     fn take_options(
         &self,
         given: &mut Vec<Given>,
         size_max: usize,
     ) -> Result<Vec<(&'static str, Datum)>, Failure> {
-        // In Rhai, what is written in the language passes nothing for what it did not get.
+        // In Rhai, functions of `stdlib` pass null for omitted options.
         let place = given.len().wrapping_sub(1);
         drop(given.pop_if(|it| it.is_null() && self.is_place_of_options(place)));
         let place = given.len().wrapping_sub(1);
@@ -251,7 +251,7 @@ impl Function {
         Ok(arguments)
     }
 
-    /// Whether a map in this place is options.
+    /// Returns whether a map at this position is the options.
     fn may_be_options(&self, place: usize) -> bool {
         let parameter = self.parameters.get(place);
         let is_free =
@@ -263,12 +263,12 @@ impl Function {
         place == self.parameters.len() && !self.options.is_empty()
     }
 
-    /// The most arguments that it takes, with the options.
+    /// Returns the maximum number of arguments, including the options.
     pub(crate) fn arguments_max(&self) -> usize {
         self.parameters.len() + usize::from(!self.options.is_empty())
     }
 
-    /// It was given more than it takes.
+    /// Returns the error of too many arguments.
     pub(crate) fn too_many(&self, library: &Library, given: usize) -> Failure {
         format!("too many arguments, {given}: expected {}", self.signature(library.name)).into()
     }

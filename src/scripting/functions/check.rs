@@ -1,4 +1,4 @@
-//! `check`: what tests say that must be true.
+//! `check`: the assertions of tests.
 
 use serde_json::Value;
 
@@ -29,7 +29,7 @@ pub(super) const LIBRARY: Library = Library {
             |call| {
                 let (actual, expected) = (call.value("actual"), call.value("expected"));
                 verdict(call, equal(actual, expected), || {
-                    format!("expected {}, got {}", told(expected), told(actual))
+                    format!("expected {}, got {}", written(expected), written(actual))
                 })
             },
         ),
@@ -44,7 +44,7 @@ pub(super) const LIBRARY: Library = Library {
             |call| {
                 let value = call.value("value");
                 let holds = !matches!(value, Value::Null | Value::Bool(false));
-                verdict(call, holds, || format!("it is {}", told(value)))
+                verdict(call, holds, || format!("it is {}", written(value)))
             },
         ),
     ],
@@ -58,6 +58,6 @@ fn verdict(call: &Call, holds: bool, problem: impl FnOnce() -> String) -> Outcom
     Err(format!("{what}{}", problem()).into())
 }
 
-fn told(value: &Value) -> String {
+fn written(value: &Value) -> String {
     if value.is_null() { "nothing".into() } else { shown(value) }
 }

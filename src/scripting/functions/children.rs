@@ -1,9 +1,9 @@
-//! Which sub-handlers a script's call can have, told the same in both languages.
+//! The sub-handlers that a call can have, with the same errors in both languages.
 
 use crate::call::{Children, Invocation};
 use crate::logic::handlers::declare::DeclareError;
 
-/// The sub-handlers of the call that runs now, for this function of `kopf`.
+/// Returns the sub-handlers of the current call, for this function of `kopf`.
 pub(crate) fn of_call(
     present: Option<&Invocation>,
     function: &str,

@@ -23,13 +23,14 @@ use crate::scripting::{
         refused::{DEPTH_MAX, Refused},
     },
 };
+use crate::sorted;
 
-/// More options than there are.
+/// More options than exist.
 const OPTIONS_MAX: usize = 100;
 
 /// What the top level of a script declares.
 pub(crate) struct TopLevel {
-    /// `None` when it has returned.
+    /// `None` after it has returned.
     handlers: Mutex<Option<Vec<Handler>>>,
     /// Bytes of the data in the declarations.
     bytes: AtomicUsize,
@@ -45,18 +46,18 @@ impl Default for TopLevel {
 }
 
 impl TopLevel {
-    /// Whether it still runs.
+    /// Returns whether the top level is still running.
     pub(crate) fn is_loading(&self) -> bool {
         self.handlers.lock().is_some()
     }
 
-    /// Ends it, and returns what it has declared.
+    /// Ends the top level, and returns what it has declared.
     pub(crate) fn finish(&self) -> (Vec<Handler>, Vec<Chooser>) {
         let handlers = self.handlers.lock().take().unwrap_or_default();
         (handlers, std::mem::take(&mut *self.lifecycles.lock()))
     }
 
-    /// Whether it may declare something.
+    /// Checks that something may be declared now.
     fn admits(&self, name: &str) -> Result<(), DeclareError> {
         match &*self.handlers.lock() {
             None => Err(names::too_late(name)),
@@ -98,14 +99,14 @@ fn read(name: &str, kind: Kind, call: &Call<'_>) -> Result<Declaration, Failed> 
         None => (None, call.arguments),
     };
     let given = match last {
-        // Without other arguments, nothing was spelled wrong.
+        // Without other arguments, nothing was misspelled.
         Some(it) if it.is_nil() && !others.is_empty() => NoHandler::Nothing,
         Some(it) => it.library().map_or(NoHandler::Other, NoHandler::Library),
         None => NoHandler::Other,
     };
     let missing = || names::no_handler(name, kind, given);
     let handler = last.ok_or_else(missing)?;
-    // Before anything else is read: what is wrong with it matters most.
+    // The function is read first: an error in it matters most.
     let function = handler.function(true)?.ok_or_else(missing)?;
     let mut reader = Reader::of(call);
     let mut options = Vec::new();
@@ -120,7 +121,7 @@ fn read(name: &str, kind: Kind, call: &Call<'_>) -> Result<Declaration, Failed> 
     Ok(Declaration { kind, selectors, options, function, location: call.caller.location() })
 }
 
-/// Reads the arguments of one call, which may have this many bytes of data left.
+/// Reads the arguments of one call, and counts their bytes.
 struct Reader {
     bytes: usize,
     max: usize,
@@ -147,12 +148,12 @@ impl Reader {
             options.push((name.to_owned(), self.part(name, value, 0)?));
             Ok(())
         })?;
-        // Some maps have no order of their own.
-        options.sort_by(|(a, _), (b, _)| a.cmp(b));
+        // Maps of some languages have no order.
+        sorted::sort_by(&mut options, |(a, _), (b, _)| a.cmp(b));
         Ok(options)
     }
 
-    /// Reads a value, which is below so many levels; `name` is what errors call it.
+    /// Reads a value that is nested `depth` levels deep; errors call it `name`.
     fn part(&mut self, name: &str, value: &dyn Argument, depth: usize) -> Result<Part, Failed> {
         if value.is_nil() {
             return Ok(Part::Absent);
@@ -190,7 +191,7 @@ impl Reader {
             }
             Ok(())
         })?;
-        map.sort_by(|(a, _), (b, _)| a.cmp(b));
+        sorted::sort_by(&mut map, |(a, _), (b, _)| a.cmp(b));
         match (list.is_empty(), map.is_empty()) {
             (true, false) => Ok(Part::Map(map)),
             (true, true) if shape != Nested::List => Ok(Part::Map(map)),
@@ -204,7 +205,7 @@ impl Reader {
     }
 }
 
-/// `kopf.all_(f, g)` and its siblings; as in Kopf, also with one list of functions.
+/// Implements `kopf.all_(f, g)` and its siblings; as in Kopf, also with one list of functions.
 pub(crate) fn combine(combine: fn(Vec<Callback>) -> Callback, call: &Call<'_>) -> Outcome {
     let mut callbacks = Vec::new();
     match call.arguments {
@@ -222,7 +223,7 @@ pub(crate) fn combine(combine: fn(Vec<Callback>) -> Callback, call: &Call<'_>) -
     Ok(Done::Value(HostValue::Filter(Filter(Part::Callback(combine(callbacks))))))
 }
 
-/// `kopf.not_(f)`
+/// Implements `kopf.not_(f)`: negates a predicate.
 pub(crate) fn negate(call: &Call<'_>) -> Outcome {
     let negated = callback(call, call.arguments.first().copied())?;
     let negated = Part::Callback(Callback::Not(Box::new(negated)));
@@ -238,7 +239,7 @@ fn callback(call: &Call<'_>, value: Option<&dyn Argument>) -> Result<Callback, F
     Ok(Callback::Function(function))
 }
 
-/// `kopf.set_default_lifecycle(LIFECYCLE)`
+/// Implements `kopf.set_default_lifecycle(LIFECYCLE)`, only at the top level.
 pub(crate) fn set_default_lifecycle(call: &Call<'_>) -> Outcome {
     let top_level = call.caller.top_level();
     if !top_level.is_loading() {
@@ -250,7 +251,7 @@ pub(crate) fn set_default_lifecycle(call: &Call<'_>) -> Outcome {
     Ok(Done::Value(HostValue::Nil))
 }
 
-/// `kopf.execute(OPTIONS)`: the call waits for its sub-handlers.
+/// Implements `kopf.execute(OPTIONS)`: the call waits for its sub-handlers.
 pub(crate) fn execute(call: &Call<'_>) -> Outcome {
     let children = children::of_call(call.caller.present().as_deref(), "execute")?;
     let options = match call.arguments.first() {

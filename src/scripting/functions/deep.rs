@@ -130,7 +130,7 @@ pub(super) const LIBRARY: Library = Library {
     ],
 };
 
-/// The steps of a path.
+/// Returns the steps of a path.
 fn path(call: &Call) -> Result<Vec<String>, Failure> {
     let wrong = || {
         let got = shown(call.value("path"));
@@ -162,7 +162,7 @@ fn path(call: &Call) -> Result<Vec<String>, Failure> {
     }
 }
 
-/// What is there; null is nothing.
+/// Returns the value at a path; null counts as missing.
 fn get<'a>(value: &'a Value, path: &[String]) -> Option<&'a Value> {
     let found = path.iter().try_fold(value, |value, step| match value {
         Value::Object(fields) => fields.get(step),
@@ -229,7 +229,7 @@ fn merge(base: &mut Value, over: &Value) {
         *base = Value::Object(Map::new());
     }
     let Some(fields) = base.as_object_mut() else { return };
-    // All at once: each removal alone would move the fields behind it.
+    // All at once: each single removal would move the fields behind it.
     fields.retain(|key, _| !over.get(key).is_some_and(Value::is_null));
     for (key, value) in over.iter().filter(|(_, it)| !it.is_null()) {
         merge(fields.entry(key).or_insert(Value::Null), value);
@@ -237,7 +237,7 @@ fn merge(base: &mut Value, over: &Value) {
 }
 
 fn differences(call: &Call) -> Result<Value, Failure> {
-    /// The fields of one, at least.
+    /// Minimum number of items and fields of one difference.
     const FIELDS: usize = 4;
     let found = diff::diff(call.value("old"), call.value("new"));
     room_for(found.len().saturating_mul(FIELDS))?;

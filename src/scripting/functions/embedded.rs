@@ -1,13 +1,13 @@
 //! The parts of libraries that are written in the languages of scripts: `stdlib/NAME.lua` and `stdlib/NAME.rhai`.
 //!
-//! In Lua, the file is a chunk that gets the parts of the host and returns a table of functions. In Rhai, the functions are called
-//! `NAME__FUNCTION`: Rhai finds functions by who runs, so that a function `map` here would take the place of a script's own in its
-//! callbacks.
+//! In Lua, the file is a chunk that receives the parts of the host and returns a table of functions. In Rhai, the functions are
+//! called `NAME__FUNCTION`: Rhai resolves names in the running script, so a function `map` here would replace a script's own `map`
+//! in its callbacks.
 
 use super::{LIBRARIES, kube, template};
 use crate::scripting::functions::types::{Function, Library};
 
-/// One library in both languages.
+/// The source of one library in both languages.
 struct Text {
     name: &'static str,
     lua: &'static str,
@@ -15,9 +15,9 @@ struct Text {
     parts: &'static [Part],
 }
 
-/// What the host does for the scripts of a library, and for nobody else: a stream, or something at once.
+/// A function of the host that only the source of a library can call: it returns a stream, or a value at once.
 pub(crate) struct Part {
-    /// What it does, with its name in Lua.
+    /// The function, with its name in Lua.
     pub(crate) function: Function,
     /// Its name in Rhai.
     pub(crate) rhai: &'static str,
@@ -47,13 +47,13 @@ const TEXTS: &[Text] = &[
     },
 ];
 
-/// The file of a library, as messages call it, and its text.
+/// Returns the file of a library, as messages call it, and its source.
 pub(crate) fn lua(library: &Library) -> Option<(String, &'static str)> {
     let text = TEXTS.iter().find(|it| it.name == library.name)?;
     Some((format!("stdlib/{}.lua", text.name), text.lua))
 }
 
-/// All files in Rhai, with their names in messages.
+/// Returns all files in Rhai, with their names in messages.
 pub(crate) fn rhai() -> impl Iterator<Item = (&'static Library, String, &'static str)> {
     let library = |name| LIBRARIES.iter().find(|it| it.name == name);
     TEXTS.iter().filter_map(move |it| {
@@ -61,12 +61,12 @@ pub(crate) fn rhai() -> impl Iterator<Item = (&'static Library, String, &'static
     })
 }
 
-/// What the host does for the scripts of a library.
+/// Returns the functions of the host that only the source of a library can call.
 pub(crate) fn parts(library: &Library) -> &'static [Part] {
     TEXTS.iter().find(|it| it.name == library.name).map_or(&[], |it| it.parts)
 }
 
-/// What a function is called in Rhai.
+/// Returns the name of a function in Rhai.
 pub(crate) fn rhai_name(library: &str, function: &str) -> String {
     format!("{library}__{function}")
 }

@@ -1,4 +1,4 @@
-//! `env`: variables of the process that are granted.
+//! `env`: the granted environment variables of the process.
 
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
-//! `fake`: functions of a test that respond in the place of servers, containers and Jobs.
+//! `fake`: functions of a test that respond in place of servers, containers and Jobs.
 //!
-//! What is declared is kept by `call/fakes.rs`. `http/faked.rs` and `kube/run.rs` ask it; `cli/test/commands.rs` responds to commands, at the border
-//! of the embedded API server.
+//! `call/fakes.rs` stores what is declared. `http/faked.rs` and `kube/run.rs` call it; `cli/test/commands.rs` responds to commands,
+//! at the border of the embedded API server.
 
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ pub(super) const LIBRARY: Library = Library {
     ],
 };
 
-/// `fake.http`, `fake.exec` and `fake.run`; the engines pass the function of the script.
+/// Implements `fake.http`, `fake.exec` and `fake.run`; the engines pass the function of the script.
 pub(crate) fn declare(
     what: Faked,
     url: &str,
@@ -83,7 +83,7 @@ pub(crate) fn declare(
 
 const ONLY_TESTS: &str = "only the tests of `kopf test` have fakes";
 
-/// `fake.calls`
+/// Implements `fake.calls`: returns the recorded calls.
 fn calls(call: &Call) -> Outcome {
     let fakes = call.surroundings.fakes.as_ref().ok_or(ONLY_TESTS)?;
     let given = call.text("what");

@@ -1,4 +1,4 @@
-//! `files`: reads files that are granted. Symlinks are followed, and what they lead to must be granted as well.
+//! `files`: reads granted files. Symlinks are followed, and their targets must be granted as well.
 
 use std::{
     fs,
@@ -74,7 +74,7 @@ const PATH: &[Parameter] = &[required(
     "An absolute path, or a path relative to the working directory of `kopf`.",
 )];
 
-/// Larger directories are no configuration.
+/// Larger directories are not configuration.
 const NAMES_MAX: usize = 10_000;
 
 fn done(result: Result<impl Into<Value>, String>) -> Outcome {
@@ -98,22 +98,22 @@ fn read_yaml(call: &Call) -> Outcome {
     done(read.map_err(|it| format!("{path} is {it}")))
 }
 
-/// The text of a file.
+/// Returns the content of a file.
 pub(super) fn read(access: &Access, path: &str, bytes_max: usize) -> Result<String, String> {
-    let told = |error: io::Error| told(path, &error);
-    let file = find(access, path)?.map_err(told)?;
-    let kind = fs::metadata(&file).map_err(told)?;
+    let failed = |error: io::Error| io_message(path, &error);
+    let file = find(access, path)?.map_err(failed)?;
+    let kind = fs::metadata(&file).map_err(failed)?;
     if kind.is_dir() {
         return Err(format!("{path} is a directory; use files.list"));
     }
     if !kind.is_file() {
-        // A pipe would never end.
+        // Reading a pipe would never end.
         return Err(format!("{path} is not a regular file"));
     }
     let most = u64::try_from(bytes_max).unwrap_or(u64::MAX);
     let mut bytes = Vec::new();
-    let mut source = fs::File::open(&file).map_err(told)?.take(most.saturating_add(1));
-    source.read_to_end(&mut bytes).map_err(told)?;
+    let mut source = fs::File::open(&file).map_err(failed)?.take(most.saturating_add(1));
+    source.read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() > bytes_max {
         return Err(format!(
             "{path} is larger than {bytes_max} bytes, the limit of settings.sandbox.string_size"
@@ -122,13 +122,13 @@ pub(super) fn read(access: &Access, path: &str, bytes_max: usize) -> Result<Stri
     String::from_utf8(bytes).map_err(|_problem| format!("{path} is not UTF-8"))
 }
 
-/// The names in a directory, sorted, without the plumbing of volumes.
+/// Returns the names in a directory, sorted, without the internal links of volumes.
 fn list(access: &Access, path: &str) -> Result<Value, String> {
-    let told = |error: io::Error| told(path, &error);
-    let directory = find(access, path)?.map_err(told)?;
+    let failed = |error: io::Error| io_message(path, &error);
+    let directory = find(access, path)?.map_err(failed)?;
     let mut names = Vec::new();
-    for entry in fs::read_dir(directory).map_err(told)? {
-        let name = entry.map_err(told)?.file_name().to_string_lossy().into_owned();
+    for entry in fs::read_dir(directory).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name().to_string_lossy().into_owned();
         // `..data` of a mounted ConfigMap.
         if !name.starts_with("..") {
             names.push(name);
@@ -141,22 +141,22 @@ fn list(access: &Access, path: &str) -> Result<Value, String> {
     Ok(names.into())
 }
 
-/// Whether something is there.
+/// Returns whether a path exists.
 fn exists(access: &Access, path: &str) -> Result<bool, String> {
     match find(access, path)? {
         Ok(_) => Ok(true),
         Err(error) if is_absence(&error) => Ok(false),
-        Err(error) => Err(told(path, &error)),
+        Err(error) => Err(io_message(path, &error)),
     }
 }
 
-/// The file that is meant, without symlinks. The outer error is a denial, the inner one of the system.
+/// Returns the real file, without symlinks. The outer error is a denial, the inner one comes from the system.
 fn find(access: &Access, path: &str) -> Result<io::Result<PathBuf>, String> {
     let wanted = match std::path::absolute(path) {
         Ok(absolute) => normal(&absolute),
         Err(error) => return Ok(Err(error)),
     };
-    // First the name: what is not granted is not looked at, so that nobody learns what is there.
+    // The name is checked first: a path that is not granted is not accessed, so nobody learns whether it exists.
     if !access.allows_read(&wanted) {
         return Err(Denied::read(&wanted).to_string());
     }
@@ -171,7 +171,7 @@ fn find(access: &Access, path: &str) -> Result<io::Result<PathBuf>, String> {
     Err(format!("{path} leads to {}: {}", real.display(), Denied::read(&real)))
 }
 
-fn told(path: &str, error: &io::Error) -> String {
+fn io_message(path: &str, error: &io::Error) -> String {
     if is_absence(error) {
         return format!("there is no {path}");
     }

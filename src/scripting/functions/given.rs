@@ -1,4 +1,4 @@
-//! What a script passes to a library, as the engines see it.
+//! The arguments that a script passes to a library, as the engines see them.
 
 use std::time::Duration;
 
@@ -13,51 +13,51 @@ use crate::scripting::{
     values::{limits, refused::Refused, text::shown},
 };
 
-/// One argument.
+/// One argument of a call.
 #[derive(Debug)]
 pub(crate) enum Given {
-    /// Data.
+    /// Data, or bytes.
     Datum(Datum),
-    /// Something that is no data: what it is, and why.
+    /// A value that is not data: its shape, and the reason.
     Refused(Shape, Refused),
 }
 
-/// What an argument is, without its content.
+/// The shape of an argument, without its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// Nothing: left out.
+    /// Null, or an omitted argument.
     Nothing,
     /// True or false.
     Boolean,
     /// A number, with a fraction or without.
     Number { whole: bool },
-    /// A text, not empty.
+    /// A string with at least one character.
     Text,
-    /// A text of no characters.
+    /// A string without characters.
     EmptyText,
-    /// Bytes that are no text.
+    /// Bytes that are not UTF-8.
     Bytes,
-    /// A list.
+    /// A list, possibly empty.
     List,
-    /// A map.
+    /// A map with fields.
     Map,
-    /// Lua does not tell an empty map from an empty list.
+    /// Lua cannot distinguish an empty map from an empty list.
     Empty,
-    /// A function.
+    /// A function of the script.
     Function,
-    /// What has no place in the table: a coroutine, a value of the host.
+    /// A value that no parameter accepts: a coroutine, a value of the host.
     Other(&'static str),
 }
 
 impl Shape {
-    /// As messages name it.
+    /// Returns the name that messages use.
     fn name(self) -> &'static str {
         match self {
             Shape::Nothing => "nothing",
             Shape::Boolean => "true or false",
             Shape::Number { .. } => "a number",
             Shape::Text => "a string",
-            Shape::EmptyText => "an empty text",
+            Shape::EmptyText => "an empty string",
             Shape::Bytes => "bytes that are not UTF-8",
             Shape::List => "a list",
             Shape::Map => "a map",
@@ -91,19 +91,19 @@ impl Shape {
 }
 
 impl Given {
-    /// Whether it is a map, which options are.
+    /// Returns whether it is a map, as options are.
     pub(super) fn is_map(&self) -> bool {
         matches!(self, Given::Datum(Datum::Json(Value::Object(_))) | Given::Refused(Shape::Map, _))
     }
 
-    /// Whether it is nothing.
+    /// Returns whether it is null.
     pub(super) fn is_null(&self) -> bool {
         matches!(self, Given::Datum(Datum::Json(Value::Null)))
     }
 }
 
 impl Parameter {
-    /// What was given, if it fits; nothing else is as large as this.
+    /// Returns the argument, if it matches and is not too large.
     pub(super) fn check(&self, given: Given, size_max: usize) -> Result<Datum, Failure> {
         match given {
             Given::Datum(Datum::Json(value)) => self.check_json(value).map(Datum::Json),
@@ -119,7 +119,7 @@ impl Parameter {
         }
     }
 
-    /// The same for an argument whose content nobody looks at.
+    /// Checks an argument whose content is not read.
     pub(super) fn check_shape(&self, shape: Shape) -> Result<(), Failure> {
         if shape == Shape::Nothing && (self.kind != Type::Any || !self.required) {
             self.left_out()
@@ -137,7 +137,7 @@ impl Parameter {
             Type::Name | Type::Test => value.as_str().is_some_and(|it| !it.is_empty()),
             Type::Text | Type::Bytes => value.is_string(),
             Type::Map | Type::Object => value.is_object(),
-            // An empty list is written as an empty map in one of the languages.
+            // One of the languages writes an empty list as an empty map.
             Type::List if value.as_object().is_some_and(Map::is_empty) => {
                 return Ok(Value::Array(Vec::new()));
             }
@@ -163,7 +163,7 @@ impl Parameter {
         format!("`{}`: expected {}, got {got}", self.name, self.kind.expected()).into()
     }
 
-    /// Whether it may be.
+    /// Checks that the parameter may be omitted.
     pub(super) fn left_out(&self) -> Result<(), Failure> {
         if self.required {
             let expected = self.kind.expected();
@@ -173,12 +173,12 @@ impl Parameter {
     }
 }
 
-/// A duration.
+/// Returns a duration in one of its forms.
 pub(super) fn span(value: &Value) -> Option<Duration> {
     duration::parse(value)
 }
 
-/// A value that no message may show.
+/// Returns the description of a value that no message may show.
 fn veiled(value: &Value) -> &'static str {
     match value {
         Value::Null => "nothing",
@@ -191,7 +191,7 @@ fn veiled(value: &Value) -> &'static str {
     }
 }
 
-/// A value in a message.
+/// Returns a value as messages show it.
 fn brief(value: &Value) -> String {
     /// Enough to recognize it.
     const CHARACTERS: usize = 60;

@@ -1,4 +1,4 @@
-//! `hash`.
+//! `hash`: digests and message authentication codes.
 
 use ::base64::{Engine as _, engine::general_purpose::STANDARD};
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -90,7 +90,7 @@ fn encoded(call: &Call, hash: &[u8]) -> Outcome {
     }
 }
 
-/// Returns the bytes in hexadecimal digits.
+/// Returns the bytes as hexadecimal digits.
 pub(in crate::scripting) fn hex(bytes: &[u8]) -> String {
     let digit = |it: u8| char::from_digit(it.into(), 16).unwrap_or_default();
     bytes.iter().flat_map(|it| [digit(it >> 4), digit(it & 15)]).collect()
@@ -99,7 +99,7 @@ pub(in crate::scripting) fn hex(bytes: &[u8]) -> String {
 fn hmac(call: &Call) -> Outcome {
     macro_rules! signed {
         ($hash:ty) => {{
-            // A key of any length is taken.
+            // A key may have any length.
             let mac = Hmac::<$hash>::new_from_slice(call.bytes("key"));
             let mac = mac.map_err(|problem| Failure::Plain(problem.to_string()))?;
             encoded(call, &mac.chain_update(call.bytes("data")).finalize().into_bytes())
@@ -115,7 +115,7 @@ fn hmac(call: &Call) -> Outcome {
     }
 }
 
-/// Compares the hashes: what differs in them says nothing of the texts.
+/// Compares the hashes: how much of them differs reveals nothing about the strings.
 fn equal(call: &Call) -> Value {
     let (a, b) = (Sha256::digest(call.bytes("a")), Sha256::digest(call.bytes("b")));
     let differing = a.iter().zip(&b).fold(0, |differing, (a, b)| differing | (a ^ b));

@@ -1,8 +1,7 @@
-//! Work that takes long on purpose, such as generating keys and hashing passwords: it runs on a thread of its own, one piece of work
-//! at a time for each script.
+//! Expensive work, such as generating keys and hashing passwords: it runs on a separate thread, one job at a time for each script.
 //!
-//! It cannot be interrupted, so its cost is bounded before it begins. If the call ends meanwhile, the work goes on to its end, and
-//! the next one of the script waits for that.
+//! It cannot be interrupted, so its cost is limited before it begins. If the call ends meanwhile, the job runs to its end, and the
+//! next one of the script waits for it.
 
 use std::{
     sync::{
@@ -14,11 +13,11 @@ use std::{
 
 use tokio::{sync::Semaphore, time::Instant};
 
-/// The heavy work of one script.
+/// The expensive work of one script.
 #[derive(Debug)]
 pub(crate) struct Heavy {
     turn: Arc<Semaphore>,
-    /// Microseconds that calls have waited for their own work, and that are not subtracted from their waiting yet.
+    /// Microseconds that calls have waited for their own jobs and that are not subtracted from their waiting time yet.
     worked: AtomicU64,
 }
 
@@ -29,7 +28,7 @@ impl Default for Heavy {
 }
 
 impl Heavy {
-    /// Does work when it is its turn. The error is that of the thread.
+    /// Runs a job when it is its turn. The error is that of the thread.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -48,7 +47,7 @@ impl Heavy {
         done
     }
 
-    /// Returns how much of a wait was work: this restores no computing time.
+    /// Returns how much of a wait was work, which does not restore CPU budget.
     pub(crate) fn take_worked(&self) -> Duration {
         Duration::from_micros(self.worked.swap(0, Ordering::Relaxed))
     }
@@ -63,7 +62,7 @@ mod tests {
 
     use super::Heavy;
 
-    /// Work that says when it begins, and ends when it is told to.
+    /// Returns a job that reports when it begins, and ends when it is told to.
     fn work() -> (impl FnOnce() + Send + 'static, Receiver<()>, Sender<()>) {
         let ((begins, begun), (end, ends)) = (channel(), channel());
         let work = move || {
@@ -74,8 +73,8 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn one_script_does_one_piece_of_work_at_a_time_and_others_do_not_wait() {
-        /// For what must not happen.
+    async fn a_script_runs_one_job_at_a_time_and_other_scripts_do_not_wait() {
+        /// How long to wait for what must not happen.
         const SHORT: Duration = Duration::from_millis(100);
         let (own, other) = (Heavy::default(), Heavy::default());
         let (first, first_begun, end_first) = work();
@@ -91,7 +90,7 @@ mod tests {
             end_second.send(()).expect("the second works");
         });
         let second = async {
-            // The first has asked before.
+            // The first one was queued before.
             tokio::task::yield_now().await;
             own.run(second).await
         };
@@ -104,7 +103,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_whose_call_has_ended_keeps_its_turn() {
+    async fn a_job_whose_call_has_ended_runs_to_its_end() {
         let own = Heavy::default();
         let (first, begun, end) = work();
         {

@@ -1,8 +1,8 @@
-//! `kopf.adopt` and its siblings: what their arguments mean, the same for both languages.
+//! `kopf.adopt` and its siblings: the meaning of their arguments, the same for both languages.
 //!
-//! `kopf.adopt(OBJECTS, OWNER, OPTIONS)`: the second argument may be left out, or named in the options; it is then what the
-//! handled object has. Nothing is sent: the functions change objects that a script is about to create. What they do is decided
-//! in `logic/object/hierarchy.rs`.
+//! `kopf.adopt(OBJECTS, OWNER, OPTIONS)`: the second argument can be omitted, or passed as an option; it defaults to that of the
+//! handled object. Nothing is sent: the functions change objects that a script is about to create. `logic/object/hierarchy.rs`
+//! decides what they change.
 
 use std::borrow::Cow;
 
@@ -24,34 +24,34 @@ pub(crate) enum Function {
     Adopt,
     /// Adds a reference to the owner.
     AppendOwnerReference,
-    /// Removes it.
+    /// Removes a reference to the owner.
     RemoveOwnerReference,
-    /// Names after a name.
+    /// Sets the name of the objects.
     HarmonizeNaming,
-    /// Puts into a namespace.
+    /// Sets the namespace of the objects.
     AdjustNamespace,
-    /// Adds labels.
+    /// Adds labels, also to nested objects if requested.
     Label,
-    /// The reference that Kubernetes events have.
+    /// Returns a reference for Kubernetes events.
     BuildObjectReference,
-    /// The reference that owned objects have.
+    /// Returns a reference for owned objects.
     BuildOwnerReference,
 }
 
 /// A function as scripts see it.
 pub(crate) struct Helper {
-    /// Below `kopf`.
+    /// The name below `kopf`.
     pub(crate) name: &'static str,
     pub(crate) function: Function,
-    /// What it does.
+    /// The documentation for the reference.
     pub(crate) doc: &'static str,
-    /// What comes after the objects.
+    /// The argument after the objects.
     pub(crate) argument: Option<&'static str>,
-    /// What can be named after that.
+    /// The options after that argument.
     pub(crate) options: &'static [&'static str],
 }
 
-/// All of them.
+/// All functions, with their arguments.
 pub(crate) const HELPERS: &[Helper] = &[
     helper(
         "adopt",
@@ -121,22 +121,23 @@ const fn helper(
     Helper { name, function, doc, argument, options }
 }
 
-/// What follows the objects.
+/// The arguments after the objects.
 struct Rest {
-    /// `None`: left out. Null is null.
+    /// `None`: omitted, which differs from null.
     argument: Option<Value>,
     options: Map<String, Value>,
 }
 
 impl Helper {
-    /// Whether it returns a reference, and changes nothing.
+    /// Returns whether it returns a reference and changes nothing.
     pub(crate) fn makes_reference(&self) -> bool {
         matches!(self.function, Function::BuildObjectReference | Function::BuildOwnerReference)
     }
 
-    /// The changed objects, or the reference. `rest` has `None` where an argument is left out.
+    /// Returns the changed objects, or the reference. `rest` has `None` for omitted arguments.
     ///
-    /// The error says what is wrong with the arguments.
+    /// # Errors
+    /// An argument is invalid.
     pub(crate) fn call(
         &self,
         objects: Value,
@@ -275,8 +276,8 @@ impl Helper {
         }
     }
 
-    /// Whether a map that could be the argument is the options: when all its keys are names of options. Labels are texts, and may
-    /// have any name: only something else is an option there.
+    /// Returns whether a map that could be the argument is the options: if all its keys are names of options. Labels are strings
+    /// and may have any name, so for them only another type makes a key an option.
     fn are_options(&self, map: &Map<String, Value>) -> bool {
         let is_option =
             |it: &String| self.options.contains(&it.as_str()) || self.argument == Some(it.as_str());
@@ -291,7 +292,7 @@ impl Rest {
         Ok(self.tristate(name, Some(false))?.unwrap_or(false))
     }
 
-    /// True, false, or null for neither.
+    /// Returns true, false, or `None` for null.
     fn tristate(&self, name: &str, default: Option<bool>) -> Result<Option<bool>, String> {
         match self.options.get(name) {
             None => Ok(default),
@@ -308,7 +309,7 @@ impl Rest {
         })
     }
 
-    /// One dotted path, or a list of paths; each of them a text or a list of keys.
+    /// Returns one dotted path, or a list of paths; each is a string or a list of keys.
     fn nested(&self) -> Result<Vec<FieldPath>, String> {
         let path = |it: &Value| {
             fields::parse(it).map_err(|_not_a_path| {
@@ -325,7 +326,7 @@ impl Rest {
     }
 }
 
-/// Whether there is nothing in a map: no owner, whatever is meant by it. Lua cannot tell it from an empty list.
+/// Returns whether a map is empty: no owner, whatever was meant. In Lua, it looks like an empty list.
 fn is_empty(argument: &Value) -> bool {
     match argument {
         Value::Object(map) => map.is_empty(),
@@ -334,7 +335,7 @@ fn is_empty(argument: &Value) -> bool {
     }
 }
 
-/// The handled object, as far as an owner is looked at.
+/// Returns the handled object, with what is read of an owner.
 fn handled(present: &Invocation) -> Option<Value> {
     let Cause::Object(cause) = &present.cause else { return None };
     let object = cause.current();
@@ -349,7 +350,7 @@ fn handled(present: &Invocation) -> Option<Value> {
             "labels": header.labels,
         },
     });
-    // Objects in listings lack their kind; it is known all the same.
+    // Objects in listings have no kind; that of the handled one is known.
     if let (Some(known), Some(owner)) = (present.logger.object(), owner.as_object_mut()) {
         owner.insert("apiVersion".into(), known.api_version.as_str().into());
         owner.insert("kind".into(), known.kind.as_str().into());
@@ -357,7 +358,7 @@ fn handled(present: &Invocation) -> Option<Value> {
     Some(owner)
 }
 
-/// An object that a script gives; the handled one with its kind, which it lacks when it comes from a listing.
+/// Returns an object that a script passes; the handled one with its kind, which listings omit.
 fn complete<'a>(object: &'a Value, present: Option<&Invocation>) -> Cow<'a, Value> {
     let uid = object.pointer("/metadata/uid").and_then(Value::as_str);
     let known = present.and_then(|it| it.logger.object());
@@ -386,7 +387,7 @@ fn object_ref(object: &Value) -> crate::logic::object::ObjectRef {
     }
 }
 
-/// An empty list may have been read as an empty map: one language writes both alike.
+/// Restores an empty list that was read as an empty map: one language writes both alike.
 fn mend_references(objects: &mut Value) {
     match objects {
         Value::Array(items) => items.iter_mut().for_each(mend_references),

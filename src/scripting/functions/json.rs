@@ -1,4 +1,4 @@
-//! `json`.
+//! `json`: reads and writes JSON.
 
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! The functions of `kopf`: one row each, with its implementation, for both languages.
 //!
-//! Names, parameters and documentation are in the tables of `names.rs`, `hierarchy.rs`, `posting.rs` and `surface/kopf.rs`. An engine
-//! only converts: it implements [`Argument`] and [`Caller`], and makes a value of the language of what a function has [`Done`].
+//! Names, parameters and documentation are in the tables of `names.rs`, `hierarchy.rs`, `posting.rs` and `surface/kopf.rs`. An
+//! engine only converts: it implements [`Argument`] and [`Caller`], and converts the result, [`Done`], to a value of the language.
 
 use std::{ops::RangeInclusive, sync::Arc, time::Duration};
 
@@ -32,16 +32,16 @@ use crate::scripting::{
     },
 };
 
-/// One function.
+/// A function of `kopf`.
 pub(crate) struct HostFunction {
-    /// Below `kopf`, or below `kopf.on`.
+    /// The name below `kopf`, or below `kopf.on`.
     pub(crate) name: &'static str,
-    /// How many arguments it takes.
+    /// The number of arguments that it accepts.
     pub(crate) arguments: RangeInclusive<usize>,
     body: Body,
 }
 
-/// What a function does.
+/// The implementation of a function.
 #[derive(Clone, Copy)]
 pub(crate) enum Body {
     /// Returns a value for `ctx.settings.persistence`.
@@ -51,102 +51,102 @@ pub(crate) enum Body {
     Post(posting::Function),
     Declare(&'static Declaring),
     Combine(fn(Vec<Callback>) -> Callback),
-    /// Returns an error.
+    /// Returns an error, which the script may raise.
     Make(fn(&Call<'_>) -> Result<RaisedKind, Failed>),
-    /// Raises it.
+    /// Raises an error at once.
     Raise(fn(&Call<'_>) -> Result<RaisedKind, Failed>),
-    /// Returns at once.
+    /// Returns without waiting.
     Immediate(fn(&Call<'_>) -> Outcome),
-    /// The same for a function whose arguments the host keeps.
+    /// Returns without waiting, and the host keeps its arguments.
     Keeping(fn(&Call<'_>) -> Outcome),
-    /// Returns a wait.
+    /// Returns a future that the call waits for.
     Waiting(fn(&Call<'_>) -> Outcome),
-    /// Returns a wait for a lock, below which the engine calls a function.
+    /// Returns a wait for a lock; the engine calls a function while it holds the lock.
     Locking(fn(&Call<'_>) -> Outcome),
-    /// Calls a function, and returns its error: done by the engine.
+    /// Calls a function and returns its error: implemented by the engine.
     Trying,
 }
 
-/// One call.
+/// One call of a function.
 pub(crate) struct Call<'a> {
-    /// As errors call the function.
+    /// The name of the function in errors.
     pub(crate) place: String,
     pub(crate) arguments: &'a [&'a dyn Argument],
     pub(crate) caller: &'a dyn Caller,
 }
 
-/// What a function has done.
+/// The result of a function.
 pub(crate) enum Done {
-    /// It returns this.
+    /// It returns this value.
     Value(HostValue),
     /// It returns the first argument, changed: in place, where a language can do that.
     Changed { before: Value, after: Value },
-    /// It returns its arguments as a list of the language, or its only argument, which is one.
+    /// It returns its arguments as a list of the language, or its only argument, which is a list.
     Listed,
-    /// It returns what is below the first argument after these steps, or the third argument.
+    /// It returns the value of the first argument at this path, or else the third argument.
     Below(Vec<Value>),
-    /// The call waits for a lock, which is freed by this number.
+    /// The call waits for a lock, which this number releases.
     Lock(u64, BoxFuture<'static, Result<(), Failed>>),
-    /// The call waits for this.
+    /// The call waits for this future.
     Wait(BoxFuture<'static, Result<(), Failed>>),
 }
 
-/// What comes of a call.
+/// The result of a call.
 pub(crate) type Outcome = Result<Done, Failed>;
 
 /// The script that calls.
 pub(crate) trait Caller {
-    /// Returns what its running call is about.
+    /// Returns the invocation that is running.
     fn present(&self) -> Option<Arc<Invocation>>;
 
-    /// Returns what its top level declares.
+    /// Returns the declarations of its top level.
     fn top_level(&self) -> &declaring::TopLevel;
 
     /// Returns `file:line` of the line that calls the host.
     fn location(&self) -> String;
 
-    /// Returns the maximum size of what is passed to the host, in bytes of JSON.
+    /// Returns the maximum size of an argument, in bytes of JSON.
     fn string_size(&self) -> usize;
 }
 
-/// What visits the parts of a list or a map: fields have a name.
+/// Visits the parts of a list or a map: fields have a name.
 pub(crate) type Visit<'a> = dyn FnMut(Option<&str>, &dyn Argument) -> Result<(), Failed> + 'a;
 
 /// An argument, in the language of the script.
 pub(crate) trait Argument: Passed {
-    /// Whether it stands for no argument: nil in Lua, which has a null besides.
+    /// Returns whether it stands for an omitted argument: nil in Lua, which has a separate null.
     fn is_left_out(&self) -> bool {
         false
     }
 
-    /// Returns the call whose `ctx` it is.
+    /// Returns its call, if it is a `ctx`.
     fn call(&self) -> Option<Arc<Invocation>>;
 
-    /// Returns the handle that it is.
+    /// Returns the handle, if it is one.
     fn handle(&self) -> Option<AnyHandle>;
 
-    /// Returns the marker or the combination that it is.
+    /// Returns the marker or the combination, if it is one.
     fn filter(&self) -> Option<Filter>;
 
-    /// Returns the name of the library that it is.
+    /// Returns the name of the library, if it is one.
     fn library(&self) -> Option<&'static str>;
 
-    /// Returns a reference to the function that it is.
+    /// Returns a reference to the function, if it is one.
     ///
     /// # Errors
-    /// It is a handler, and has more parameters than one.
+    /// It is a handler, and has more than one parameter.
     fn function(&self, is_handler: bool) -> Result<Option<Function>, DeclareError>;
 
-    /// Whether it is an error of the host.
+    /// Returns whether it is an error of the host.
     fn is_raised(&self) -> bool;
 
-    /// Returns class and text of what was caught, whatever it is.
+    /// Returns the class and the message of a caught value, whatever it is.
     fn described(&self) -> Described;
 
-    /// Returns what it prints as.
+    /// Returns the string that it prints as.
     fn text(&self) -> Result<String, String>;
 
-    /// Whether it is a list or a map of the language.
+    /// Returns whether it is a list or a map of the language.
     fn inside(&self) -> Option<Nested>;
 
     /// Visits the items of a list in order, or the fields of a map.
@@ -179,28 +179,28 @@ impl HostFunction {
         DECLARING.iter().filter_map(short)
     }
 
-    /// Whether the host keeps what it is called with.
+    /// Returns whether the host keeps its arguments.
     pub(crate) fn keeps(&self) -> bool {
         let keeping = matches!(self.body, Body::Post(_) | Body::Declare(_) | Body::Keeping(_));
         keeping || self.waits()
     }
 
-    /// Whether a call of it waits.
+    /// Returns whether its calls wait.
     pub(crate) fn waits(&self) -> bool {
         matches!(self.body, Body::Waiting(_) | Body::Locking(_))
     }
 
-    /// Whether it calls a function of the script.
+    /// Returns whether it calls a function of the script.
     pub(crate) fn calls(&self) -> bool {
         matches!(self.body, Body::Locking(_) | Body::Trying)
     }
 
-    /// Whether it raises errors that scripts can look at.
+    /// Returns whether it raises errors that scripts can inspect.
     pub(crate) fn raises(&self) -> bool {
         self.waits() || matches!(self.body, Body::Raise(_))
     }
 
-    /// Calls it.
+    /// Calls the function with these arguments.
     pub(crate) fn call(&self, arguments: &[&dyn Argument], caller: &dyn Caller) -> Outcome {
         let name = if let Body::Declare(it) = &self.body { it.name } else { self.name };
         let call = Call { place: format!("kopf.{name}"), arguments, caller };
@@ -245,7 +245,7 @@ impl HostFunction {
 }
 
 impl Call<'_> {
-    /// Returns an argument as data; null if it is left out.
+    /// Returns an argument as data; null if it was omitted.
     fn data(&self, index: usize) -> Result<Value, String> {
         self.arguments.get(index).map_or(Ok(Value::Null), |it| it.data(&self.place))
     }
@@ -259,7 +259,7 @@ impl Call<'_> {
     }
 }
 
-/// `kopf.TemporaryError(MESSAGE, DELAY)`
+/// Implements `kopf.TemporaryError(MESSAGE, DELAY)`, without the message.
 pub(crate) fn temporary(call: &Call<'_>) -> Result<RaisedKind, Failed> {
     let delay = match call.arguments.get(1).filter(|it| !it.is_left_out()) {
         None => Some(DELAY_DEFAULT),
@@ -269,34 +269,34 @@ pub(crate) fn temporary(call: &Call<'_>) -> Result<RaisedKind, Failed> {
     Ok(RaisedKind::Temporary(delay))
 }
 
-/// `kopf.PermanentError(MESSAGE)`
+/// Implements `kopf.PermanentError(MESSAGE)`, without the message.
 #[expect(clippy::unnecessary_wraps, reason = "a row of the table: others may fail")]
 pub(crate) fn permanent(_: &Call<'_>) -> Result<RaisedKind, Failed> {
     Ok(RaisedKind::Permanent)
 }
 
-/// `kopf.AdmissionError(MESSAGE, CODE)`
+/// Implements `kopf.AdmissionError(MESSAGE, CODE)`, without the message.
 pub(crate) fn admission(call: &Call<'_>) -> Result<RaisedKind, Failed> {
     Ok(errors::admission_error(&call.data(1)?)?)
 }
 
-/// `kopf.ConnectionInfo(FIELDS)`
+/// Implements `kopf.ConnectionInfo(FIELDS)`: checks the fields.
 pub(crate) fn connection_info(call: &Call<'_>) -> Outcome {
     Ok(Done::Value(HostValue::Json(logins::connection_info(call.data(0)?)?)))
 }
 
-/// `kopf.copy(VALUE)`
+/// Implements `kopf.copy(VALUE)`: copies a live value as data.
 pub(crate) fn copy(call: &Call<'_>) -> Outcome {
     Ok(Done::Value(HostValue::some(call.data(0)?)))
 }
 
-/// `kopf.array(ITEMS)`
+/// Implements `kopf.array(ITEMS)`: a list that stays one if it is empty.
 #[expect(clippy::unnecessary_wraps, reason = "a row of the table: others may fail")]
 pub(crate) fn array(_: &Call<'_>) -> Outcome {
     Ok(Done::Listed)
 }
 
-/// `kopf.values(INDEX)`
+/// Implements `kopf.values(INDEX)`: all values of an index.
 pub(crate) fn values(call: &Call<'_>) -> Outcome {
     match call.arguments.first().and_then(|it| it.handle()) {
         Some(AnyHandle::Index(index)) => Ok(Done::Value(values_of(&index))),
@@ -305,12 +305,12 @@ pub(crate) fn values(call: &Call<'_>) -> Outcome {
     }
 }
 
-/// `kopf.sleep(DURATION)`
+/// Implements `kopf.sleep(DURATION)`: the call waits.
 pub(crate) fn sleep(call: &Call<'_>) -> Outcome {
     let duration = duration(&call.data(0)?);
     let duration = duration.map_err(|it| format!("{}: {it}", call.place))?;
     let duration = duration.unwrap_or_default().min(SLEEP_MAX);
-    // Made inside: a timer belongs to the moment when it is waited for.
+    // Created inside: the timer must count from the moment when the wait begins.
     let sleep = async move {
         tokio::time::sleep(duration).await;
         Ok(())
@@ -321,7 +321,7 @@ pub(crate) fn sleep(call: &Call<'_>) -> Outcome {
     }))
 }
 
-/// `kopf.get(VALUE, PATH, DEFAULT)`
+/// Implements `kopf.get(VALUE, PATH, DEFAULT)`.
 pub(crate) fn get(call: &Call<'_>) -> Outcome {
     let wrong = || "kopf.get: the path is a string such as \"a.b[0]\", or a list".to_owned();
     match call.data(1)? {
@@ -337,10 +337,10 @@ pub(crate) fn get(call: &Call<'_>) -> Outcome {
     }
 }
 
-/// Steps of a path.
+/// Maximum number of steps of a path.
 const STEPS_MAX: usize = 1000;
 
-/// Returns the steps of `a.b[0].c`: places in lists count from 0, as everywhere in Kubernetes.
+/// Returns the steps of `a.b[0].c`: indexes of lists count from 0, as everywhere in Kubernetes.
 fn steps(path: &str) -> Vec<Value> {
     let mut steps = Vec::new();
     for part in path.split('.').filter(|it| !it.is_empty()) {
@@ -358,18 +358,18 @@ fn steps(path: &str) -> Vec<Value> {
     steps
 }
 
-/// The place in a list that a step means.
+/// Returns the index in a list that a step means.
 pub(crate) fn place_of(step: &Value) -> Option<usize> {
     let number = step.as_u64().or_else(|| step.as_str()?.parse().ok())?;
     usize::try_from(number).ok()
 }
 
-/// The time limit of waiting for a lock, unless the script sets one.
+/// The default time limit of waiting for a lock.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum length of the name of a lock in bytes.
 const LOCK_NAME_MAX: usize = 500;
 
-/// `kopf.lock(NAME, OPTIONS)`: the call waits for the lock.
+/// Implements `kopf.lock(NAME, OPTIONS)`: the call waits for the lock.
 pub(crate) fn lock(call: &Call<'_>) -> Outcome {
     let place = &call.place;
     let present = call.caller.present().filter(|it| it.attempt.is_some());
@@ -390,7 +390,7 @@ pub(crate) fn lock(call: &Call<'_>) -> Outcome {
     Ok(Done::Lock(number, Box::pin(wait)))
 }
 
-/// Returns the name of a lock: a string, or that of an object.
+/// Returns the name of a lock: a string, or derived from an object.
 fn lock_name(call: &Call<'_>) -> Result<String, Failed> {
     let place = &call.place;
     let first = call.arguments.first();
@@ -444,7 +444,7 @@ fn lock_timeout(call: &Call<'_>) -> Result<Option<Duration>, Failed> {
     Ok(timeout)
 }
 
-/// Returns an error that scripts can look at.
+/// Returns an error that scripts can inspect.
 fn lock_error(place: &str, text: &str) -> Failed {
     let kind = RaisedKind::Arbitrary("LockError".into());
     Failed::Raised(ErrorValue::new(kind, format!("{place}: {text}")))

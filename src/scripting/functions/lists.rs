@@ -1,4 +1,4 @@
-//! `lists`: what is done with lists. What takes functions is written in the languages, in `stdlib/lists.*`.
+//! `lists`: functions for lists. Those that take functions are written in the languages, in `stdlib/lists.*`.
 
 use serde_json::{Map, Value};
 
@@ -252,7 +252,7 @@ fn sort(call: &Call) -> Outcome {
     Ok(Value::Array(items).into())
 }
 
-/// Exact for integers; numbers of JSON are finite.
+/// Compares numbers, exactly for integers; numbers of JSON are finite.
 fn compare_numbers(a: &Value, b: &Value) -> std::cmp::Ordering {
     match (a.as_i64(), b.as_i64()) {
         (Some(a), Some(b)) => a.cmp(&b),
@@ -260,7 +260,7 @@ fn compare_numbers(a: &Value, b: &Value) -> std::cmp::Ordering {
     }
 }
 
-/// A text that equal values share, and no others: the JSON with sorted keys, and numbers by their value.
+/// Returns a string that only equal values share: the JSON with sorted keys, and numbers by their value.
 fn identity(value: &Value) -> String {
     text::of_patch(&canonical(value))
 }
@@ -349,8 +349,8 @@ fn sum(call: &Call) -> Outcome {
     let items = call.list("list");
     let wrong = items.iter().find(|it| !it.is_number());
     if let Some(wrong) = wrong {
-        let told = format!("`list`: expected numbers only, got {}", text::shown(wrong));
-        return Err(Failure::Plain(told));
+        let message = format!("`list`: expected numbers only, got {}", text::shown(wrong));
+        return Err(Failure::Plain(message));
     }
     let whole = items.iter().try_fold(0_i64, |sum, it| sum.checked_add(it.as_i64()?));
     match whole {

@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use crate::call::{CallId, Cause, Invocation, Locks, Wanting};
 
-/// Identifies a call among all that run.
+/// Returns the identity of a call among the running ones.
 fn call_id(invocation: &Arc<Invocation>) -> CallId {
     Arc::as_ptr(invocation).addr()
 }
 
-/// Returns a call as it waits for locks.
+/// Returns a call as one that waits for locks.
 pub(super) fn wanting(present: &Arc<Invocation>) -> Wanting {
     Wanting { call: call_id(present), name: shown(present) }
 }
 
-/// Frees the locks of a call that has ended.
+/// Releases the locks of a call that has ended.
 pub(crate) fn free_all(invocation: &Arc<Invocation>) {
     invocation.services.locks.free_all(call_id(invocation));
 }

@@ -1,4 +1,4 @@
-//! How much a script may loop over at the same time.
+//! Limits how many loops over streams a script may have at the same time.
 
 use std::sync::Arc;
 
@@ -6,18 +6,18 @@ use futures::{StreamExt as _, stream};
 
 use crate::scripting::functions::outcome::{Failure, Flow};
 
-/// The most flows of one script: each is a connection to the server. At the bound another one is an error.
+/// Maximum number of streams of one script: each is a connection to the server. Beyond the limit, another one is an error.
 const OPEN_MAX: usize = 1000;
 
-/// What a script loops over: each flow has a clone.
+/// The open streams of a script: each has a clone.
 #[derive(Debug, Default)]
 pub(super) struct Loops(Arc<()>);
 
 impl Loops {
-    /// A flow that counts until it is dropped.
+    /// Opens a stream that counts until it is dropped.
     ///
     /// # Errors
-    /// There are too many; or those of making it.
+    /// There are too many, or it cannot be opened.
     pub(super) fn open(
         &self,
         make: impl FnOnce() -> Result<Flow, Failure>,

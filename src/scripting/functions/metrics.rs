@@ -27,9 +27,9 @@ const HELP: Parameter = optional(
     Type::Text,
     "One line of documentation, at most 1000 bytes; a longer one is an error.",
 );
-/// Bytes of one line for people.
+/// Maximum bytes of the help line.
 const HELP_MAX: usize = 1000;
-/// Seconds, as most histograms are of durations.
+/// The default buckets, in seconds, because most histograms measure durations.
 const BUCKETS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
 pub(super) const LIBRARY: Library = Library {
@@ -97,7 +97,7 @@ fn change(call: &Call, change: Change) -> Outcome {
     if help.len() > HELP_MAX {
         return Err(format!("`help`: longer than {HELP_MAX} bytes").into());
     }
-    // The page adds it to each counter.
+    // The page adds the suffix to each counter.
     let name = match change {
         Change::Count(_) => name.strip_suffix("_total").unwrap_or(name),
         Change::Set(_) | Change::Add(_) | Change::Observe(..) => name,
@@ -118,7 +118,7 @@ fn is_name(text: &str) -> bool {
 fn labels(call: &Call) -> Result<SeriesLabels, Failure> {
     /// Longer values are data.
     const BYTES_MAX: usize = 200;
-    /// A series with more is data.
+    /// A series with more labels is data.
     const COUNT_MAX: usize = 20;
     let mut labels = SeriesLabels::new();
     if call.map("labels").is_some_and(|it| it.len() > COUNT_MAX) {

@@ -1,8 +1,8 @@
 //! The libraries of scripts, such as `env` and `files`: the same names, meanings and errors in both languages.
 //!
-//! A library is a table: [`LIBRARIES`] has each function with its parameters, its documentation and what it does. From it the
-//! engines make globals, arguments are checked, and the reference and the stubs of editors are generated. The engines only
-//! bring arguments in and results out.
+//! A library is a table: [`LIBRARIES`] has each function with its parameters, documentation and implementation. The globals of the
+//! engines, the checks of arguments, the reference and the editor stubs are derived from it. The engines only convert arguments and
+//! results.
 
 mod base64;
 mod bounds;
@@ -66,7 +66,7 @@ pub(crate) use self::{
 };
 use types::Library;
 
-/// All of them.
+/// All libraries, in the order of the reference.
 pub(crate) static LIBRARIES: &[Library] = &[
     base64::LIBRARY,
     check::LIBRARY,
@@ -95,7 +95,7 @@ pub(crate) static LIBRARIES: &[Library] = &[
     yaml::LIBRARY,
 ];
 
-/// The library of this name.
+/// Returns the library of this name.
 pub(crate) fn find(name: &str) -> Option<&'static Library> {
     LIBRARIES.iter().find(|it| it.name == name)
 }

@@ -1,4 +1,4 @@
-//! The names below `kopf`, and what is said about wrong uses of them: the same in both languages.
+//! The names below `kopf`, and the errors of their wrong use: the same in both languages.
 
 use serde_json::{Map, Value};
 
@@ -14,15 +14,15 @@ use crate::scripting::{
     values::{limits, text::did_you_mean},
 };
 
-/// One declaring function.
+/// A function that declares handlers.
 pub(crate) struct Declaring {
-    /// `kopf.NAME`
+    /// The name, in `kopf.NAME`.
     pub(crate) name: &'static str,
-    /// `kopf.on.NAME`, if it is there too.
+    /// The name in `kopf.on.NAME`, if it exists there, too.
     pub(crate) short: Option<&'static str>,
-    /// What it declares; `None` if this version does not run it yet.
+    /// The kind of its handlers; `None` if this version does not run them yet.
     pub(crate) kind: Option<Kind>,
-    /// What it does.
+    /// The documentation for the reference.
     pub(crate) doc: &'static str,
 }
 
@@ -35,7 +35,7 @@ const fn declaring(
     Declaring { name, short: Some(short), kind, doc }
 }
 
-/// All declaring functions.
+/// All functions that declare handlers.
 pub(crate) const DECLARING: &[Declaring] = &[
     declaring(
         "on_create",
@@ -193,7 +193,7 @@ pub(crate) enum Words {
 }
 
 impl Words {
-    /// Both of them, with their names below `kopf`.
+    /// Both tables, with their names below `kopf`.
     pub(crate) const ALL: [(&'static str, Words); 2] =
         [("ErrorsMode", Words::ErrorsMode), ("lifecycles", Words::Lifecycles)];
 
@@ -208,7 +208,7 @@ impl Words {
     /// Returns a word.
     ///
     /// # Errors
-    /// There is none of this name; names the nearest one.
+    /// There is none of this name; the error suggests the nearest one.
     pub(crate) fn get(self, name: &str) -> Result<&'static str, String> {
         let entries = self.entries();
         let found = entries.iter().find(|(it, _)| *it == name).map(|(_, word)| *word);
@@ -225,36 +225,36 @@ fn known() -> impl Iterator<Item = &'static str> {
     HostFunction::all().map(|it| it.name).chain(OTHERS.iter().map(|it| it.name))
 }
 
-/// Whether there is `kopf.NAME`.
+/// Returns whether `kopf.NAME` exists.
 pub(crate) fn is_known(name: &str) -> bool {
     known().any(|it| it == name)
 }
 
-/// There is no `kopf.NAME`; names the nearest one.
+/// Returns the error of an unknown `kopf.NAME`, which suggests the nearest name.
 pub(crate) fn unknown(name: &str) -> String {
     format!("there is no kopf.{name}{}", did_you_mean(name, known(), "kopf."))
 }
 
-/// `kopf.NAME` is no part of this version.
+/// Returns the error of a `kopf.NAME` that this version does not have.
 pub(crate) fn not_built(name: &str) -> DeclareError {
     format!("kopf.{name} is not supported yet by this version").into()
 }
 
-/// What to do about a name without a value.
+/// The hint about a name without a value.
 pub(crate) const IS_DEFINED: &str = "is the name spelled like this, and defined above this line?";
 
-/// What is in the place of a function.
+/// What was passed in place of a function.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum NoHandler<'a> {
-    /// Something else.
+    /// Another value, such as a string.
     Other,
-    /// Nothing, such as the value of a variable that is not set yet.
+    /// No value, such as that of a variable that is not set yet.
     Nothing,
     /// A library, which has the name of a function of the script.
     Library(&'a str),
 }
 
-/// A declaration without a function.
+/// Returns the error of a declaration without a function.
 pub(crate) fn no_handler(name: &str, kind: Kind, given: NoHandler<'_>) -> DeclareError {
     match given {
         NoHandler::Nothing => {
@@ -297,7 +297,7 @@ pub(crate) fn no_handler(name: &str, kind: Kind, given: NoHandler<'_>) -> Declar
     }
 }
 
-/// A function of `kopf` that takes nothing but options.
+/// Returns the error of arguments to a function of `kopf` that takes only options.
 pub(crate) fn no_options(name: &str) -> DeclareError {
     DeclareError {
         message: format!("kopf.{name} takes nothing but options"),
@@ -305,7 +305,7 @@ pub(crate) fn no_options(name: &str) -> DeclareError {
     }
 }
 
-/// A declaration by a handler.
+/// Returns the error of a declaration in a handler.
 pub(crate) fn too_late(name: &str) -> DeclareError {
     DeclareError {
         message: format!("kopf.{name} was called after the script was loaded"),
@@ -313,7 +313,7 @@ pub(crate) fn too_late(name: &str) -> DeclareError {
     }
 }
 
-/// The methods of `ctx.logger` that write a line. Lua has `debug` too, a word that Rhai reserves.
+/// The methods of `ctx.logger` that write a line. Lua also has `debug`, a reserved word of Rhai.
 pub(crate) const LOG_METHODS: [(&str, LogLevel); 5] = [
     ("dbg", LogLevel::Debug),
     ("info", LogLevel::Info),
@@ -322,15 +322,15 @@ pub(crate) const LOG_METHODS: [(&str, LogLevel); 5] = [
     ("error", LogLevel::Error),
 ];
 
-/// Returns the structured fields of a line of the log; `None` if the value has none. The line is worth more than they: in the place of
-/// what JSON cannot hold, it is said why.
+/// Returns the structured fields of a log line; `None` if the value has none. The line matters more than its fields: a value that
+/// JSON cannot hold is replaced by the reason.
 pub(crate) fn log_fields(value: &dyn Argument) -> Option<Map<String, Value>> {
     match value.read() {
         Ok(Value::Object(fields)) => return Some(limits::cut_fields(fields)),
         Ok(_) => return None,
         Err(refused) if refused.is_bound() => {
-            let told = refused.at("the fields");
-            return Some(Map::from_iter([("fields_left_out".to_owned(), told.into())]));
+            let reason = refused.at("the fields");
+            return Some(Map::from_iter([("fields_left_out".to_owned(), reason.into())]));
         }
         Err(_) => {}
     }

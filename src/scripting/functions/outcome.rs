@@ -1,4 +1,4 @@
-//! How a call of a library ends: with data, or with a failure.
+//! The result of a library call: data, or a failure.
 
 use futures::stream::BoxStream;
 
@@ -7,15 +7,15 @@ use crate::scripting::values::{limits, refusal::Refusal};
 /// The values of a [`Body::Streaming`].
 pub(crate) type Flow = BoxStream<'static, Outcome>;
 
-/// How a call ends.
+/// The result of a call.
 pub(crate) type Outcome = Result<Datum, Failure>;
 
 /// A value between a script and a library.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Datum {
-    /// Data.
+    /// Data as JSON.
     Json(serde_json::Value),
-    /// Bytes that need not be a text: a string in Lua, a blob in Rhai.
+    /// Bytes that need not be UTF-8: a string in Lua, a blob in Rhai.
     Bytes(Vec<u8>),
     /// A map of strings, some of which may be bytes.
     Map(Vec<(String, Vec<u8>)>),
@@ -24,7 +24,7 @@ pub(crate) enum Datum {
 /// Why a call failed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Failure {
-    /// The arguments, the grants, the content: a text without the name of the function.
+    /// A problem of the arguments, the grants or the content: a message without the name of the function.
     Plain(String),
     /// A server refused: an error value with fields.
     Answer(Box<Refusal>),
@@ -37,24 +37,24 @@ impl From<serde_json::Value> for Datum {
 }
 
 impl Datum {
-    /// A number that may have a fraction, without one if it has none: `5`, not `5.0`.
+    /// Returns a number, as an integer if it has no fraction: `5`, not `5.0`.
     pub(crate) fn of_number(number: f64) -> Self {
         Datum::Json(plain_number(number))
     }
 }
 
-/// A number without a fraction, also one that is written with one: `2.0`.
+/// Returns an integer, also from a float without a fraction: `2.0`.
 pub(crate) fn integer(value: &serde_json::Value) -> Option<i64> {
     let whole = || value.as_f64().filter(|it| it.fract() == 0.0);
     value.as_i64().or_else(|| format!("{:.0}", whole()?).parse().ok())
 }
 
-/// A number as JSON, without a fraction if it has none.
+/// Returns a number as JSON, as an integer if it has no fraction.
 pub(crate) fn plain_number(number: f64) -> serde_json::Value {
-    /// Beyond this, numbers of 64 bits have no fractions.
+    /// Beyond this, 64-bit floats have no fractions.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if number.fract() == 0.0 && number.abs() <= EXACT {
-        // The text of such a number is an integer.
+        // Such a number prints as an integer.
         return format!("{number:.0}").parse::<i64>().map_or(number.into(), Into::into);
     }
     number.into()
@@ -73,7 +73,7 @@ impl From<String> for Failure {
 }
 
 impl Failure {
-    /// What has happened, as one text.
+    /// Returns the message, of either kind.
     pub(crate) fn into_message(self) -> String {
         match self {
             Failure::Plain(message) => message,
@@ -81,7 +81,7 @@ impl Failure {
         }
     }
 
-    /// The same, with the function that failed.
+    /// Adds the name of the function that failed.
     pub(crate) fn at(self, place: &str) -> Self {
         match self {
             Failure::Plain(message) => Failure::Plain(limits::cut(format!("{place}: {message}"))),

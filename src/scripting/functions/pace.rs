@@ -1,32 +1,32 @@
-//! Whether the call that computes has to end: for functions that repeat something often.
+//! Tells functions that repeat work whether their call must end.
 //!
-//! What is done once is bounded by the size of its arguments. Loops ask here between their steps.
+//! A single step is bounded by the size of its arguments. Loops check between their steps.
 
 use std::{cell::RefCell, rc::Rc};
 
 use crate::heap;
 use crate::scripting::{functions::outcome::Failure, values::limits};
 
-/// Says whether the running call has used up its time.
+/// Returns whether the running call has used up its time.
 pub(crate) type Pace = Rc<dyn Fn() -> bool>;
 
-/// What one function of a library may use up.
+/// The limits of one call of a library function.
 struct Allowance {
     pace: Pace,
-    /// Bytes it may take while it computes: what it gives is smaller, but that is known at its end only.
+    /// Maximum bytes that it may allocate while it computes: the result is smaller, but that is known only at the end.
     memory: usize,
     /// What the thread held before.
     held: isize,
 }
 
 thread_local! {
-    /// Of the function that computes on this thread.
+    /// The limits of the function that computes on this thread.
     static CURRENT: RefCell<Option<Allowance>> = const { RefCell::new(None) };
 }
 
-/// Lets a function of a library compute under the limits of its caller, and take no more than so many bytes.
+/// Runs a function of a library under the limits of its caller, and with at most `memory` bytes.
 pub(crate) fn within<T>(pace: &Pace, memory: usize, compute: impl FnOnce() -> T) -> T {
-    /// Puts back what was before, also after a panic.
+    /// Restores the previous limits, even after a panic.
     struct Before(Option<Allowance>);
     impl Drop for Before {
         fn drop(&mut self) {
@@ -38,15 +38,15 @@ pub(crate) fn within<T>(pace: &Pace, memory: usize, compute: impl FnOnce() -> T)
     compute()
 }
 
-/// One step of something that takes many.
+/// Counts one step of many.
 ///
 /// # Errors
-/// The call has used up its time: it ends, whatever is made of the error. Or the function takes too much memory.
+/// The call has used up its time, and ends whatever the function does with the error; or the function allocates too much memory.
 pub(super) fn step() -> Result<(), Failure> {
     CURRENT.with_borrow(|it| it.as_ref().map_or(Ok(()), Allowance::check))
 }
 
-/// The same for one of very many short steps: every so often it looks.
+/// Counts one of very many short steps: the limits are checked only for some of them.
 pub(super) fn short_step(number: usize) -> Result<(), Failure> {
     /// Some microseconds of work.
     const LOOK_EVERY: usize = 256;

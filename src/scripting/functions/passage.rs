@@ -1,8 +1,8 @@
-//! What one script has on its way to others and back: requests that wait, and answers that it does not have yet.
+//! Limits the memory of pending requests of one script: requests that wait, and responses that have not arrived yet.
 //!
-//! Thousands of calls of a script may wait at the same time. Each of them would keep its request, which is as large as the
-//! script makes it, and then its answer. So a call passes when there is room for both, and until then its arguments stay where
-//! they are: in the memory of the script.
+//! Thousands of calls of a script may wait at the same time. Each would keep its request, which is as large as the script makes it,
+//! and then its response. So a call is admitted when there is room for both; until then, its arguments stay in the memory of the
+//! script.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -12,27 +12,27 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::Call;
 use crate::scripting::{functions::outcome::Datum, values::limits};
 
-/// Bytes, as JSON, of what one script has on its way through one library.
-pub(crate) const ON_THEIR_WAY_MAX: usize = 16 << 20;
-/// A call takes at least so much: 32 of them at the same time.
-const LEAST: usize = 512 << 10;
-/// A list comes in parts that are larger than an object: four of them at the same time.
-const LEAST_OF_LIST: usize = 4 << 20;
-/// Permits are counted in these.
+/// Maximum bytes, as JSON, of the pending calls of one script to one library.
+pub(crate) const PENDING_BYTES_MAX: usize = 16 << 20;
+/// Minimum room of a call: 32 of them at the same time.
+const CALL_BYTES_MIN: usize = 512 << 10;
+/// Minimum room of a list, whose parts are larger than an object: four of them at the same time.
+const LIST_BYTES_MIN: usize = 4 << 20;
+/// The bytes of one permit.
 const UNIT: usize = 1 << 10;
 
 /// The rooms of one script, by library.
 #[derive(Debug, Default)]
 pub(super) struct Rooms(Mutex<BTreeMap<&'static str, Arc<Semaphore>>>);
 
-/// The room that a call has, until it is dropped.
+/// The room that a call holds until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Passage {
     room: Arc<Semaphore>,
     permit: OwnedSemaphorePermit,
 }
 
-/// The room that a call needs and that is not there yet.
+/// A wait for the room that a call needs.
 #[derive(Debug)]
 pub(crate) struct Queue {
     room: Arc<Semaphore>,
@@ -41,13 +41,13 @@ pub(crate) struct Queue {
 
 impl Rooms {
     fn of(&self, library: &'static str) -> Arc<Semaphore> {
-        let make = || Arc::new(Semaphore::new(ON_THEIR_WAY_MAX / UNIT));
+        let make = || Arc::new(Semaphore::new(PENDING_BYTES_MAX / UNIT));
         Arc::clone(self.0.lock().entry(library).or_insert_with(make))
     }
 }
 
 impl Queue {
-    /// Waits for the room, in the order of those who wait. Nothing if the script is gone.
+    /// Waits for the room, in order of arrival. Returns `None` if the script is gone.
     pub(crate) async fn wait(self) -> Option<Passage> {
         let Queue { room, units } = self;
         let permit = Arc::clone(&room).acquire_many_owned(units).await.ok()?;
@@ -56,11 +56,11 @@ impl Queue {
 }
 
 impl Passage {
-    /// Makes room for so many bytes; whether there is as much.
+    /// Extends the room to `bytes`. Returns whether there is enough.
     pub(super) fn grow(&mut self, bytes: usize) -> bool {
         let has = self.permit.num_permits();
-        if has >= ON_THEIR_WAY_MAX / UNIT {
-            // It is alone: its own limit is that of the library.
+        if has >= PENDING_BYTES_MAX / UNIT {
+            // It is alone: only the limit of the library applies.
             return true;
         }
         let more = units(bytes).saturating_sub(u32::try_from(has).unwrap_or(u32::MAX));
@@ -68,22 +68,22 @@ impl Passage {
         taken.map(|it| self.permit.merge(it)).is_ok()
     }
 
-    /// Gives the room back, and waits until there are no others.
+    /// Releases the room, and waits until no other call has any.
     pub(super) async fn alone(self) -> Option<Passage> {
         let Passage { room, permit } = self;
         drop(permit);
-        Queue { room, units: units(ON_THEIR_WAY_MAX) }.wait().await
+        Queue { room, units: units(PENDING_BYTES_MAX) }.wait().await
     }
 }
 
 impl Call {
-    /// Lets the call pass if there is room for it.
+    /// Admits the call if there is room for it.
     ///
     /// # Errors
-    /// What it has to wait for; its arguments are to be read again then.
+    /// The wait for the room; its arguments must be read again afterwards.
     pub(crate) fn pass(self, library: &'static str, function: &str) -> Result<Call, Queue> {
         let room = self.surroundings.rooms.of(library);
-        let least = if function == "list" { LEAST_OF_LIST } else { LEAST };
+        let least = if function == "list" { LIST_BYTES_MIN } else { CALL_BYTES_MIN };
         let answer = self.value("size").as_u64().and_then(|it| usize::try_from(it).ok());
         let bytes = self.weight().saturating_add(answer.unwrap_or_default());
         let units = units(bytes.max(least));
@@ -93,7 +93,7 @@ impl Call {
         }
     }
 
-    /// The same call with the room that it has waited for.
+    /// Returns the call with the room that it has waited for.
     pub(crate) fn passing(self, passage: Passage) -> Call {
         Call { passage: Some(passage), ..self }
     }
@@ -110,7 +110,7 @@ impl Call {
 }
 
 fn units(bytes: usize) -> u32 {
-    u32::try_from(bytes.min(ON_THEIR_WAY_MAX).div_ceil(UNIT)).unwrap_or(u32::MAX)
+    u32::try_from(bytes.min(PENDING_BYTES_MAX).div_ceil(UNIT)).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -130,13 +130,13 @@ mod tests {
     }
 
     #[test]
-    fn a_script_has_so_much_on_its_way_and_the_rest_waits() {
+    fn calls_beyond_the_room_of_a_script_wait() {
         let script = Arc::<Surroundings>::default();
         let pass = |bytes| call(&script, bytes).pass("kube", "create");
         let mut small: Vec<_> = (0..32).map(|_| pass(10).unwrap()).collect();
         let queue = pass(10).unwrap_err();
         assert!(pass(10).unwrap_err().wait().now_or_never().is_none());
-        // Each library has its own.
+        // Each library has a separate room.
         assert!(call(&script, 10).pass("http", "get").is_ok());
         small.pop();
         assert!(queue.wait().now_or_never().is_some());
@@ -144,7 +144,7 @@ mod tests {
         let large: Vec<_> = (0..4).map(|_| pass(3_900_000).unwrap()).collect();
         assert!(pass(3_900_000).is_err());
         drop(large);
-        // What is larger than all of it goes alone.
+        // A call that is larger than the whole room is admitted alone.
         let alone = pass(40 << 20).unwrap();
         assert!(pass(10).is_err());
         drop(alone);

@@ -1,4 +1,4 @@
-//! Hashes of passwords: `hash.bcrypt`, `hash.argon2` and `hash.check`.
+//! Password hashes: `hash.bcrypt`, `hash.argon2` and `hash.check`.
 
 use argon2::{
     Algorithm, Argon2, Params, PasswordHasher as _, PasswordVerifier as _, Version,
@@ -66,16 +66,16 @@ pub(super) const CHECK: Function = Function {
     body: Body::Waiting(|call| Box::pin(call.heavily(check))),
 };
 
-/// A second or two.
+/// Takes a second or two.
 const COST_MAX: u32 = 15;
 const COST: u32 = 12;
-/// Longer passwords are cut off by bcrypt.
+/// bcrypt truncates longer passwords.
 const BCRYPT_BYTES_MAX: usize = 72;
-/// OWASP's recommendation, and so that of the crate.
+/// OWASP's recommendation, which is the default of the crate.
 const MEMORY_KIB: u32 = Params::DEFAULT_M_COST;
 const ITERATIONS: u32 = Params::DEFAULT_T_COST;
 const LANES_MAX: u32 = 16;
-/// KiB that all passes together go over: a second or two.
+/// Maximum of memory times iterations, in KiB: takes a second or two.
 const WORK_KIB_MAX: u64 = 1 << 20;
 
 fn bcrypt(call: &Call) -> Outcome {
@@ -155,7 +155,7 @@ fn check_bcrypt(password: &[u8], hash: &str) -> Outcome {
     Ok(Value::from(checked).into())
 }
 
-/// Refuses what takes too much memory or time.
+/// Rejects parameters that take too much memory or time.
 fn affordable(call: &Call, what: &str, (memory, iterations): (u32, u32)) -> Result<(), Failure> {
     let limit = call.surroundings.limits.memory_limit;
     let bytes = usize::try_from(memory).unwrap_or(usize::MAX).saturating_mul(1024);
@@ -176,7 +176,7 @@ fn affordable(call: &Call, what: &str, (memory, iterations): (u32, u32)) -> Resu
     Ok(())
 }
 
-/// Returns a number in a range.
+/// Returns a number within a range.
 fn number(call: &Call, name: &str, default: u32, (min, max): (u32, u32)) -> Result<u32, Failure> {
     let Some(given) = call.integer(name) else { return Ok(default) };
     let number = u32::try_from(given).ok().filter(|it| (min..=max).contains(it));
@@ -187,7 +187,7 @@ fn number(call: &Call, name: &str, default: u32, (min, max): (u32, u32)) -> Resu
     })
 }
 
-/// Without the password and the hash.
+/// Returns an error without the password and the hash.
 fn failed(error: &BcryptError) -> Failure {
     match error {
         BcryptError::CostNotAllowed(cost) => {

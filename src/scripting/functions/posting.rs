@@ -1,8 +1,8 @@
-//! `kopf.event`, `kopf.info`, `kopf.warn`, `kopf.exception`: what their arguments mean, the same for both languages.
+//! `kopf.event`, `kopf.info`, `kopf.warn`, `kopf.exception`: the meaning of their arguments, the same for both languages.
 //!
-//! `kopf.event(OBJECTS, TYPE, REASON, MESSAGE)` and the like; any of the texts may be named in a map of options instead, which
-//! comes last: `type`, `reason`, `message`, and `backoffs`, the pauses between attempts. `kopf.exception(OBJECTS, MESSAGE, ERROR)`
-//! also takes the error: any value that was caught, or an error of the host in any place, or the option `exc`.
+//! `kopf.event(OBJECTS, TYPE, REASON, MESSAGE)` and the like; each of the strings can be an option instead, in a map that comes
+//! last: `type`, `reason`, `message`, and `backoffs`, the pauses between attempts. `kopf.exception(OBJECTS, MESSAGE, ERROR)` also
+//! takes the error: any value that was caught, or an error of the host at any position, or the option `exc`.
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,13 +26,13 @@ use crate::settings::Posting;
 /// One of the functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Function {
-    /// Any type.
+    /// An event of any type.
     Event,
-    /// `Normal`
+    /// An event of the type `Normal`.
     Info,
-    /// `Warning`
+    /// An event of the type `Warning`.
     Warn,
-    /// `Error`
+    /// An event of the type `Error`.
     Exception,
 }
 
@@ -44,31 +44,34 @@ pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
     ("exception", Function::Exception),
 ];
 
-/// What options can be named.
+/// The names of options.
 const OPTIONS: &[&str] = &["type", "reason", "message", "backoffs"];
-/// The option of `kopf.exception` that is no data.
+/// The option of `kopf.exception` that is not data.
 const EXC: &str = "exc";
 
 /// The arguments of one call, as data.
 pub(crate) struct Arguments {
     /// An object, or lists of objects nested to any depth.
     objects: Value,
-    /// What follows: texts, and maybe a map of options.
+    /// What follows: strings, and possibly a map of options.
     rest: Vec<Value>,
     /// The error, for `kopf.exception`.
     error: Option<Described>,
 }
 
-/// What an event says before the settings are asked.
+/// The content of an event, before the settings are applied.
 #[derive(Default)]
-struct Said {
+struct EventText {
     kind: Option<String>,
     reason: Option<String>,
     message: Option<String>,
     backoffs: Option<Vec<Duration>>,
 }
 
-/// Posts the events of one call. The error says what is wrong with its arguments.
+/// Posts the events of one call.
+///
+/// # Errors
+/// An argument is invalid.
 pub(crate) fn post(
     function: Function,
     arguments: Arguments,
@@ -94,14 +97,14 @@ pub(crate) fn post(
     Ok(())
 }
 
-/// Objects of one call.
+/// Maximum number of objects of one call.
 const OBJECTS_MAX: usize = 1_000;
-/// Pauses between the attempts to post an event.
+/// Maximum number of pauses between the attempts to post an event.
 const PAUSES_MAX: usize = 20;
-/// Bytes of a part of what tells an object from others. Names have 253, and `apiVersion` is a name with a version.
+/// Maximum bytes of a field that identifies an object. Names have 253, and `apiVersion` is a name with a version.
 const PART_MAX: usize = 320;
 
-/// The most bytes that API servers take of a text.
+/// Returns the maximum bytes of a string that API servers accept.
 fn bytes_max(name: &str) -> Option<usize> {
     match name {
         "type" => Some(64),
@@ -115,7 +118,7 @@ impl Function {
         FUNCTIONS.iter().find(|(_, it)| *it == self).map_or("", |(name, _)| name)
     }
 
-    /// What it does.
+    /// Returns the documentation for the reference.
     pub(crate) fn doc(self) -> &'static str {
         match self {
             Function::Event => "Posts a Kubernetes event about objects.",
@@ -127,12 +130,13 @@ impl Function {
         }
     }
 
-    /// Returns what an argument is called in messages: `index` counts those after the objects.
+    /// Returns the name of an argument in messages: `index` counts those after the objects.
     fn argument(self, index: usize) -> &'static str {
         self.positions().get(index).copied().unwrap_or("the options")
     }
 
-    /// Returns whether the argument in this place is the error, whatever it is: after the message, unless it is a map of options.
+    /// Returns whether the argument at this position is the error, whatever its type: after the message, unless it is a map of
+    /// options.
     fn is_error(self, index: usize, option_names: Option<&[String]>) -> bool {
         let is_options = option_names.is_some_and(|names| {
             names.iter().all(|it| it == EXC || OPTIONS.contains(&it.as_str()))
@@ -156,7 +160,7 @@ impl Function {
                     error = (!argument.is_nil()).then(|| argument.described()).or(error);
                     continue;
                 }
-                // An error is no data: it is taken out, and the rest is read.
+                // An error is not data: it is removed, and the rest is read.
                 if let Some((exc, options)) = split(*argument, &place)? {
                     error = Some(exc);
                     rest.push(options);
@@ -168,7 +172,7 @@ impl Function {
         Ok(Arguments { objects, rest, error })
     }
 
-    /// The texts that may be given without a name, in order.
+    /// Returns the names of the positional strings, in order.
     pub(crate) fn positions(self) -> &'static [&'static str] {
         match self {
             Function::Event => &["type", "reason", "message"],
@@ -177,11 +181,11 @@ impl Function {
         }
     }
 
-    fn read(self, mut rest: Vec<Value>) -> Result<Said, String> {
-        let mut said = Said::default();
+    fn read(self, mut rest: Vec<Value>) -> Result<EventText, String> {
+        let mut said = EventText::default();
         let options = match rest.pop_if(|it| it.is_object()) {
             Some(Value::Object(options)) => options,
-            // An empty list is how one language writes an empty map.
+            // One of the languages writes an empty map as an empty list.
             Some(_) | None => Map::new(),
         };
         let positions = self.positions();
@@ -207,14 +211,14 @@ impl Function {
     fn note(
         self,
         settings: &Posting,
-        said: Said,
+        said: EventText,
         error: Option<&Described>,
     ) -> Result<Option<Note>, String> {
         let required = |name: &str, value: Option<String>| {
             let value = value.filter(|it| !it.is_empty());
             value.ok_or_else(|| format!("`{name}` is missing: a short word in CamelCase"))
         };
-        let Said { kind, reason, message, .. } = said;
+        let EventText { kind, reason, message, .. } = said;
         let message = message.unwrap_or_default();
         Ok(match self {
             Function::Event => {
@@ -228,7 +232,7 @@ impl Function {
                 let class = error.map_or(CLASS, |(class, _)| class);
                 let reason = reason.filter(|it| !it.is_empty());
                 let reason = reason.as_deref().unwrap_or(class);
-                // The class of an error is the script's own word.
+                // The class of an error is chosen by the script.
                 let end = reason.floor_char_boundary(bytes_max("reason").unwrap_or_default());
                 let reason = reason.get(..end).unwrap_or_default();
                 let note = posting::exception(settings, Some(reason), &message, error);
@@ -267,7 +271,7 @@ fn split(argument: &dyn Argument, place: &str) -> Result<Option<(Described, Valu
     Ok(Some((error, options.into())))
 }
 
-impl Said {
+impl EventText {
     fn set(&mut self, name: &str, value: Value) -> Result<(), String> {
         if value.is_null() {
             return Ok(());
@@ -292,7 +296,7 @@ fn text(name: &str, value: Value) -> Result<String, String> {
             Some(max) if text.len() > max => {
                 Err(format!("`{name}` has {} bytes: the cluster takes up to {max}", text.len()))
             }
-            // The rest of a message is cut out when it is posted; it must not wait until then.
+            // Long messages are shortened when they are posted; they must not wait in full length until then.
             _ => Ok(posting::shortened(&text).into_owned()),
         },
         Value::Number(_) | Value::Bool(_) if name == "message" => Ok(value.to_string()),
@@ -302,14 +306,14 @@ fn text(name: &str, value: Value) -> Result<String, String> {
     }
 }
 
-/// One pause or a list of pauses.
+/// Returns one pause or a list of pauses.
 fn backoffs(value: &Value) -> Result<Vec<Duration>, String> {
     let one = |it: &Value| {
         let pause = duration(it).map_err(|it| format!("`backoffs`: {it}"))?;
         Ok(pause.unwrap_or_default())
     };
     match value {
-        // How one language writes an empty list.
+        // One of the languages writes an empty list like this.
         Value::Object(fields) if fields.is_empty() => Ok(Vec::new()),
         Value::Array(items) if items.len() > PAUSES_MAX => {
             Err(format!("`backoffs`: {} pauses, more than {PAUSES_MAX}", items.len()))
@@ -321,7 +325,7 @@ fn backoffs(value: &Value) -> Result<Vec<Duration>, String> {
     }
 }
 
-/// The objects in nested lists. Nulls are skipped.
+/// Returns the objects in nested lists. Nulls are skipped.
 fn collect(
     objects: &Value,
     present: &Invocation,
@@ -353,7 +357,7 @@ fn reference(object: &Value, present: &Invocation) -> Result<Arc<ObjectRef>, Str
         uid: part("/metadata/uid").to_owned(),
         namespace: Some(part("/metadata/namespace").to_owned()).filter(|it| !it.is_empty()),
     };
-    // Objects in listings lack their kind; of the handled one it is known.
+    // Objects in listings have no kind; that of the handled one is known.
     let own = present.logger.object().filter(|own| {
         own.uid == reference.uid
             && own.name == reference.name

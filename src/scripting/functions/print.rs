@@ -1,11 +1,11 @@
-//! Where `print` of the scripts goes: plain lines on the standard output, as a script author expects of `print`. If the log consists of
-//! JSON lines, it goes there: both end up in the log of one container.
+//! The output of `print` in scripts: plain lines on the standard output, as a script author expects. If the log consists of JSON
+//! lines, it goes there: both end up in the log of one container.
 //!
-//! Everything else a script says goes through `ctx.logger`.
+//! All other output of scripts goes through `ctx.logger`.
 
 use std::io::Write as _;
 
-/// Where the lines of one script go.
+/// The output of one script.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Printer {
     /// The file of the script, if its lines go to the log.
@@ -13,7 +13,7 @@ pub(crate) struct Printer {
 }
 
 impl Printer {
-    /// Prints the lines of a script.
+    /// Returns the printer of a script.
     pub(crate) fn of(script: &str, is_logged: bool) -> Self {
         Printer { logged: is_logged.then(|| script.to_owned()) }
     }
@@ -25,7 +25,7 @@ impl Printer {
             return;
         }
         let mut output = std::io::stdout().lock();
-        // One write per line keeps the lines of threads apart; the lock is held for nothing else.
+        // One write per line keeps the lines of threads apart; the lock protects nothing else.
         drop(output.write_all(format!("{text}\n").as_bytes()).and_then(|()| output.flush()));
     }
 }

@@ -1,4 +1,4 @@
-//! `quantity`: amounts as Kubernetes writes them, `500m` of a processor or `2Gi` of memory. Exact, in billionths.
+//! `quantity`: quantities as Kubernetes writes them, `500m` of a processor or `2Gi` of memory. Exact, in billionths.
 
 use std::cmp::Ordering;
 
@@ -20,9 +20,9 @@ const A: Parameter = required(
 );
 const B: Parameter = required("b", Type::Any, "The other quantity.");
 
-/// One, in the unit of calculation.
+/// The number 1 in billionths.
 const ONE: i128 = 1_000_000_000;
-/// Decimal units by the power of ten; billionths are the smallest.
+/// Decimal units, in billionths.
 const DECIMAL: [(&str, i128); 10] = [
     ("E", ONE * 1_000_000_000_000_000_000),
     ("P", ONE * 1_000_000_000_000_000),
@@ -35,7 +35,7 @@ const DECIMAL: [(&str, i128); 10] = [
     ("u", ONE / 1_000_000),
     ("n", 1),
 ];
-/// Binary units.
+/// Binary units, in billionths.
 const BINARY: [(&str, i128); 7] = [
     ("Ei", ONE << 60),
     ("Pi", ONE << 50),
@@ -111,11 +111,11 @@ pub(super) const LIBRARY: Library = Library {
     ],
 };
 
-/// An amount.
+/// A quantity, and how it is written.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Amount {
     billionths: i128,
-    /// Written in units of 1024.
+    /// Whether it is written in units of 1024.
     is_binary: bool,
 }
 
@@ -131,7 +131,7 @@ fn read(call: &Call, name: &str) -> Result<Amount, Failure> {
     let value = call.value(name);
     let amount = match value {
         Value::String(text) => of_text(text),
-        // As it would be written.
+        // Read as it would be written.
         Value::Number(number) => of_text(&number.to_string()),
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
     };
@@ -142,7 +142,7 @@ fn read(call: &Call, name: &str) -> Result<Amount, Failure> {
 }
 
 fn of_text(text: &str) -> Option<Amount> {
-    /// More says nothing.
+    /// Longer strings have no meaning.
     const BYTES_MAX: usize = 100;
     if text.len() > BYTES_MAX {
         return None;
@@ -163,7 +163,7 @@ fn of_text(text: &str) -> Option<Amount> {
     Some(Amount { billionths: scaled(number, size)?, is_binary })
 }
 
-/// `1e3`: the exponent moves the point.
+/// Reads `1e3`: the exponent moves the point.
 fn scientific(number: &str, exponent: i64) -> Option<Amount> {
     let exponent = i32::try_from(exponent).ok().filter(|it| (-9..=18).contains(it))?;
     let size = if exponent >= 0 {
@@ -174,9 +174,9 @@ fn scientific(number: &str, exponent: i64) -> Option<Amount> {
     Some(Amount { billionths: scaled(number, size)?, is_binary: false })
 }
 
-/// A decimal number of things of this size; what is smaller than a billionth is rounded up, as Kubernetes does.
+/// Returns a decimal number of units, in billionths; smaller fractions are rounded up, as in Kubernetes.
 fn scaled(number: &str, size: i128) -> Option<i128> {
-    /// More digits say nothing.
+    /// More digits have no meaning.
     const DIGITS_MAX: usize = 30;
     let (is_negative, digits) = match number.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -193,7 +193,7 @@ fn scaled(number: &str, size: i128) -> Option<i128> {
     }
     let mut sum =
         if whole.is_empty() { 0 } else { whole.parse::<i128>().ok()?.checked_mul(size)? };
-    // Digit by digit: a fraction of a large unit is more than what fits at once.
+    // Digit by digit: a fraction of a large unit would overflow at once.
     let (mut rest, mut is_rounded) = (size, false);
     for digit in fraction.bytes() {
         let digit = i128::from(digit - b'0');
@@ -218,7 +218,7 @@ fn number(amount: Amount) -> Datum {
     Datum::of_number(text.parse().unwrap_or_default())
 }
 
-/// The largest unit of which there is a whole number.
+/// Formats a quantity in the largest unit that needs no fraction.
 fn text(amount: Amount) -> Datum {
     let Amount { billionths, is_binary } = amount;
     let fits = |(_, size): &&(&str, i128)| billionths % size == 0;
@@ -227,7 +227,7 @@ fn text(amount: Amount) -> Datum {
     let written = match unit {
         _ if billionths == 0 => "0".to_owned(),
         Some((unit, size)) => format!("{}{unit}", billionths / size),
-        // Never: everything is a whole number of billionths.
+        // Cannot happen: every quantity is a multiple of a billionth.
         None => format!("{billionths}n"),
     };
     Value::from(written).into()
@@ -236,7 +236,7 @@ fn text(amount: Amount) -> Datum {
 fn combined(call: &Call, combine: fn(i128, i128) -> Option<i128>) -> Outcome {
     let (a, b) = (read(call, "a")?, read(call, "b")?);
     let billionths = combine(a.billionths, b.billionths).ok_or("the result is too large")?;
-    // Nothing has no units of its own.
+    // Zero has no unit.
     let is_binary = if a.billionths == 0 { b.is_binary } else { a.is_binary };
     Ok(text(Amount { billionths, is_binary }))
 }

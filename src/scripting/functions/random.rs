@@ -1,4 +1,4 @@
-//! `random`: of the randomness of the system, fit for passwords; or by a seed, the same each time.
+//! `random`: from the randomness of the system, suitable for passwords; or from a seed, reproducible.
 
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ const SEED_OPTION: Parameter = optional(
     "The same seed returns the same result, for tests; without a seed, the result is unpredictable.",
 );
 const SEED: &[Parameter] = &[SEED_OPTION];
-/// Letters and digits.
+/// The default characters: letters and digits.
 const CHARACTERS: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
 pub(super) const LIBRARY: Library = Library {
@@ -95,7 +95,7 @@ pub(super) const LIBRARY: Library = Library {
     ],
 };
 
-/// Where randomness comes from.
+/// The source of randomness.
 enum Source {
     System { bytes: Box<[u8; 256]>, used: usize },
     Seeded(fastrand::Rng),
@@ -124,9 +124,9 @@ impl Source {
         }
     }
 
-    /// A number below this one, which is not 0, each as likely as the others.
+    /// Returns a number below `limit`, which is not 0, uniformly distributed.
     fn below_u64(&mut self, limit: u64) -> Result<u64, Failure> {
-        // What is left above the last multiple would make small numbers likelier.
+        // The rest above the last multiple would make small numbers likelier.
         let fair = u64::MAX - u64::MAX % limit;
         loop {
             let next = self.next()?;
@@ -142,7 +142,7 @@ impl Source {
     }
 }
 
-/// Randomness of the system.
+/// Fills the bytes with randomness of the system.
 pub(super) fn fill(bytes: &mut [u8]) -> Result<(), Failure> {
     getrandom::fill(bytes)
         .map_err(|problem| format!("the system provides no randomness: {problem}").into())
@@ -166,7 +166,7 @@ fn string(call: &Call) -> Outcome {
     let characters: Vec<char> =
         call.some_text("characters").unwrap_or(CHARACTERS).chars().collect();
     let limit = call.surroundings.limits.string_size;
-    // A character has four bytes at most.
+    // A character has at most four bytes.
     if length.saturating_mul(4) > limit {
         return Err(limits::too_long_text(limit).into());
     }

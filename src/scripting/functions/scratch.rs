@@ -1,7 +1,7 @@
 //! Scratch files: what is too large for the memory of a script, on its way from one server to another.
 //!
-//! Scripts know them by names of their own, for one call. In the file system they have none: however a call or the process
-//! ends, the system frees them.
+//! Scripts refer to them by names that are valid for one call. In the file system, they have no names: however a call or the
+//! process ends, the system frees them.
 
 use std::{
     collections::BTreeMap,
@@ -23,9 +23,9 @@ use crate::call::Invocation;
 use crate::logic::access::grants::{Access, Denied};
 use crate::scripting::values::text::did_you_mean;
 
-/// Files of one script at once: each is an open file of the process.
+/// Maximum number of files of one script: each is an open file of the process.
 const FILES_MAX: usize = 64;
-/// Bytes that are read at once.
+/// The number of bytes in one read.
 const PIECE: usize = 64 * 1024;
 
 /// The scratch files of one script.
@@ -38,7 +38,7 @@ pub(crate) struct Scratch {
 /// The files of one call.
 #[derive(Debug)]
 struct Files {
-    /// `None` for a call that is about nothing, such as the top level.
+    /// `None` for the top level, which has no invocation.
     call: Option<Weak<Invocation>>,
     by_name: BTreeMap<String, Arc<ScratchFile>>,
 }
@@ -59,7 +59,7 @@ pub(super) struct Draft {
     directory: PathBuf,
 }
 
-/// What a file takes of what its script may have.
+/// The share of a file in the limit of its script.
 #[derive(Debug)]
 struct Share {
     used: Arc<AtomicU64>,
@@ -67,10 +67,10 @@ struct Share {
 }
 
 impl Scratch {
-    /// Returns the file that the call has by this name.
+    /// Returns the file of the call with this name.
     ///
     /// # Errors
-    /// It has none.
+    /// There is none.
     pub(super) fn get(
         &self,
         present: Option<&Arc<Invocation>>,
@@ -85,11 +85,11 @@ impl Scratch {
             files.into_iter().flat_map(|it| it.by_name.keys().map(String::as_str)).collect();
         let near = did_you_mean(name, known.iter().copied(), "");
         let name = serde_json::Value::from(name);
-        let told = "a response with the option `to` makes one, for the same call of a handler";
-        Err(format!("`from`: there is no scratch file {name}{near}; {told}").into())
+        let hint = "a response with the option `to` makes one, for the same call of a handler";
+        Err(format!("`from`: there is no scratch file {name}{near}; {hint}").into())
     }
 
-    /// Gives the call a file by this name, in the place of the one that it may have.
+    /// Adds a file to the call, in place of one with the same name.
     fn keep(
         &self,
         present: Option<&Arc<Invocation>>,
@@ -97,7 +97,7 @@ impl Scratch {
         file: ScratchFile,
     ) -> Result<(), Failure> {
         let mut calls = self.calls.lock();
-        // A call that was abandoned may have been given one afterwards.
+        // A file may have been added after its call was abandoned.
         calls.retain(|_, it| it.call.as_ref().is_none_or(|it| it.strong_count() > 0));
         let count: usize = calls.values().map(|it| it.by_name.len()).sum();
         let files = calls.entry(id(present)).or_insert_with(|| Files {
@@ -118,7 +118,7 @@ impl Scratch {
     }
 }
 
-/// Identifies a call among all that run.
+/// Returns the identity of a call among the running ones.
 fn id(present: Option<&Arc<Invocation>>) -> usize {
     present.map_or(0, |it| Arc::as_ptr(it).addr())
 }
@@ -132,7 +132,7 @@ pub(super) fn directory(access: &Access) -> Result<&Path, Failure> {
 }
 
 impl Draft {
-    /// Begins a file in this directory. All files of the script have up to so many bytes.
+    /// Creates a file in this directory. All files of the script together are limited in bytes.
     ///
     /// # Errors
     /// The system refuses.
@@ -145,12 +145,12 @@ impl Draft {
         let limit = u64::try_from(size_max).unwrap_or(u64::MAX);
         elsewhere(move || match tempfile::tempfile_in(&directory) {
             Ok(file) => Ok(Draft { file, share, limit, directory }),
-            Err(error) => Err(told(&directory, &error)),
+            Err(error) => Err(io_failure(&directory, &error)),
         })
         .await
     }
 
-    /// Adds bytes.
+    /// Appends bytes.
     ///
     /// # Errors
     /// The scratch files of the script would be too large, or the disk is full.
@@ -158,12 +158,12 @@ impl Draft {
         self.share.grow(bytes.len(), self.limit)?;
         elsewhere(move || match self.file.write_all(&bytes) {
             Ok(()) => Ok(self),
-            Err(error) => Err(told(&self.directory, &error)),
+            Err(error) => Err(io_failure(&self.directory, &error)),
         })
         .await
     }
 
-    /// Ends the file, and gives it to the call. Returns its size in bytes.
+    /// Completes the file, and adds it to the call. Returns its size in bytes.
     ///
     /// # Errors
     /// The script has too many files.
@@ -181,12 +181,12 @@ impl Draft {
     }
 }
 
-/// What the system says of a directory.
-fn told(directory: &Path, error: &io::Error) -> Failure {
+/// Returns an error of the system for a directory.
+fn io_failure(directory: &Path, error: &io::Error) -> Failure {
     format!("`to`: no scratch file in {}: {error}", directory.display()).into()
 }
 
-/// Works on a file. Disks may be slow.
+/// Works on a file on another thread, because disks may be slow.
 async fn elsewhere<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
@@ -222,7 +222,7 @@ impl ScratchFile {
         self.size
     }
 
-    /// Returns the next bytes from this offset; none at the end. Several may read at once.
+    /// Returns the bytes at this offset, up to one piece; none at the end. Concurrent readers are possible.
     ///
     /// # Errors
     /// The system cannot read it.
@@ -236,7 +236,7 @@ impl ScratchFile {
     /// Returns all bytes.
     ///
     /// # Errors
-    /// There are more than this, or the system cannot read it.
+    /// There are more than `bytes_max`, or the system cannot read it.
     pub(super) fn read(&self, bytes_max: usize) -> Result<Bytes, Failure> {
         if usize::try_from(self.size).is_ok_and(|it| it > bytes_max) {
             return Err(format!("`from`: {} bytes are too many for a fake", self.size).into());

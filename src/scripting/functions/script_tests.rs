@@ -14,7 +14,7 @@ use crate::scripting::{
     terms::Language,
 };
 
-/// What scripts of tests import: nothing else, so that the libraries come before scripts of their names.
+/// Returns the modules that scripts of tests import: nothing else, so that a library cannot be shadowed by a script of its name.
 pub(crate) fn checks() -> Modules {
     let texts = [
         ("lib/checks.lua", include_str!("../../../stdlib/tests/lib/checks.lua")),
@@ -23,7 +23,7 @@ pub(crate) fn checks() -> Modules {
     Modules::of_texts(texts.map(|(file, text)| (file.into(), text.to_owned())).into())
 }
 
-/// Runs scripts one after the other, on a clock that goes with the waiting of each.
+/// Runs scripts one after the other, on a clock that advances with the waiting of each.
 fn run_all(scripts: Vec<(String, String)>) -> Vec<Result<(), LoadError>> {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_all().start_paused(true).build().expect("a runtime");
@@ -32,7 +32,7 @@ fn run_all(scripts: Vec<(String, String)>) -> Vec<Result<(), LoadError>> {
         let mut results = Vec::new();
         for (name, text) in scripts {
             let base = "2026-01-01T00:00:00.5Z".parse().expect("a moment");
-            // Builds for tests are slow.
+            // Debug builds are slow.
             let cpu_limit = Duration::from_mins(1);
             let clock = Clock::starting_at(base);
             let terms = Terms { cpu_limit, clock, ..Placement::CurrentRuntime.into() };
@@ -64,11 +64,11 @@ fn the_scripts_of_stdlib_run() {
         }
     }
     let failed: Vec<_> = run_all(scripts).into_iter().filter_map(Result::err).collect();
-    let told: Vec<_> = failed.iter().map(ToString::to_string).collect();
-    assert!(told.is_empty(), "\n{}\n", told.join("\n"));
+    let errors: Vec<_> = failed.iter().map(ToString::to_string).collect();
+    assert!(errors.is_empty(), "\n{}\n", errors.join("\n"));
 }
 
-/// A value that fits, as it is written.
+/// Returns a value that matches a type, as it is written.
 fn right(kind: Type, language: Language) -> &'static str {
     match (kind, language) {
         (Type::Any | Type::Integer | Type::Number | Type::Duration | Type::Count, _) => "1",
@@ -86,7 +86,7 @@ fn right(kind: Type, language: Language) -> &'static str {
     }
 }
 
-/// Values that do not fit.
+/// Returns values that do not match a type.
 fn wrong(kind: Type) -> &'static [&'static str] {
     match kind {
         Type::Any => &[],
@@ -103,13 +103,13 @@ fn wrong(kind: Type) -> &'static [&'static str] {
     }
 }
 
-/// A wrong call: its text in both languages, and how its error must begin.
+/// A wrong call: its source in both languages, and the start of its error.
 struct Case {
     texts: [String; 2],
-    told: String,
+    error: String,
 }
 
-/// A call of a function.
+/// Returns a call of a function.
 fn written(
     library: &Library,
     function: &Function,
@@ -133,10 +133,10 @@ fn options(name: &str, value: &str, language: Language) -> String {
 fn cases(library: &Library, function: &Function) -> Vec<Case> {
     let mut cases = Vec::new();
     let place = format!("{}.{}", library.name, function.name);
-    let mut add = |arguments: &dyn Fn(Language) -> Vec<String>, told: String| {
+    let mut add = |arguments: &dyn Fn(Language) -> Vec<String>, error: String| {
         let text = |it| written(library, function, &arguments(it), it);
         let texts = [text(Language::Lua), text(Language::Rhai)];
-        cases.push(Case { texts, told: format!("{place}: {told}") });
+        cases.push(Case { texts, error: format!("{place}: {error}") });
     };
     let fitting = |count: usize, language| -> Vec<String> {
         let parameters = function.parameters.iter().take(count);
@@ -174,15 +174,15 @@ fn cases(library: &Library, function: &Function) -> Vec<Case> {
 }
 
 #[test]
-fn wrong_arguments_of_every_function_are_told_where_they_are_passed() {
-    /// Names of types inside of the program.
+fn wrong_arguments_of_every_function_are_reported_where_they_are_passed() {
+    /// Names of internal types.
     const INTERNAL: [&str; 8] =
         ["::", "Dynamic", "Value(", "Datum", "serde", "mlua", "rhai", "panicked"];
     let cases: Vec<_> = LIBRARIES
         .iter()
         .flat_map(|library| library.functions.iter().flat_map(move |it| cases(library, it)))
-        // Rhai reserves the word; the same function is also there as `dbg`.
-        .filter(|case| !case.told.starts_with("log.debug:"))
+        // Rhai reserves the word; the same function is also available as `dbg`.
+        .filter(|case| !case.error.starts_with("log.debug:"))
         .collect();
     let scripts = cases.iter().flat_map(|case| {
         let [lua, rhai] = &case.texts;
@@ -191,23 +191,23 @@ fn wrong_arguments_of_every_function_are_told_where_they_are_passed() {
     let results = run_all(scripts.collect());
     assert!(cases.len() > 500, "{} cases", cases.len());
     let mut failed = Vec::new();
-    for (case, told) in cases.iter().zip(results.chunks(2)) {
+    for (case, outcome) in cases.iter().zip(results.chunks(2)) {
         let texts = case.texts.join("");
-        let [Err(lua), Err(rhai)] = told else {
-            failed.push(format!("{texts}is accepted: {told:?}"));
+        let [Err(lua), Err(rhai)] = outcome else {
+            failed.push(format!("{texts}is accepted: {outcome:?}"));
             continue;
         };
-        let is_right = |it: &LoadError| it.message.starts_with(&case.told) && it.line == Some(2);
+        let is_right = |it: &LoadError| it.message.starts_with(&case.error) && it.line == Some(2);
         let leaks = INTERNAL.iter().any(|it| lua.message.contains(it));
         if !is_right(lua) || !is_right(rhai) || lua.message != rhai.message || leaks {
-            failed.push(format!("{texts}expected: {}\n{lua}\n{rhai}", case.told));
+            failed.push(format!("{texts}expected: {}\n{lua}\n{rhai}", case.error));
         }
     }
     assert!(failed.is_empty(), "{} of {}:\n{}", failed.len(), cases.len(), failed.join("\n"));
 }
 
 #[test]
-fn what_is_written_in_rhai_can_be_compiled() {
+fn the_rhai_parts_of_libraries_compile() {
     let mut engine = ::rhai::Engine::new();
     engine.set_max_expr_depths(64, 64);
     for (library, file, text) in embedded::rhai() {
@@ -222,7 +222,7 @@ fn what_is_written_in_rhai_can_be_compiled() {
     }
 }
 
-/// Bytes that a Lua script holds when its top level has run.
+/// Returns the bytes that a Lua script holds when its top level has run.
 fn held_by(text: String) -> isize {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.expect("a runtime");
@@ -239,7 +239,7 @@ fn held_by(text: String) -> isize {
 
 #[test]
 fn libraries_cost_next_to_nothing_in_a_vm_that_does_not_use_them() {
-    // What is made once per process is made here.
+    // What is created once per process is created here.
     held_by(String::new());
     let names: Vec<_> = LIBRARIES.iter().map(|it| it.name).collect();
     let without = held_by("local all = { }".into());

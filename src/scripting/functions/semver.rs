@@ -69,7 +69,7 @@ pub(super) const LIBRARY: Library = Library {
     ],
 };
 
-/// With `v` in front or without; missing parts are 0.
+/// Reads a version, with an optional `v` in front; missing parts are 0.
 fn version(call: &Call, name: &str) -> Result<Version, Failure> {
     let text = call.text(name).trim();
     let bare = text.strip_prefix('v').unwrap_or(text);

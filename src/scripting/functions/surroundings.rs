@@ -1,9 +1,9 @@
-//! What the functions of libraries know of the script that calls them.
+//! The state of a script that its library functions use.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    heavy::Heavy, http::Web, loops::Loops, passage::Rooms, print::Printer, re::Patterns,
+    heavy::Heavy, http::HttpClients, loops::Loops, passage::Rooms, print::Printer, re::Patterns,
     scratch::Scratch,
 };
 use crate::call::{Fakes, Notices};
@@ -13,43 +13,43 @@ use crate::scripting::{Terms, values::files::Files};
 use crate::settings::Sandbox;
 use crate::telemetry::ScriptSeries;
 
-/// Where one script is, and what it may do.
+/// The permissions, limits and state of one script.
 #[derive(Debug, Default)]
 pub(crate) struct Surroundings {
-    /// What it is granted.
+    /// The permissions of the script.
     pub(super) access: Access,
-    /// The variables of this process; at least what is granted.
+    /// The variables of this process, at least the granted ones.
     pub(super) environment: Arc<BTreeMap<String, String>>,
-    /// How much it may use up.
+    /// The limits of memory and sizes.
     pub(crate) limits: Sandbox,
-    /// The time it is.
+    /// The clock that the script sees.
     pub(super) clock: Clock,
-    /// What `re` has compiled.
+    /// The compiled patterns of `re`.
     pub(super) patterns: Patterns,
     /// The connections of `http`.
-    pub(super) web: Web,
-    /// What `metrics` counts.
+    pub(super) web: HttpClients,
+    /// The numbers of `metrics`.
     pub(super) series: ScriptSeries,
-    /// Where `print` goes.
+    /// The output of `print`.
     pub(crate) printer: Printer,
-    /// What is looped over.
+    /// The open streams, whose number is limited.
     pub(super) loops: Loops,
-    /// What waits for others.
+    /// The room of pending calls.
     pub(super) rooms: Rooms,
-    /// What computes for long on purpose.
+    /// The expensive work, one job at a time.
     pub(crate) heavy: Heavy,
     /// The files next to the script.
     pub(super) files: Files,
-    /// What the script was warned of.
+    /// The warnings that were already logged.
     pub(super) notices: Notices,
-    /// What `http` keeps in files.
+    /// The scratch files of `http`.
     pub(crate) scratch: Scratch,
-    /// What responds in the place of servers; only in tests.
+    /// Respond in place of servers; only in tests.
     pub(crate) fakes: Option<Fakes>,
 }
 
 impl Surroundings {
-    /// Of the script that is called so.
+    /// Returns the state of the script with this name in messages.
     pub(crate) fn of(terms: &Terms, script: &str, files: Files) -> Arc<Self> {
         Arc::new(Surroundings {
             access: terms.grants.of(script),
@@ -57,7 +57,7 @@ impl Surroundings {
             limits: terms.limits.clone(),
             clock: terms.clock,
             patterns: Patterns::default(),
-            web: Web::default(),
+            web: HttpClients::default(),
             series: terms.metrics.of_script(script),
             printer: Printer::of(script, terms.logs_prints),
             loops: Loops::default(),

@@ -1,4 +1,4 @@
-//! What a script gets of the world, with grants and without.
+//! What a script can access, with grants and without.
 
 use std::{
     collections::BTreeMap,
@@ -19,7 +19,7 @@ use crate::scripting::functions::{
 };
 use crate::settings::Sandbox;
 
-/// A directory that goes with its test.
+/// A directory that is removed at the end of its test.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -84,7 +84,7 @@ fn call(here: &Arc<Surroundings>, name: &str, arguments: &[Value]) -> Result<Val
         Ok(Datum::Json(it)) => Ok(it),
         Ok(Datum::Bytes(it)) => Ok(json!({ "bytes": it })),
         Ok(Datum::Map(parts)) => Ok(json!({ "parts": parts })),
-        Err(Failure::Plain(told)) => Err(told),
+        Err(Failure::Plain(message)) => Err(message),
         Err(Failure::Answer(answer)) => panic!("an answer of a server: {answer:?}"),
     }
 }
@@ -94,7 +94,7 @@ fn refused(here: &Arc<Surroundings>, name: &str, path: &str) -> String {
 }
 
 #[test]
-fn variables_are_there_if_they_are_granted() {
+fn granted_variables_are_available() {
     let here = granted(Permission::Env, "APP_*");
     let get = |arguments: Value| call(&here, "env.get", arguments.as_array().unwrap());
     assert_eq!(get(json!(["APP_A"])), Ok(json!("1")));
@@ -107,14 +107,14 @@ fn variables_are_there_if_they_are_granted() {
     );
     assert_eq!(get(json!(["SECRET", "default"])), Ok(json!("default")));
     let missing = "`name` is missing: expected a non-empty string";
-    for (wrong, told) in [
+    for (wrong, message) in [
         (json!([]), missing),
         (json!([null]), missing),
         (json!([1]), "`name`: expected a non-empty string, got 1"),
         (json!([""]), "`name`: expected a non-empty string, got \"\""),
         (json!(["APP_A", 1, 2]), "too many arguments, 3: expected env.get(name, [default])"),
     ] {
-        assert_eq!(get(wrong), Err(format!("env.get: {told}")));
+        assert_eq!(get(wrong), Err(format!("env.get: {message}")));
     }
     assert_eq!(call(&here, "env.all", &[]), Ok(json!({"APP_A": "1", "APP_B": ""})));
     assert_eq!(
@@ -184,18 +184,18 @@ fn links_lead_only_to_what_is_granted() {
                  --allow-read={secret} would allow it"
             )
         );
-        let told = refused(&reach, name, &here.path("granted/root/etc/passwd"));
-        assert!(told.contains("leads to /etc/passwd: "), "{told}");
+        let message = refused(&reach, name, &here.path("granted/root/etc/passwd"));
+        assert!(message.contains("leads to /etc/passwd: "), "{message}");
     }
-    // The directory that is granted may be a link itself.
+    // The granted directory may be a link itself.
     let by_alias = granted(Permission::Read, &here.path("alias"));
     assert_eq!(call(&by_alias, "files.read", &[here.path("alias/key").into()]), Ok(json!("value")));
-    let told = refused(&by_alias, "files.read", &here.path("granted/key"));
-    assert!(told.contains("not granted"), "by its other name it is not: {told}");
+    let message = refused(&by_alias, "files.read", &here.path("granted/key"));
+    assert!(message.contains("not granted"), "by its other name it is not: {message}");
 }
 
 #[test]
-fn what_cannot_be_read_is_told() {
+fn unreadable_files_are_reported() {
     let here = Directory::new("odd");
     here.write("granted/large", &"x".repeat(1001));
     here.write("granted/wrong", "{\n  \"a\": [\n");
@@ -216,10 +216,10 @@ fn what_cannot_be_read_is_told() {
         ("files.list", "none", "files.list: there is no "),
         ("files.list", "large", "files.list: there is no "),
         ("files.read_json", "wrong", "is no JSON: EOF while parsing a list at line 3"),
-        ("files.read_yaml", "wrong", "is no YAML: "),
+        ("files.read_yaml", "wrong", "is invalid YAML: "),
     ] {
-        let told = refused(&reach, name, &here.path(&format!("granted/{file}")));
-        assert!(told.contains(part), "{name} {file}: {told}");
+        let message = refused(&reach, name, &here.path(&format!("granted/{file}")));
+        assert!(message.contains(part), "{name} {file}: {message}");
     }
     drop(socket);
     for arguments in [vec![], vec![json!(1)], vec![json!("")], vec![json!("a"), json!("b")]] {
@@ -228,7 +228,7 @@ fn what_cannot_be_read_is_told() {
 }
 
 #[test]
-fn a_misspelled_function_is_told_the_right_one() {
+fn a_misspelled_function_is_reported_with_the_right_name() {
     let files = find("files").unwrap();
     assert_eq!(files.unknown("red"), "there is no files.red; did you mean `files.read`?");
     assert_eq!(files.unknown("zzz"), "there is no files.zzz");

@@ -1,4 +1,4 @@
-//! `time`: moments are seconds since 1970, with a fraction; durations are seconds.
+//! `time`: times are seconds since 1970, with a fraction; durations are seconds.
 
 use jiff::{SignedDuration, Timestamp, Zoned, fmt::strtime, tz::TimeZone};
 use serde_json::{Value, json};
@@ -109,7 +109,7 @@ fn seconds(moment: Timestamp) -> Datum {
     Datum::of_number(rounded(moment.as_duration().as_secs_f64()))
 }
 
-/// To the microsecond, which is all that a float has of a present moment.
+/// Rounds to microseconds, the precision of a float for a current time.
 fn rounded(seconds: f64) -> f64 {
     (seconds * 1e6).round() / 1e6
 }
@@ -150,7 +150,7 @@ fn rfc3339(text: &str) -> Result<Timestamp, String> {
     })
 }
 
-/// A format, which is short: each of its letters is work, and may give many.
+/// Returns a format. It must be short: each letter is work, and may produce many characters.
 fn format_of(call: &Call) -> Result<Option<&str>, Failure> {
     const BYTES_MAX: usize = 1000;
     let format = call.some_text("format");
@@ -167,7 +167,7 @@ fn parse(call: &Call) -> Outcome {
         return Ok(seconds(moment));
     };
     let read = strtime::parse(format, text).and_then(|parts| {
-        // Without an offset, and maybe without a time of the day.
+        // Without an offset, and possibly without a time of day.
         parts.to_timestamp().or_else(|_| {
             let date = parts.to_date()?;
             let time = parts.to_time().unwrap_or(jiff::civil::Time::midnight());
@@ -199,7 +199,7 @@ fn format(call: &Call) -> Outcome {
         None if zone == TimeZone::UTC => moment.to_string(),
         None => moment.display_with_offset(zone.to_offset(moment)).to_string(),
         Some(format) => {
-            // Its parts can be told to be wide: the result is bounded by the limits of each.
+            // Formats can widen their parts: the result is bounded by the limit of each part.
             let written = strtime::format(format, &moment.to_zoned(zone));
             written.map_err(|problem| format!("`format`: {problem}"))?
         }
@@ -233,7 +233,7 @@ fn duration(call: &Call) -> Outcome {
     Ok(Datum::of_number(seconds.ok_or_else(wrong)?))
 }
 
-/// Numbers with units, one after the other, with a sign in front if any.
+/// Reads numbers with units, one after the other, with an optional sign in front.
 fn read(text: &str) -> Option<f64> {
     let text = text.trim();
     let (sign, mut rest) = text.strip_prefix('-').map_or((1.0, text), |it| (-1.0, it));
@@ -251,7 +251,7 @@ fn read(text: &str) -> Option<f64> {
     Some(sign * rounded_to_nanos(sum))
 }
 
-/// Whether a unit follows, and not a longer one.
+/// Returns whether this unit follows, and not a longer one.
 fn starts_with_unit(text: &str, unit: &str) -> bool {
     text.strip_prefix(unit)
         .is_some_and(|rest| !rest.starts_with(|it: char| it.is_ascii_alphabetic()))

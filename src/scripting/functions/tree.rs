@@ -1,4 +1,4 @@
-//! Reads values of JSON and YAML with a bound on how many there are, so that a short text does not become a large tree.
+//! Reads values of JSON and YAML with a limit on their number, so that a short source does not become a large tree.
 
 use std::{cell::Cell, fmt};
 
@@ -14,13 +14,13 @@ pub(super) struct Tree<'a> {
     left: &'a Cell<usize>,
 }
 
-/// How many items a text may have.
+/// Returns the number of items that a source may have.
 pub(super) fn room() -> Cell<usize> {
     Cell::new(ITEMS_MAX)
 }
 
 impl<'a> Tree<'a> {
-    /// A value with no more items than are left.
+    /// Reads a value with at most as many items as are left.
     pub(super) fn within(left: &'a Cell<usize>) -> Self {
         Tree { left }
     }
@@ -34,7 +34,7 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// Reads one JSON text.
+/// Reads one JSON value.
 pub(super) fn json(text: &str) -> Result<Value, String> {
     let left = room();
     let mut reader = serde_json::Deserializer::from_str(text);

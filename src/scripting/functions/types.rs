@@ -1,4 +1,4 @@
-//! The vocabulary of libraries: a library, its functions, their parameters, and the values between a script and a library.
+//! The types of the tables of libraries: a library, its functions, their parameters.
 
 use super::{
     call::Call,
@@ -11,11 +11,11 @@ use crate::scripting::values::text::did_you_mean;
 
 /// One global of scripts, with its functions.
 pub(crate) struct Library {
-    /// As scripts call it.
+    /// The name in scripts.
     pub(crate) name: &'static str,
-    /// What it is for, in one line.
+    /// The documentation, in one line.
     pub(crate) doc: &'static str,
-    /// Its functions.
+    /// Its functions, in the order of the reference.
     pub(crate) functions: &'static [Function],
 }
 
@@ -23,96 +23,96 @@ pub(crate) struct Library {
 pub(crate) struct Function {
     /// Its name in the library.
     pub(crate) name: &'static str,
-    /// What it does, in a sentence or two; the first is the summary.
+    /// The documentation, a sentence or two; the first is the summary.
     pub(crate) doc: &'static str,
-    /// What is passed by place.
+    /// The positional parameters, in order.
     pub(crate) parameters: &'static [Parameter],
-    /// What is passed by name, in a map that comes last.
+    /// The options, in a map that comes last.
     pub(crate) options: &'static [Parameter],
-    /// What it gives.
+    /// The type of its result.
     pub(crate) returns: Type,
-    /// What it does.
+    /// The implementation, or where it is.
     pub(crate) body: Body,
 }
 
 /// A parameter or an option.
 pub(crate) struct Parameter {
-    /// In messages, and as the key of an option.
+    /// The name in messages, and the key of an option.
     pub(crate) name: &'static str,
-    /// What fits.
+    /// The type that is accepted.
     pub(crate) kind: Type,
-    /// Whether it must be given.
+    /// Whether it is required.
     pub(crate) required: bool,
-    /// What it is, in one line, with its default.
+    /// The documentation, in one line, with the default.
     pub(crate) doc: &'static str,
-    /// Whether errors must not show what was passed.
+    /// Whether errors must not show the argument.
     pub(crate) is_secret: bool,
 }
 
-/// What a value is.
+/// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Type {
-    /// Anything that JSON has.
+    /// Any value that JSON can hold.
     Any,
-    /// True or false.
+    /// True or false; nothing else counts as one.
     Boolean,
-    /// A text, not empty.
+    /// A string that is not empty.
     Name,
-    /// A text.
+    /// A string, possibly empty.
     Text,
-    /// A map with texts as keys.
+    /// A map with string keys.
     Map,
-    /// A list.
+    /// A list; in Lua, an empty table counts as one.
     List,
-    /// A number without a fraction.
+    /// A number without a fraction; `2.0` is accepted.
     Integer,
-    /// A number.
+    /// A finite number.
     Number,
-    /// Seconds, or a text such as `"10m"`.
+    /// Seconds, or a string such as `"10m"`.
     Duration,
-    /// A text, or bytes that need not be one: a string in Lua, a blob in Rhai.
+    /// A string, or bytes that need not be UTF-8: a string in Lua, a blob in Rhai.
     Bytes,
-    /// A function of the script; only of functions that are written in the language themselves.
+    /// A function of the script; only for functions that are written in the language.
     Function,
-    /// No value: what a function returns that is called for its effect.
+    /// No value: the result of a function that is called for its effect.
     Nothing,
-    /// A whole number that is not negative.
+    /// An integer that is not negative.
     Count,
     /// A resource: its name, or a map that describes it, such as `ctx.resource`.
     Selector,
-    /// An object, or what names one: `apiVersion`, `kind` and a name.
+    /// An object, or what identifies one: `apiVersion`, `kind` and a name.
     Object,
-    /// A selector of labels or fields: a text, or a map of what must be equal.
+    /// A selector of labels or fields: a string, or a map of values that must be equal.
     Labels,
-    /// What is waited for: a text, or a function of the script; only of functions that are written in the language.
+    /// A condition to wait for: a string, or a function of the script; only for functions that are written in the language.
     Test,
 }
 
-/// How a function works.
+/// The implementation of a function.
 pub(crate) enum Body {
-    /// It computes, at once.
+    /// Computes, and returns at once.
     Immediate(fn(&Call) -> Outcome),
-    /// It waits, for a disk or a server: the other calls of the script go on.
+    /// Waits for a disk or a server; other calls of the script continue.
     Waiting(fn(Call) -> BoxFuture<'static, Outcome>),
-    /// It is written in the language, in `stdlib/`, because it takes functions: see [`embedded`].
+    /// Written in the language, in `stdlib/`, because it takes functions: see [`embedded`].
     Script,
-    /// It gives one value after another, and waits for each: what scripts loop over. It ends when the loop is left.
+    /// Returns a stream of values for a loop, and waits for each. It ends when the loop is left.
     Streaming(fn(&Call) -> Result<Flow, Failure>),
-    /// It keeps its last argument, a function of the script, which responds to calls in a test: see [`fake`](super::fake).
+    /// Keeps its last argument, a function of the script, which responds to calls in a test: see [`fake`](super::fake).
     Faking(Faked),
 }
 
-/// A parameter that must be given.
+/// Returns a required parameter, for tables.
 pub(crate) const fn required(name: &'static str, kind: Type, doc: &'static str) -> Parameter {
     Parameter { name, kind, required: true, doc, is_secret: false }
 }
 
-/// A parameter that may be left out.
+/// Returns an optional parameter, for tables.
 pub(crate) const fn optional(name: &'static str, kind: Type, doc: &'static str) -> Parameter {
     Parameter { name, kind, required: false, doc, is_secret: false }
 }
 
-/// A function that computes at once.
+/// Returns a function that computes and returns at once.
 pub(crate) const fn immediate(
     name: &'static str,
     doc: &'static str,
@@ -123,7 +123,7 @@ pub(crate) const fn immediate(
     Function { name, doc, parameters, options: &[], returns, body: Body::Immediate(body) }
 }
 
-/// A function that is written in the languages of scripts.
+/// Returns a function that is written in the languages of scripts.
 pub(crate) const fn script(
     name: &'static str,
     doc: &'static str,
@@ -134,14 +134,14 @@ pub(crate) const fn script(
 }
 
 impl Parameter {
-    /// The same for a key, a token or a password: errors do not show what was passed.
+    /// Marks a key, a token or a password: errors do not show the argument.
     pub(crate) const fn secret(self) -> Parameter {
         Parameter { is_secret: true, ..self }
     }
 }
 
 impl Library {
-    /// There is no such function in it.
+    /// Returns the error of an unknown function of the library.
     pub(crate) fn unknown(&self, name: &str) -> String {
         let (library, known) = (self.name, self.functions.iter().map(|it| it.name));
         format!("there is no {library}.{name}{}", did_you_mean(name, known, &format!("{library}.")))
@@ -149,12 +149,12 @@ impl Library {
 }
 
 impl Function {
-    /// The same, with options.
+    /// Adds options to the function.
     pub(crate) const fn with(self, options: &'static [Parameter]) -> Function {
         Function { options, ..self }
     }
 
-    /// How it is called: `env.get(name, [default])`.
+    /// Returns how it is called: `env.get(name, [default])`.
     pub(crate) fn signature(&self, library: &str) -> String {
         let bracket =
             |name: &str, required| if required { name.into() } else { format!("[{name}]") };
@@ -168,7 +168,7 @@ impl Function {
 }
 
 impl Type {
-    /// As messages name it.
+    /// Returns the name of the type in messages.
     pub(crate) fn expected(self) -> &'static str {
         match self {
             Type::Any => "a value",

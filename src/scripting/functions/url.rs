@@ -1,4 +1,4 @@
-//! `url`: as browsers read them.
+//! `url`: URLs as browsers read them.
 
 use ::url::{Url, form_urlencoded};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
@@ -13,7 +13,7 @@ use crate::scripting::{
     values::text::{did_you_mean, shown},
 };
 
-/// What is not written as it is: everything but the unreserved characters.
+/// The characters that are escaped: all but the unreserved ones.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 pub(super) const LIBRARY: Library = Library {
@@ -107,14 +107,14 @@ pub(super) const LIBRARY: Library = Library {
     ],
 };
 
-/// A URL of an argument.
+/// Returns the URL in an argument.
 pub(super) fn read(name: &str, text: &str) -> Result<Url, Failure> {
     within_bounds(name, text)?;
     Url::parse(text)
         .map_err(|problem| format!("`{name}`: {} is no URL: {problem}", Value::from(text)).into())
 }
 
-/// Whether a text may be a part of a URL: no server takes longer ones.
+/// Checks that a string may be part of a URL: no server accepts longer ones.
 fn within_bounds(name: &str, text: &str) -> Result<(), Failure> {
     const BYTES_MAX: usize = 64 * 1024;
     if text.len() <= BYTES_MAX {
@@ -188,7 +188,7 @@ fn build(call: &Call) -> Outcome {
     Ok(Value::from(String::from(url)).into())
 }
 
-/// A map as a query.
+/// Returns a map as a query.
 pub(super) fn query(name: &str, map: &Value) -> Result<String, Failure> {
     let mut query = form_urlencoded::Serializer::new(String::new());
     for (key, value) in map.as_object().into_iter().flatten() {
@@ -211,7 +211,7 @@ pub(super) fn query(name: &str, map: &Value) -> Result<String, Failure> {
     Ok(query.finish())
 }
 
-/// A query as a map.
+/// Returns a query as a map.
 pub(super) fn fields(query: &str) -> Result<Value, Failure> {
     let mut fields: Map<String, Value> = Map::new();
     for (count, (key, value)) in form_urlencoded::parse(query.as_bytes()).enumerate() {

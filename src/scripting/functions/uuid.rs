@@ -1,4 +1,4 @@
-//! `uuid`.
+//! `uuid`: random and name-based UUIDs.
 
 use ::uuid::Uuid;
 use serde_json::Value;

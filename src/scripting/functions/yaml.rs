@@ -1,4 +1,4 @@
-//! `yaml`: of the dialect of Kubernetes, with bounds on what aliases may blow up.
+//! `yaml`: the dialect of Kubernetes, with a limit on the expansion of aliases.
 
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
@@ -19,13 +19,13 @@ use crate::scripting::functions::{
     types::{Library, Type, immediate, required},
 };
 
-/// How deep lists and maps may be nested: what the parser thinks safe, for it recurses with large frames.
+/// Maximum nesting of lists and maps: the parser's own limit, because it recurses with large frames.
 const DEPTH_MAX: usize = 64;
-/// Events of the parser: beginnings and ends count besides the items.
+/// Maximum number of parser events: starts and ends count in addition to the items.
 const EVENTS_MAX: usize = 4 * ITEMS_MAX;
-/// The longest text that is read at once: one long scalar of it is read in one step.
+/// Maximum bytes of a source: a long scalar is read in one step.
 const TEXT_MAX: usize = 4 << 20;
-/// The most documents of one text.
+/// Maximum number of documents of one source.
 const DOCUMENTS_MAX: usize = 10_000;
 
 pub(super) const LIBRARY: Library = Library {
@@ -74,7 +74,7 @@ pub(super) const LIBRARY: Library = Library {
     ],
 };
 
-/// The text that is read.
+/// Returns the source to read.
 fn text(call: &Call) -> Result<&str, Failure> {
     let text = call.text("text");
     if text.len() > TEXT_MAX {
@@ -83,7 +83,7 @@ fn text(call: &Call) -> Result<&str, Failure> {
     Ok(text)
 }
 
-/// A value that is written with looks at the time.
+/// A value that is written with checks of the time.
 struct Paced<'a>(&'a Value);
 
 impl Serialize for Paced<'_> {
@@ -114,9 +114,9 @@ impl Serialize for Paced<'_> {
     }
 }
 
-/// A value as a document.
+/// Returns a value as a document.
 pub(super) fn write(value: &Value) -> Result<String, String> {
-    // Without long lines in pieces: some readers put them together in other ways.
+    // Long lines are not split: some readers join them differently.
     let options = serde_saphyr::ser_options! { prefer_block_scalars: false };
     let written = serde_saphyr::to_string_with_options(&Paced(value), options);
     let mut text = written.map_err(|it| format!("cannot be written as YAML: {it}"))?;
@@ -126,7 +126,7 @@ pub(super) fn write(value: &Value) -> Result<String, String> {
     Ok(text)
 }
 
-/// A document of a text; all of them together have no more items than one value may have.
+/// A document of a source; all documents together have at most as many items as one value may have.
 struct Document(Value);
 
 impl<'de> Deserialize<'de> for Document {
@@ -136,7 +136,7 @@ impl<'de> Deserialize<'de> for Document {
     }
 }
 
-/// The one document of a text; null if there is none.
+/// Returns the only document of a source; null if there is none.
 pub(super) fn read(text: &str) -> Result<Value, String> {
     let mut documents = read_all(text)?;
     match documents.len() {
@@ -153,8 +153,8 @@ pub(super) fn read_all(text: &str) -> Result<Vec<Value>, String> {
     let documents: Result<Vec<Document>, _> =
         serde_saphyr::from_str_multiple_with_options(text, options());
     let documents = documents.map_err(|it| {
-        let told = it.without_snippet().to_string();
-        format!("no YAML: {}", told.lines().next().unwrap_or_default())
+        let message = it.without_snippet().to_string();
+        format!("invalid YAML: {}", message.lines().next().unwrap_or_default())
     })?;
     Ok(documents.into_iter().map(|Document(it)| it).collect())
 }

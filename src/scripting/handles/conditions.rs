@@ -1,4 +1,4 @@
-//! `ctx.conditions`
+//! `ctx.conditions`: its methods and its data.
 
 use serde_json::Value;
 
@@ -47,7 +47,7 @@ impl HandleType for CallPart<Conditions> {
             body: |it, given| Conditions::get(it, first(given)).map(HostValue::some),
         },
         IS_TRUE,
-        // A word of Rhai.
+        // `is` is a keyword of Rhai.
         Method { name: "is", only: Some(Language::Lua), ..IS_TRUE },
         Method {
             name: "remove",

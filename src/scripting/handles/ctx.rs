@@ -1,6 +1,6 @@
-//! What `ctx` has: the kwargs of one call, by name, for both languages.
+//! The fields of `ctx`: the kwargs of one call, by name, for both languages.
 //!
-//! Engines ask [`kwarg`] on the first use of a field and turn the answer into a native value; an unused part costs nothing.
+//! Engines call [`kwarg`] on the first use of a field and convert the result to a native value; unused fields cost nothing.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -18,36 +18,36 @@ use crate::scripting::{
     values::{conditions::Conditions, text::did_you_mean},
 };
 
-/// A field of `ctx`, before it becomes a value of a language.
+/// A field of `ctx`, before it is converted to a value of a language.
 pub(crate) enum Kwarg {
     /// The handler has no such kwarg, or it is null: nil / `()`.
     Absent,
-    /// A small value of its own.
+    /// A small value that is not shared.
     Value(Value),
-    /// A read-only part of a shared tree, under these keys; an empty map if it is not there or not a map.
+    /// A read-only part of a shared tree, under these keys; an empty map if it is missing or not a map.
     Part(Arc<Value>, &'static [&'static str]),
     /// A read-only shared tree of any type.
     Tree(Arc<Value>),
-    /// `logger`
+    /// The logger, with its methods.
     Logger(Logger),
-    /// Something that scripts use in place.
+    /// A live value that scripts use in place.
     Handle(AnyHandle),
-    /// `warn`, a function.
+    /// The function `warn`, for admission responses.
     Warn(Warnings),
 }
 
-/// All names `ctx` can have in handlers that exist today.
+/// Returns all names that `ctx` can have in the existing kinds of handlers.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     KWARGS.iter().map(|it| it.name)
 }
 
-/// A name, without memory of its own if it is one of [`names`].
+/// Returns a name without an allocation if it is one of [`names`].
 pub(crate) fn known(name: &str) -> Cow<'static, str> {
     let known = names().find(|it| *it == name);
     known.map_or_else(|| name.to_owned().into(), Cow::Borrowed)
 }
 
-/// Returns the error of reading a field that no `ctx` has; `None` if there is such a field, be it in other handlers.
+/// Returns the error of reading a field that no `ctx` has; `None` if the `ctx` of some handler has it.
 pub(crate) fn unknown(invocation: &Invocation, name: &str) -> Option<String> {
     let indexes = || {
         let seen = invocation.services.indexes.all().filter(|it| !it.is_hidden());
@@ -62,18 +62,18 @@ pub(crate) fn unknown(invocation: &Invocation, name: &str) -> Option<String> {
     Some(format!("ctx has no `{name}`{near}"))
 }
 
-/// What daemons and timers see anew when the object has changed.
+/// The kwargs of daemons and timers that follow changes of the object.
 const LIVE: &[&str] =
     &["annotations", "body", "labels", "meta", "name", "namespace", "spec", "status", "uid"];
 
-/// Whether the kwarg shows the object as it is at the moment, where there is such a thing.
+/// Returns whether the kwarg follows changes of the object, in handlers that support this.
 pub(crate) fn is_live(name: &str) -> bool {
     LIVE.contains(&name)
 }
 
-/// The kwarg of this name for this call.
+/// Returns the kwarg of this name for this call.
 pub(crate) fn kwarg(invocation: &Arc<Invocation>, name: &str, border: &Border) -> Kwarg {
-    // The ids of indexes are names of the script, so they come before ours.
+    // The ids of indexes are names of the script, so they have precedence.
     if let Some(index) = invocation.services.indexes.get(name).filter(|it| !it.is_hidden()) {
         return Kwarg::Handle(index.clone().into());
     }
@@ -83,7 +83,7 @@ pub(crate) fn kwarg(invocation: &Arc<Invocation>, name: &str, border: &Border) -
             return Kwarg::Handle(Memo::new(invocation.memo.clone(), border.clone()).into());
         }
         "param" if invocation.attempt.is_some() => return of(invocation.handler.param.clone()),
-        // A filter asks before there is anything to stop.
+        // In a filter, there is nothing to stop yet.
         "stopped" if invocation.attempt.is_none() => return Kwarg::Absent,
         _ => {}
     }
@@ -208,7 +208,7 @@ fn of_admission(cause: &AdmissionCause, name: &str) -> Kwarg {
     }
 }
 
-/// `ctx.diff`
+/// Returns `ctx.diff` as a list.
 fn listed(diff: &Diff) -> Value {
     let items = diff.iter().map(|it| {
         json!({ "op": it.operation.as_str(), "field": it.field, "old": it.old, "new": it.new })
@@ -216,7 +216,7 @@ fn listed(diff: &Diff) -> Value {
     items.collect()
 }
 
-/// `ctx.resource`, and what functions of selectors are given.
+/// Returns `ctx.resource`, which functions of selectors also receive.
 pub(crate) fn record(resource: &Resource) -> Value {
     json!({
         "group": resource.group,

@@ -1,10 +1,10 @@
 //! `ctx.patch` and `ctx.memo`: documents that scripts read and change in place, by path.
 //!
-//! A copy of a map would lose what is written into it, so every level is a path into the shared document. Reading a level of a
-//! patch that is not there returns a view of it, so that an assignment below creates the levels on the way.
+//! A copy of a map would lose what is written into it, so every level is a path into the shared document. Reading a missing level
+//! of a patch returns a view of it, so that an assignment below creates the levels on the way.
 //!
-//! The languages differ in what fits them. In Lua, nil is not null: it withdraws, and null deletes; lists of memos are used in
-//! place, as tables are. In Rhai `()` is both; lists are values, which Rhai assigns back after a change.
+//! The languages differ where their values do. In Lua, nil is not null: it withdraws a change, and null deletes; lists of memos are
+//! used in place, as tables are. In Rhai, `()` is both; lists are values, which Rhai assigns back after a change.
 
 use std::{
     borrow::Cow,
@@ -46,37 +46,37 @@ pub(crate) type Patch = Document<CallPart<SharedPatch>>;
 /// `ctx.memo`: the data that scripts share.
 pub(crate) type Memo = Document<Shared>;
 
-/// What all levels of a document share that come from one `ctx`.
+/// The state shared by all levels of a document that come from one `ctx`.
 struct Whole<S> {
     store: S,
     border: Border,
-    /// The size of the document, known from above: what it was when it was last measured, and what was put in since.
-    /// The maximum if it was never measured.
+    /// An upper bound of the size of the document: its size when it was last measured, plus what was added since. The maximum if it
+    /// was never measured.
     bytes: AtomicUsize,
 }
 
-/// Where a document is.
+/// Where a document is stored.
 pub(crate) trait Store: Send + Sync + Sized + 'static {
-    /// What the languages call it, and what paths in errors begin with.
+    /// The name in the languages, with which paths in errors begin.
     const ROOT: &'static str;
-    /// What errors call it as a whole.
+    /// The name of the whole document in errors.
     const NAME: &'static str;
-    /// Whether it is a patch: levels come into being when they are written to, and null deletes on the cluster.
+    /// Whether it is a patch: levels are created by writing to them, and null deletes on the cluster.
     const IS_PATCH: bool;
 
-    /// Looks at the fields; they are locked meanwhile.
+    /// Reads the fields; they are locked meanwhile.
     fn look<T>(&self, look: impl FnOnce(&Fields) -> T) -> T;
 
-    /// Changes what is at this path.
+    /// Changes the fields at this path.
     fn change<T>(&self, path: &[String], change: impl FnOnce(&mut Fields) -> T) -> T;
 
-    /// Returns what the handled object has at this path.
+    /// Returns the part of the handled object at this path.
     fn original(&self) -> Option<Arc<Value>>;
 
     /// Returns the patch, if it is one.
     fn as_patch(&self) -> Option<&CallPart<SharedPatch>>;
 
-    /// Changes a memo, whose memory counts for itself.
+    /// Counts what a change has added to a memo, whose memory has a separate limit.
     fn charge(&self, value: &dyn Passed, bytes: isize);
 
     fn is(&self, other: &Self) -> bool;
@@ -148,7 +148,7 @@ impl<S> Clone for Document<S> {
 }
 
 impl<S: Store> Document<S> {
-    /// The whole document.
+    /// Returns the whole document.
     pub(crate) fn new(store: S, border: Border) -> Self {
         let bytes = AtomicUsize::new(usize::MAX);
         Document { whole: Arc::new(Whole { store, border, bytes }), path: Path::default() }
@@ -158,24 +158,24 @@ impl<S: Store> Document<S> {
         self.whole.border.language
     }
 
-    /// Whether lists are used in place.
+    /// Returns whether lists are used in place.
     fn has_lists(&self) -> bool {
         !S::IS_PATCH && self.language() == Language::Lua
     }
 
     fn key<'a>(&self, key: &Key<'a>) -> Result<Cow<'a, str>, String> {
         let key = key.name()?;
-        // As everywhere in handlers' arguments, `meta` is a shorter name of the metadata.
+        // As in all arguments of handlers, `meta` is short for the metadata.
         let is_meta = S::IS_PATCH && self.path.is_empty() && key == "meta";
         Ok(if is_meta { "metadata".into() } else { key })
     }
 
-    /// Looks at the fields without changing them.
+    /// Reads the fields of the whole document.
     fn look<T>(&self, look: impl FnOnce(&Fields) -> T) -> T {
         self.whole.store.look(look)
     }
 
-    /// Looks at what is at a key.
+    /// Reads the value at a key.
     fn look_at<T>(&self, key: &str, look: impl FnOnce(Option<&Value>) -> T) -> T {
         self.look(|fields| look(tree::below(fields, &self.path, key)))
     }
@@ -192,7 +192,7 @@ impl<S: Store> Document<S> {
         Ok(HostValue::Handle(Document { whole: Arc::clone(&self.whole), path }.into()))
     }
 
-    /// Admits a value.
+    /// Checks the size of a value before it is stored.
     fn admit(&self, path: &[String], value: &Value, room: usize) -> Result<(), String> {
         let levels: usize = path.iter().map(|it| limits::field(it)).sum();
         let more = levels + limits::weight(value);
@@ -224,7 +224,7 @@ impl<S: Store> Document<S> {
         passed.memos(&mut |it| admitted = it.admit());
         admitted?;
         let before = heap::held();
-        // A copy, which is made between the two looks at the allocator. What was read goes after them.
+        // The copy is made between two readings of the allocator. The value that was read is dropped after them.
         let kept = value.clone();
         self.whole.store.change(path, |fields| {
             if is_first && self.has_lists() {
@@ -328,7 +328,7 @@ where
         if passed.is_nil() && (!S::IS_PATCH || self.language() == Language::Lua) {
             return self.remove(key, passed);
         }
-        // In Lua the object says whether an empty table is a list.
+        // In Lua, the object decides whether an empty table is a list.
         let is_lua = self.language() == Language::Lua;
         let original = if is_lua { self.whole.store.original() } else { None };
         let like = path.iter().try_fold(original.as_deref(), |it, key| Some(it?.get(key)));
@@ -337,7 +337,7 @@ where
         self.put((key, &path), value, passed)
     }
 
-    /// Of a patch, so that the cluster keeps what it has.
+    /// Removes a field of a patch, so that the cluster keeps its value.
     fn remove(&self, key: &Key<'_>, passed: &dyn Passed) -> Result<(), String> {
         let path = self.path.join(&self.key(key)?);
         let before = heap::held();
@@ -365,7 +365,7 @@ where
     fn len(&self) -> usize {
         self.look(|fields| match tree::lookup(fields, &self.path) {
             Some(Value::Array(items)) => items.len(),
-            // The length of a table of Lua is that of its list.
+            // In Lua, the length of a table is that of its list.
             _ if self.language() == Language::Lua => 0,
             None if self.path.is_empty() => fields.len(),
             level => level.and_then(Value::as_object).map_or(0, Map::len),
@@ -378,18 +378,18 @@ where
     }
 }
 
-/// About the bytes of the fields of an object besides the one at this path.
+/// Returns the approximate bytes of the fields of an object other than the one at this path.
 fn weight_besides(fields: &Fields, path: &[String]) -> usize {
     let all: usize = fields.iter().map(|(key, it)| limits::field(key) + limits::weight(it)).sum();
     all.saturating_sub(tree::lookup(fields, path).map_or(0, limits::weight))
 }
 
-/// A path in messages.
+/// Returns a path as messages show it.
 fn dotted<S: Store>(path: &[String]) -> String {
     format!("{}.{}", S::ROOT, path.join("."))
 }
 
-/// `ctx.patch.fns`
+/// `ctx.patch.fns`: transformations of the object.
 #[derive(Clone)]
 pub(crate) struct Transformations(CallPart<SharedPatch>);
 

@@ -1,8 +1,8 @@
-//! `ctx.<index>`: a live view of a table that index functions fill, and the values under one of its keys; read-only.
+//! `ctx.<index>`: a live, read-only view of a table that index functions fill, and the values under one of its keys.
 //!
-//! The values under a key, a store, are a list as it was when it was taken. What functions returned without a key is under
-//! null; `kopf.values(ctx.pods)` are all of the values, with keys or without. Nothing is converted before it is looked at, so
-//! a large index costs no more than a small one.
+//! The values under a key, a store, are a list at the moment of the lookup. Values that functions returned without a key are under
+//! null; `kopf.values(ctx.pods)` returns all values, with keys or without. Nothing is converted before it is looked up, so a large
+//! index costs no more than a small one.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ impl Handle for Index {
         Err(text::INDEX_READ_ONLY.to_owned())
     }
 
-    /// A path is a text, but the key may be a number.
+    /// Looks a step of a path up. It is a string, but the key may be a number.
     fn step(&self, step: &Value) -> Option<HostValue> {
         let found = Handle::get(self, &Key::of(step)).ok()?;
         let number = step.as_str().and_then(text::number);
@@ -99,7 +99,7 @@ impl Handle for Store {
         Err(text::INDEX_READ_ONLY.to_owned())
     }
 
-    /// Places count from 0 in paths, and are texts in some.
+    /// Looks a step of a path up. Indexes count from 0 in paths, and may be strings.
     fn step(&self, step: &Value) -> Option<HostValue> {
         let number = step.as_i64().or_else(|| text::number(step.as_str()?))?;
         Some(self.0.get(usize::try_from(number).ok()?).map_or(HostValue::Nil, tree))
@@ -124,7 +124,7 @@ fn tree(value: &Arc<Value>) -> HostValue {
     HostValue::Tree(Arc::clone(value))
 }
 
-/// `kopf.values` of an index.
+/// Returns the `kopf.values` of an index.
 pub(crate) fn values(index: &Index) -> HostValue {
     HostValue::Handle(Store(index.values()).into())
 }

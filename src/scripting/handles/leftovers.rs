@@ -1,17 +1,19 @@
-//! What calls have left behind. A script that keeps `ctx`, or a part such as `ctx.patch`, keeps the whole object of that call:
-//! memory of the host, which no VM counts. Here it is weighed, as the script's.
+//! Calls that have ended but are still referenced. A script that keeps `ctx`, or a part such as `ctx.patch`, keeps the whole object
+//! of that call: memory of the host, which no VM counts. It is counted here as memory of the script.
 //!
-//! Handles of a call hold its invocation, so one that is still there after its call is held by the script.
+//! Handles of a call hold its invocation, so an invocation that is still alive after its call is held by the script.
 
 use std::{
     ops::Deref,
     sync::{Arc, Weak},
 };
 
+use serde_json::Value;
+
 use crate::call::{Cause, Invocation, ObjectCause};
 use crate::scripting::values::limits;
 
-/// A part of a call in the hands of a script: who keeps it keeps the call, and is found here.
+/// A part of a call that scripts can keep. It keeps the call alive.
 #[derive(Clone, Debug)]
 pub(crate) struct CallPart<T> {
     part: T,
@@ -19,12 +21,12 @@ pub(crate) struct CallPart<T> {
 }
 
 impl<T> CallPart<T> {
-    /// A part of this call.
+    /// Wraps a part of this call.
     pub(crate) fn new(part: T, call: &Arc<Invocation>) -> Self {
         CallPart { part, call: Arc::clone(call) }
     }
 
-    /// The call.
+    /// Returns the call that it belongs to.
     pub(crate) fn call(&self) -> &Invocation {
         &self.call
     }
@@ -38,30 +40,30 @@ impl<T> Deref for CallPart<T> {
     }
 }
 
-/// The calls of one script that have ended, and may be held.
+/// The calls of one script that have ended and may still be held.
 #[derive(Debug, Default)]
 pub(crate) struct Leftovers {
     calls: Vec<Weak<Invocation>>,
-    /// How many there were at the last look.
+    /// The number of calls at the last check.
     seen: usize,
-    /// Bytes of those that have ended since.
+    /// The bytes of the calls that have ended since.
     fresh: usize,
-    /// Bytes of those that were held at the last look.
+    /// The bytes of the calls that were held at the last check.
     held: usize,
 }
 
-/// What a call takes besides its object.
+/// The bytes of a call besides its object.
 const CALL: usize = 1 << 10;
-/// A tree takes so many times as much as its text.
+/// The ratio of the memory of a tree to the size of its JSON.
 const TREE: usize = 4;
-/// Calls that may end before a look: each keeps a little memory until then.
+/// Maximum number of calls between two checks: each keeps a little memory until the next one.
 const CALLS: usize = 1024;
 
 impl Leftovers {
-    /// A call has ended.
+    /// Records that a call has ended.
     pub(crate) fn add(&mut self, call: &Arc<Invocation>) {
         let Cause::Object(cause) = &call.cause else { return };
-        // Several functions may be asked about one call, one after the other.
+        // Several functions may be called for one invocation, one after the other.
         if self.calls.last().is_some_and(|it| std::ptr::eq(it.as_ptr(), Arc::as_ptr(call))) {
             return;
         }
@@ -69,12 +71,12 @@ impl Leftovers {
         self.calls.push(Arc::downgrade(call));
     }
 
-    /// Whether so much may be held since the last look that another one is due.
+    /// Returns whether the calls since the last check may hold enough memory to make another check due.
     pub(crate) fn is_due(&self, memory_limit: usize) -> bool {
         self.fresh > memory_limit / 8 || self.calls.len() > self.seen + CALLS
     }
 
-    /// Looks at what is still held: so many bytes.
+    /// Checks which calls are still held, and returns their bytes.
     pub(crate) fn look(&mut self) -> usize {
         self.held = 0;
         self.calls.retain(|it| match it.upgrade() {
@@ -90,8 +92,28 @@ impl Leftovers {
     }
 }
 
+/// Estimates the memory of a tree from the size of its JSON.
+pub(crate) fn weight_of_text(bytes: usize) -> usize {
+    bytes.saturating_mul(TREE)
+}
+
+/// Estimates the memory of a tree whose JSON is not available.
+pub(crate) fn weight_of_tree(tree: &Value) -> usize {
+    /// Each value, including the capacity of its container.
+    const VALUE: usize = size_of::<Value>();
+    match tree {
+        Value::Null | Value::Bool(_) | Value::Number(_) => VALUE,
+        Value::String(text) => VALUE + text.len(),
+        Value::Array(items) => VALUE + items.iter().map(weight_of_tree).sum::<usize>(),
+        Value::Object(fields) => {
+            let field = |(key, it): (&String, &Value)| VALUE + key.len() + weight_of_tree(it);
+            VALUE + fields.iter().map(field).sum::<usize>()
+        }
+    }
+}
+
 fn size(cause: &ObjectCause) -> usize {
-    CALL + cause.object.size().saturating_mul(TREE)
+    CALL + weight_of_text(cause.object.size())
 }
 
 fn weight(call: &Invocation) -> usize {

@@ -1,8 +1,8 @@
 //! The objects of the host that scripts use in place, such as `ctx.memo`: the same in both languages.
 //!
-//! [`Handle`] says what a script can do with one, [`HandleType`] what it has by name. The macro at the end lists the types; each
-//! engine has one adapter, which registers all of them. What only one of the languages has, such as the list functions of
-//! Rhai, is in its engine.
+//! [`Handle`] is what a script can do with one, [`HandleType`] its properties and methods. The macro at the end lists the types;
+//! each engine has one adapter, which registers all of them. What only one language has, such as the list functions of Rhai, is in
+//! its engine.
 
 mod conditions;
 pub(super) mod ctx;
@@ -44,47 +44,47 @@ use crate::scripting::{
     },
 };
 
-/// What a script can do with an object of the host.
+/// The operations of scripts on an object of the host.
 pub(crate) trait Handle: 'static {
-    /// Returns what it is as data, if it is data.
+    /// Returns the kind of its data; `None` if it is not data.
     fn kind(&self) -> Option<Nested>;
 
-    /// Copies the data, which have this many levels of a value around them.
+    /// Copies the data; `depth` levels of a value are around them.
     fn copy(&self, _account: &mut Account<'_>, _depth: usize) -> Result<Value, Refused> {
         Err(Refused::because(HOST_OBJECT))
     }
 
-    /// Returns what it prints as.
+    /// Returns the string that it prints as.
     fn text(&self, account: &mut Account<'_>) -> Result<String, String> {
         self.copy(account, 0).map(|it| text::shown(&it)).map_err(|it| it.to_string())
     }
 
-    /// Returns what is at a key.
+    /// Returns the value at a key.
     fn get(&self, _key: &Key<'_>) -> Result<HostValue, String> {
         Ok(HostValue::Nil)
     }
 
-    /// The same for something that may not be there: nothing comes into being.
+    /// Returns the value at a key that may be missing: no level is created.
     fn find(&self, key: &Key<'_>) -> Result<HostValue, String> {
         self.get(key)
     }
 
-    /// The same for one step of a path, where places count from 0.
+    /// Returns the value at one step of a path, where indexes count from 0.
     fn step(&self, step: &Value) -> Option<HostValue> {
         self.find(&Key::of(step)).ok()
     }
 
-    /// Whether something is at a key.
+    /// Returns whether a key exists.
     fn has(&self, key: &Key<'_>) -> Result<bool, String> {
         Ok(!matches!(self.find(key)?, HostValue::Nil))
     }
 
-    /// Changes what is at a key.
+    /// Changes the value at a key.
     fn set(&self, _key: &Key<'_>, _value: &dyn Passed) -> Result<(), String> {
         Err(text::READ_ONLY.to_owned())
     }
 
-    /// Takes out what is at a key.
+    /// Removes a key and its value.
     fn remove(&self, _key: &Key<'_>, _value: &dyn Passed) -> Result<(), String> {
         Err(text::READ_ONLY.to_owned())
     }
@@ -94,7 +94,7 @@ pub(crate) trait Handle: 'static {
         Err(text::READ_ONLY.to_owned())
     }
 
-    /// Returns the keys of a map, as they are now.
+    /// Returns the current keys of a map.
     fn keys(&self) -> Box<dyn Iterator<Item = Value>> {
         Box::new(std::iter::empty())
     }
@@ -109,112 +109,112 @@ pub(crate) trait Handle: 'static {
         0
     }
 
-    /// Whether it is a place where nothing is yet.
+    /// Returns whether it is a level of a patch that does not exist yet.
     fn is_absent(&self) -> bool {
         false
     }
 
-    /// Whether what scripts wait for has happened.
+    /// Returns whether the event that scripts wait for has happened.
     fn is_set(&self) -> bool {
         false
     }
 }
 
-/// What objects of one type have.
+/// The properties of one type of objects.
 pub(crate) trait HandleType: Handle + Clone + Send + Sync + Into<AnyHandle> {
-    /// What the languages call the type.
+    /// The name of the type in the languages.
     const TYPE: &'static str;
-    /// What can be looked up.
+    /// The keys that can be looked up.
     const KEYS: Keys = Keys::None;
-    /// Properties besides what can be looked up.
+    /// Properties in addition to the keys.
     const FIELDS: &'static [&'static str] = &[];
-    /// Methods besides those of maps and lists.
+    /// Methods in addition to those of maps and lists.
     const METHODS: &'static [Method<Self>] = &[];
-    /// What else scripts can do.
+    /// Further operations that scripts can use.
     const USE: Use = Use::Read;
-    /// Whether it prints as a text of its own instead of its data.
+    /// Whether it prints as a special string instead of its data.
     const IS_TEXT: bool = false;
 
-    /// Whether both are the same object.
+    /// Returns whether both are the same object.
     fn is(&self, other: &Self) -> bool;
 }
 
-/// What can be looked up in a handle.
+/// The keys that can be looked up in a handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keys {
-    /// Nothing.
+    /// No keys can be looked up.
     None,
-    /// Names.
+    /// The names of its fields.
     Names,
-    /// Names, and resource selectors as they are written in lists.
+    /// Names, and resource selectors in their list form.
     Selectors,
-    /// The places of a list.
+    /// Indexes of a list.
     Places,
-    /// Anything.
+    /// Keys of any type.
     Any,
 }
 
-/// What else scripts can do with a handle.
+/// Further operations on a handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
-    /// Nothing.
+    /// Only reading: it never changes.
     Read,
-    /// Nothing; it is too large to be converted as a whole when a part is looked up.
+    /// Only reading; too large to be converted as a whole when a part is looked up.
     LookUp,
-    /// Change it like a map.
+    /// Changes, as to a map.
     Change,
-    /// Add functions to it.
+    /// Appending functions of the script.
     Append,
-    /// Wait for it.
+    /// Waiting for its event.
     Wait,
 }
 
 /// A method of a handle.
 pub(crate) struct Method<H> {
     pub(crate) name: &'static str,
-    /// What errors call it.
+    /// The name in errors.
     pub(crate) shown: &'static str,
-    /// The only language that has it, if not both have.
+    /// The only language that has it; `None`: both.
     pub(crate) only: Option<Language>,
     /// The minimum and maximum number of arguments.
     pub(crate) arguments: (usize, usize),
-    /// Whether the host keeps what it is called with.
+    /// Whether the host keeps the arguments.
     pub(crate) keeps: bool,
-    /// Gets the maximum number of arguments: those that were left out are null.
+    /// Receives the maximum number of arguments: those that were left out are null.
     pub(crate) body: fn(&H, &[Value]) -> Result<HostValue, String>,
 }
 
-/// What handles need to know of the engine.
+/// The properties of the engine that handles depend on.
 #[derive(Clone)]
 pub(crate) struct Border {
     language: Language,
-    /// What counts the paths of handles, if the engine does not.
+    /// Counts the paths of handles, if the engine does not.
     paths: Option<Arc<Paths>>,
 }
 
 impl Border {
-    /// Rhai, whose memory includes the paths.
+    /// The border of Rhai, whose memory includes the paths.
     pub(crate) const RHAI: Border = Border { language: Language::Rhai, paths: None };
 
-    /// A VM of Lua with this much memory.
+    /// Returns the border of a Lua VM with this memory limit, in bytes.
     pub(crate) fn of_lua(memory_limit: usize) -> Self {
         Border { language: Language::Lua, paths: Some(Arc::new(Paths::new(memory_limit))) }
     }
 
-    /// Whether a path was refused since the last time: handles that nobody has any more are there until they are collected.
+    /// Returns whether a path was refused since the last call: unreachable handles keep their paths until they are collected.
     pub(crate) fn take_refusal(&self) -> bool {
         self.paths.as_ref().is_some_and(|it| it.take_refusal())
     }
 }
 
-/// Makes a native value of a handle.
+/// Converts a handle to a native value.
 pub(crate) trait Wrap {
     type Wrapped;
 
     fn wrap<H: HandleType>(self, handle: H) -> Self::Wrapped;
 }
 
-/// Does something for each type of handles.
+/// A visitor of the types of handles.
 pub(crate) trait ForEachType {
     fn visit<H: HandleType>(&mut self);
 }
@@ -227,14 +227,14 @@ macro_rules! handles {
         }
 
         impl AnyHandle {
-            /// Makes a native value of it.
+            /// Converts it to a native value.
             pub(crate) fn wrap<W: Wrap>(self, wrapper: W) -> W::Wrapped {
                 match self {
                     $(AnyHandle::$name(it) => wrapper.wrap(it),)*
                 }
             }
 
-            /// Whether both are the same object.
+            /// Returns whether both are the same object.
             pub(crate) fn is(&self, other: &AnyHandle) -> bool {
                 match (self, other) {
                     $((AnyHandle::$name(one), AnyHandle::$name(other)) => HandleType::is(one, other),)*

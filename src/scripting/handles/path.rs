@@ -1,4 +1,4 @@
-//! Where in a document a handle is. In Lua that is memory of the host, which the VM does not count, so it is counted here.
+//! The position of a handle in its document. In Lua, it is memory of the host, which the VM does not count, so it is counted here.
 
 use std::{
     ops::Deref,
@@ -28,7 +28,7 @@ pub(crate) struct Paths {
 }
 
 impl Paths {
-    /// For a VM with this much memory.
+    /// Returns the account of a VM with this memory limit, in bytes.
     pub(crate) fn new(memory_limit: usize) -> Self {
         Paths {
             held: AtomicUsize::new(0),
@@ -37,7 +37,7 @@ impl Paths {
         }
     }
 
-    /// Whether a path was refused since the last time: handles that nobody has any more are there until they are collected.
+    /// Returns whether a path was refused since the last call: unreachable handles keep their paths until they are collected.
     pub(crate) fn take_refusal(&self) -> bool {
         self.was_refused.swap(false, Ordering::Relaxed)
     }
@@ -47,9 +47,9 @@ impl Path {
     /// Keeps a path for a handle.
     ///
     /// # Errors
-    /// The handles that the script keeps have too many.
+    /// The handles that the script keeps use too much memory.
     pub(super) fn new(steps: Vec<String>, paths: Option<&Arc<Paths>>) -> Result<Self, String> {
-        /// What a key takes besides its text.
+        /// The bytes of a key besides its characters.
         const KEY: usize = 48;
         let bytes = steps.iter().map(|it| it.len() + KEY).sum::<usize>();
         if let Some(paths) = paths {
@@ -64,7 +64,7 @@ impl Path {
         Ok(Path(Some(Arc::new(Kept { steps: steps.into(), bytes, paths }))))
     }
 
-    /// The path to a key of this level.
+    /// Returns the path to a key of this level.
     pub(super) fn join(&self, key: &str) -> Vec<String> {
         let mut path = Vec::with_capacity(self.len() + 1);
         path.extend(self.iter().cloned());

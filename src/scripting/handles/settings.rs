@@ -34,7 +34,7 @@ impl Handle for SettingsAccess {
         self.change(&name, value.data(&format!("settings: {name}"))?)
     }
 
-    /// A setting without a value is there.
+    /// Returns whether a setting exists, even without a value.
     fn has(&self, key: &Key<'_>) -> Result<bool, String> {
         self.get(key).map(|_| true)
     }
@@ -70,7 +70,7 @@ impl SettingsAccess {
     }
 }
 
-/// A name, or a resource selector as the key of a map.
+/// Returns a name, or the key for a resource selector.
 fn name(key: &Key<'_>) -> Result<String, String> {
     match key {
         Key::Data(parts) => selector_key(parts),

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::logic::configure::{self, Outdated, Setting, Shape};
 use crate::settings::{EVERYTHING, Settings};
 
-/// A place in the settings.
+/// A position in the settings.
 #[derive(Clone, Debug)]
 pub(crate) struct SettingsAccess {
     settings: Arc<Mutex<Settings>>,
@@ -22,21 +22,21 @@ enum Place {
     Map(&'static Setting),
 }
 
-/// What is at a name.
+/// The content of a name.
 pub(crate) enum Found {
-    /// More names.
+    /// A group, or a map.
     Place(SettingsAccess),
-    /// A value.
+    /// The value of a setting.
     Value(Value),
 }
 
 impl SettingsAccess {
-    /// All settings.
+    /// Returns the position of all settings.
     pub(crate) fn new(settings: Arc<Mutex<Settings>>) -> Self {
         SettingsAccess { settings, place: Place::All }
     }
 
-    /// Whether both are the same place of the same settings.
+    /// Returns whether both are the same position of the same settings.
     pub(crate) fn is_at(&self, other: &SettingsAccess) -> bool {
         let is_place = match (self.place, other.place) {
             (Place::All, Place::All) => true,
@@ -47,7 +47,7 @@ impl SettingsAccess {
         is_place && Arc::ptr_eq(&self.settings, &other.settings)
     }
 
-    /// What is at this name; the error says what is there instead.
+    /// Returns the content of this name; the error names the known ones.
     pub(crate) fn at_name(&self, name: &str) -> Result<Found, String> {
         match self.place {
             Place::All => configure::group(name).map(|it| self.at(Place::Group(it))),
@@ -66,7 +66,7 @@ impl SettingsAccess {
         }
     }
 
-    /// Changes what is at this name.
+    /// Changes the setting of this name.
     pub(crate) fn change(&self, name: &str, value: Value) -> Result<(), String> {
         match self.place {
             Place::All => {
@@ -88,7 +88,7 @@ impl SettingsAccess {
         }
     }
 
-    /// All values from here on.
+    /// Returns all values from here on.
     pub(crate) fn json(&self) -> Value {
         let settings = self.lock();
         let of_group = |group: &str| -> Map<String, Value> {
@@ -115,7 +115,7 @@ impl SettingsAccess {
     }
 }
 
-/// The key of a resource selector that is written as a list: `["v1", "pods"]`.
+/// Returns the key of a resource selector that is written as a list: `["v1", "pods"]`.
 pub(crate) fn selector_key(parts: &Value) -> Result<String, String> {
     let items = parts.as_array().map(Vec::as_slice).unwrap_or_default();
     let texts: Option<Vec<_>> = items.iter().map(Value::as_str).collect();
@@ -125,7 +125,7 @@ pub(crate) fn selector_key(parts: &Value) -> Result<String, String> {
     }
 }
 
-/// The key of the selector that prints as this text, if there is one.
+/// Returns the key of the selector that prints as this string.
 pub(crate) fn marker_key(printed: &str) -> Result<String, String> {
     if printed == "kopf.EVERYTHING" {
         Ok(EVERYTHING.to_owned())

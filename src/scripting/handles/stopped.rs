@@ -1,6 +1,7 @@
 //! `ctx.stopped` of daemons and timers, and `ctx.stopped.reason`.
 //!
-//! The flag is created each time it is read, and equal to itself: of the many that wait, each would keep what is kept for it.
+//! The flag is created on each read, and compares equal to other flags of the same daemon: a cached one would cost memory for each
+//! of the many that wait.
 
 use serde_json::Value;
 
@@ -11,10 +12,10 @@ use crate::scripting::values::{
     HostValue, Key, Nested, account::Account, refused::Refused, stopped,
 };
 
-/// The stop flag.
+/// The flag of a daemon or timer that must stop.
 pub(crate) type StopFlag = Stopped;
 
-/// The reasons to stop.
+/// The reasons why it must stop.
 pub(crate) type Reasons = StopReasons;
 
 impl Handle for StopFlag {

@@ -1,17 +1,17 @@
-//! Reading and writing JSON by path, for memos and patches. Only Lua has paths into lists: their places count from 1.
+//! Reads and writes JSON by path, for memos and patches. Only Lua has paths into lists: their indexes count from 1.
 
 use serde_json::{Map, Value};
 
-/// Why a value cannot be put at a path.
+/// Why a value cannot be written at a path.
 pub(super) enum Misplaced {
-    /// This many steps lead to something that is neither a map nor a list.
+    /// After this many steps there is a value that is neither a map nor a list.
     NoLevel(usize),
-    /// A list cannot take it.
+    /// A list cannot accept it.
     InList(&'static str),
 }
 
 impl Misplaced {
-    /// The message.
+    /// Returns the message for a path.
     pub(super) fn at(&self, root: &str, path: &[String]) -> String {
         match self {
             Misplaced::NoLevel(steps) => {
@@ -23,13 +23,13 @@ impl Misplaced {
     }
 }
 
-/// The value at this path.
+/// Returns the value at this path.
 pub(super) fn lookup<'a>(root: &'a Map<String, Value>, path: &[String]) -> Option<&'a Value> {
     let (first, rest) = path.split_first()?;
     rest.iter().try_fold(root.get(first)?, |value, key| step(value, key))
 }
 
-/// The value at a key of the level at this path.
+/// Returns the value at a key of the level at this path.
 pub(super) fn below<'a>(
     root: &'a Map<String, Value>,
     path: &[String],
@@ -46,7 +46,7 @@ fn step<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
     }
 }
 
-/// Puts a value at this path, creating the levels on the way where nothing is.
+/// Writes a value at this path, and creates missing levels on the way.
 pub(super) fn assign(
     root: &mut Map<String, Value>,
     path: &[String],
@@ -95,7 +95,7 @@ pub(super) fn make_list(root: &mut Map<String, Value>, path: &[String]) {
     }
 }
 
-/// Removes what is at this path, if anything; the levels above stay.
+/// Removes the value at this path, if there is one; the levels above stay.
 pub(super) fn remove(root: &mut Map<String, Value>, path: &[String]) -> Result<(), &'static str> {
     let Some((last, parents)) = path.split_last() else { return Ok(()) };
     if parents.is_empty() {

@@ -1,4 +1,4 @@
-//! What is said about methods that handles do not have: the same in both languages.
+//! The errors of calling methods that handles do not have: the same in both languages.
 
 use crate::scripting::{
     surface::{Signature, Surface},
@@ -6,7 +6,7 @@ use crate::scripting::{
     values::text::did_you_mean,
 };
 
-/// The values of the host that have methods: as the languages call their types, as scripts write them, and their class.
+/// The host values with methods: their types in the languages, an example of how scripts write them, and their class.
 const HANDLES: [(&str, &str, &str); 5] = [
     ("logger", "ctx.logger", "Logger"),
     ("conditions", "ctx.conditions", "Conditions"),
@@ -15,7 +15,7 @@ const HANDLES: [(&str, &str, &str); 5] = [
     ("warnings", "ctx.warnings", "Warnings"),
 ];
 
-/// The error of calling a method on a value of the host in a way that does not exist; `None` if it is no such value.
+/// Returns the error of an unknown method of a host value; `None` if `of` is not the type of one.
 pub(crate) fn unknown_method(of: &str, method: &str, language: Language) -> Option<String> {
     let (_, shown, class) = HANDLES.iter().find(|(it, ..)| *it == of)?;
     let surface = Surface::new();

@@ -1,9 +1,8 @@
-//! Taking fields out of a patch under construction.
+//! Removes fields from a patch under construction.
 
 use serde_json::{Map, Value};
 
-/// Removes what is at this path, and the levels above that become empty by it: they were made by an assignment, and would be
-/// sent.
+/// Removes the value at this path, and the levels above that become empty: an assignment created them, and they would be sent.
 pub(crate) fn withdraw(root: &mut Map<String, Value>, path: &[String]) {
     let Some((first, rest)) = path.split_first() else { return };
     if rest.is_empty() {

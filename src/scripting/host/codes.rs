@@ -1,4 +1,4 @@
-//! Tells handlers what they depend on, so that an edit of their script changes only those that it touches.
+//! Fingerprints handlers, so that an edit of their script changes only those that it affects.
 
 use std::hash::{Hash as _, Hasher as _};
 
@@ -9,7 +9,7 @@ use crate::scripting::{
     terms::Language,
 };
 
-/// Sets the code of the handlers that this script declares.
+/// Sets the fingerprints of the handlers that this script declares.
 pub(super) fn assign(source: &Source, handlers: &mut [Handler]) {
     let fingerprints = Fingerprints::of(Language::of_file(&source.name), &source.text);
     let modules = source.modules.taken();
@@ -23,7 +23,7 @@ pub(super) fn assign(source: &Source, handlers: &mut [Handler]) {
         })
     };
     for handler in handlers {
-        // Of what a module declares, the text of the script says too little.
+        // For declarations in a module, the source of the script says too little.
         let line = handler.location.rsplit_once(':').filter(|(file, _)| *file == source.name);
         let line = line.and_then(|(_, line)| line.parse().ok());
         let own = line.map_or_else(|| fingerprints.whole(), |it| fingerprints.of_line(it));

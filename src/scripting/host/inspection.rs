@@ -1,4 +1,4 @@
-//! The check of scripts that were loaded, before they become a generation.
+//! The check of loaded scripts, before they become a generation.
 
 use std::collections::BTreeSet;
 
@@ -6,21 +6,21 @@ use crate::logic::handlers::handler::{Handler, Kind};
 use crate::scripting::{LoadError, Placement, Source, Terms};
 use crate::settings::Strict;
 
-/// Checks scripts that were loaded. Returns the errors that reject them, and logs warnings.
+/// Checks loaded scripts. Returns the errors that reject them, and logs warnings.
 pub type Inspect = fn(&Inspection) -> Result<(), Vec<LoadError>>;
 
-/// Scripts that were loaded, and how they are checked.
+/// Loaded scripts, and how they are checked.
 #[derive(Clone, Debug)]
 pub struct Inspection {
-    /// Those that are new or changed.
+    /// The new and changed scripts.
     pub sources: Vec<Source>,
     /// The ids of the indexes of all scripts.
     pub indexes: BTreeSet<String>,
-    /// Which mistakes reject a script.
+    /// Which errors reject a script.
     pub strict: Strict,
 }
 
-/// Checks the scripts that are new or changed. What runs already is not looked at again.
+/// Checks the new and changed scripts. Those that run already are not checked again.
 pub(super) async fn inspect(
     inspect: Option<Inspect>,
     terms: &Terms,

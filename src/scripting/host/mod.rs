@@ -1,7 +1,7 @@
 //! The scripts of all generations, behind the one interface that the inner side calls.
 //!
-//! A generation is prepared beside the one that runs (`prepare.rs`); a script that did not change goes from the one to the
-//! next as it is. Nobody ends a script: it goes with the last reference to one of its functions (`routes.rs`).
+//! A generation is prepared next to the live one (`prepare.rs`); a script that did not change is part of both. Scripts are not
+//! stopped explicitly: a script ends with the last reference to one of its functions (`routes.rs`).
 
 mod codes;
 mod inspection;
@@ -33,29 +33,29 @@ use crate::logic::{
 use crate::ports::BoxFuture;
 use crate::settings::Settings;
 
-/// Loads scripts, and calls their functions as long as anybody has these.
+/// Loads scripts, and calls their functions as long as these are referenced.
 pub struct ScriptHost {
     terms: Terms,
     inspect: Option<Inspect>,
     routes: Arc<Routes>,
-    /// The generation that runs.
+    /// The scripts of the live generation.
     taken: Mutex<ScriptSet>,
 }
 
 impl ScriptHost {
-    /// Without any script.
+    /// Creates a host without scripts.
     pub fn new(terms: impl Into<Terms>) -> Self {
         let (terms, routes, taken) = (terms.into(), Arc::default(), Mutex::default());
         ScriptHost { terms, inspect: None, routes, taken }
     }
 
-    /// Checks scripts after they were loaded, and rejects those with mistakes.
+    /// Checks scripts after they were loaded, and rejects those with errors.
     #[must_use]
     pub fn inspecting(self, inspect: Inspect) -> Self {
         ScriptHost { inspect: Some(inspect), ..self }
     }
 
-    /// Loads scripts and takes them at once, for whoever has but one generation: gives what they declare, or all errors.
+    /// Loads scripts and takes them at once, for callers with only one generation. Returns what they declare, or all errors.
     ///
     /// With [`super::Placement::CurrentRuntime`], call it inside a `tokio::task::LocalSet`.
     pub async fn load(
@@ -68,11 +68,11 @@ impl ScriptHost {
         Ok((host, handlers))
     }
 
-    /// Loads the next generation beside the present one, in this order, and gives what it declares in the same order; or all
-    /// errors, if any. What is dropped without being taken leaves nothing behind.
+    /// Loads the next generation next to the live one, in this order. Returns what it declares, in the same order, or all errors. A
+    /// generation that is dropped without being taken leaves nothing behind.
     ///
-    /// A script that is also in the present generation, with the same text and the same modules, is not loaded again: its
-    /// functions are the very same.
+    /// A script that is also in the live generation, with the same source and the same modules, is not loaded again: its functions
+    /// are identical.
     ///
     /// With [`super::Placement::CurrentRuntime`], call it inside a `tokio::task::LocalSet`.
     pub async fn prepare(&self, sources: Vec<Source>) -> Result<Prepared, Vec<LoadError>> {
@@ -80,21 +80,21 @@ impl ScriptHost {
         prepare::prepare(&self.routes, &self.terms, (&present, self.inspect), sources).await
     }
 
-    /// From now on this is the present generation. The one before goes as soon as nobody has its functions.
+    /// Makes this the live generation. The previous one ends as soon as its functions are no longer referenced.
     pub fn take(&self, scripts: ScriptSet) {
         self.terms.metrics.scripts(scripts.texts());
         let before = std::mem::replace(&mut *self.taken.lock(), scripts);
-        // When the lock is open again: this may end virtual machines.
+        // After the lock is released: this may end virtual machines.
         drop(before);
     }
 
-    /// How many scripts are loaded: of the present generation, of those that are prepared, and of those before as far as
-    /// anybody still has their functions.
+    /// Returns how many scripts are loaded: those of the live generation, of prepared ones, and of previous ones whose functions
+    /// are still referenced.
     pub fn live_scripts(&self) -> usize {
         self.routes.len()
     }
 
-    /// Makes a call of a function, where that lives.
+    /// Calls a function in its engine.
     fn at_home<T: Send + 'static>(
         &self,
         function: &Function,
@@ -169,7 +169,7 @@ impl Scripts for ScriptHost {
     }
 }
 
-/// Neither of the present generation nor of one that anybody still has a function of.
+/// Returns the error of a script that is not in the live generation and has no referenced functions.
 fn unknown_script() -> Raised {
     Raised::of_host("the script of this function is not loaded")
 }

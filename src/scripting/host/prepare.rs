@@ -1,4 +1,4 @@
-//! The next generation of scripts: what is loaded, and what goes on as it is.
+//! Prepares the next generation: which scripts are loaded, and which continue unchanged.
 
 use std::{
     path::Path,
@@ -32,49 +32,50 @@ use crate::scripting::{
 
 /// The languages, by the extension of their files.
 const LANGUAGES: &[(&str, Load)] = &[("lua", lua::load), ("rhai", rhai::load)];
-/// Scripts that are loaded side by side: each computes on threads of its own, and most of them for a millisecond.
+/// Maximum number of scripts that are loaded concurrently: each computes on separate threads, most of them for a millisecond.
 const LOADING_MAX: usize = 8;
-/// How long the top level of a script may take, with all its waiting: nothing else can be loaded meanwhile.
+/// Maximum time of the top level of a script, including waiting: nothing else can be loaded meanwhile.
 const TOP_LEVEL_MAX: Duration = Duration::from_secs(30);
 
-/// A generation that is loaded. Its functions can be called; it goes as soon as nobody has them.
+/// A generation that is loaded. Its functions can be called; it ends as soon as they are no longer referenced.
 #[derive(Debug)]
 pub struct Prepared {
-    /// What it declares, in order.
+    /// The declared handlers, in order.
     pub handlers: Vec<Handler>,
     /// The default lifecycle, if a script sets it.
     pub lifecycle: Option<Chooser>,
-    /// For [`super::ScriptHost::take`].
+    /// The scripts, for [`super::ScriptHost::take`].
     pub scripts: ScriptSet,
 }
 
-/// The scripts of one generation. Clones are the same scripts, and keep them alive.
+/// The scripts of one generation. Clones share them, and keep them alive.
 #[derive(Clone, Debug, Default)]
 pub struct ScriptSet(Vec<Arc<Script>>);
 
-/// A script that is loaded.
+/// A loaded script and its handlers.
 #[derive(Debug)]
 struct Script {
-    /// Its text and its engine. The engine lives as long as it is a part of the present generation, also if it declares nothing.
+    /// Its source and its engine. The engine lives as long as it is part of the live generation, even if the script declares
+    /// nothing.
     home: Arc<Home>,
-    /// What it has declared. These do not keep it: it would keep itself.
+    /// What it has declared. These do not keep the engine alive, which would be a cycle.
     handlers: Vec<Handler>,
     lifecycles: Vec<Chooser>,
 }
 
-/// What became of one source.
+/// The result of preparing one source.
 enum Step {
     Kept(Arc<Script>),
     Loaded(Arc<Script>),
 }
 
 impl ScriptSet {
-    /// The default lifecycle, if a script sets it: the last one counts.
+    /// Returns the default lifecycle, if a script sets it: the last one counts.
     pub(super) fn lifecycle(&self) -> Option<Chooser> {
         self.0.iter().rev().find_map(|it| it.lifecycles().pop())
     }
 
-    /// The files of the scripts and of their modules, with the SHA-256 of the texts.
+    /// Returns the files of the scripts and of their modules, with the SHA-256 of their sources.
     pub(super) fn texts(&self) -> impl Iterator<Item = (String, String)> {
         let scripts = self.0.iter().map(|it| it.home.source());
         scripts.flat_map(|Source { name, text, modules }| {
@@ -85,13 +86,13 @@ impl ScriptSet {
         })
     }
 
-    /// The script of this source, if it would be the same.
+    /// Returns the script of this source, if loading it again would give the same.
     fn find(&self, source: &Source) -> Option<Arc<Script>> {
         let is_same = |it: &&Arc<Script>| {
             let known = it.home.source();
             known.name == source.name
                 && known.text == source.text
-                && source.modules.would_give(&known.modules.taken())
+                && source.modules.finds_same(&known.modules.taken())
         };
         self.0.iter().find(is_same).map(Arc::clone)
     }
@@ -118,7 +119,7 @@ fn sha256(text: &str) -> String {
     hex(&Sha256::digest(text))
 }
 
-/// See [`super::ScriptHost::prepare`].
+/// Loads the next generation: see [`super::ScriptHost::prepare`].
 pub(super) async fn prepare(
     routes: &Arc<Routes>,
     terms: &Terms,
@@ -127,7 +128,7 @@ pub(super) async fn prepare(
 ) -> Result<Prepared, Vec<LoadError>> {
     let width = match terms.placement {
         Placement::Threads => LOADING_MAX,
-        // One after the other, so that what they print has an order.
+        // One after the other, so that their output has a fixed order.
         Placement::CurrentRuntime => 1,
     };
     let steps = sources.into_iter().map(|source| step(routes, terms, present, source));
@@ -135,7 +136,7 @@ pub(super) async fn prepare(
     let (mut scripts, mut handlers, mut errors) = (Vec::new(), Vec::new(), Vec::new());
     let (mut lifecycle, mut loaded) = (None, Vec::new());
     for step in steps {
-        let (script, is_told) = match step {
+        let (script, is_logged) = match step {
             Ok(Step::Kept(script)) => (script, true),
             Ok(Step::Loaded(script)) => {
                 loaded.push(script.home.source().clone());
@@ -148,7 +149,7 @@ pub(super) async fn prepare(
         };
         handlers.extend(script.handlers());
         for next in script.lifecycles() {
-            override_lifecycle(&mut lifecycle, next, is_told);
+            override_lifecycle(&mut lifecycle, next, is_logged);
         }
         scripts.push(script);
     }
@@ -175,7 +176,7 @@ async fn step(
     Ok(Step::Loaded(Arc::new(Script::new(source, loaded, routes, script))))
 }
 
-/// Fingerprints take their time, which grows with the text: the operator goes on meanwhile.
+/// Fingerprints on another thread: the time grows with the source, and the operator continues meanwhile.
 async fn with_codes(
     terms: &Terms,
     source: &Source,
@@ -214,10 +215,11 @@ async fn load(script: ScriptId, source: &Source, terms: &Terms) -> Result<Loaded
     load(script, source, terms).await
 }
 
-/// There is one default for all scripts, and always one that is set already: whoever sets another should know, once.
-fn override_lifecycle(present: &mut Option<Chooser>, next: Chooser, is_told: bool) {
+/// Replaces the default lifecycle. There is one for all scripts, and always one that is set already, so replacing it is logged
+/// once.
+fn override_lifecycle(present: &mut Option<Chooser>, next: Chooser, is_logged: bool) {
     let before = present.take().unwrap_or_else(|| Lifecycle::default().into());
-    if !is_told {
+    if !is_logged {
         tracing::warn!(
             target: "kopf.lifecycles",
             "The default lifecycle is already set to {before}, overriding it to {next}."
@@ -226,8 +228,8 @@ fn override_lifecycle(present: &mut Option<Chooser>, next: Chooser, is_told: boo
     *present = Some(next);
 }
 
-/// Ids are unique in the process, so that functions of replaced generations are never taken for new ones. This is the one
-/// counter that no caller could pass in: hosts do not know each other.
+/// Returns an id that is unique in the process, so that functions of replaced generations are never mistaken for new ones. This is
+/// the one global counter: hosts do not know each other, so no caller could pass it in.
 fn next_id() -> ScriptId {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     ScriptId(NEXT.fetch_add(1, Ordering::Relaxed))

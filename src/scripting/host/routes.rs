@@ -1,4 +1,4 @@
-//! Where functions live: the engines of all scripts that anybody still has a function of.
+//! Finds the engines of functions: those of all scripts with referenced functions.
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +13,7 @@ use crate::logic::handlers::function::{self, Function, ScriptId};
 use crate::scripting::Source;
 use crate::settings::Settings;
 
-/// All engines. They come with their script, and leave when the last reference to it goes.
+/// All engines. They are added with their script, and removed with the last reference to it.
 #[derive(Default)]
 pub(super) struct Routes {
     state: Mutex<State>,
@@ -22,11 +22,11 @@ pub(super) struct Routes {
 #[derive(Default)]
 struct State {
     homes: BTreeMap<ScriptId, Weak<Home>>,
-    /// As they were told last, for engines that come later.
+    /// The latest settings, for engines that are added later.
     settings: Option<Settings>,
 }
 
-/// One script's engine, which the functions of the script keep.
+/// The engine of one script, which the functions of the script keep alive.
 pub(super) struct Home {
     script: ScriptId,
     source: Source,
@@ -39,7 +39,7 @@ impl Routes {
         self.state.lock()
     }
 
-    /// Takes in an engine.
+    /// Adds an engine with the latest settings.
     pub(super) fn admit(
         self: &Arc<Self>,
         script: ScriptId,
@@ -55,12 +55,12 @@ impl Routes {
         home
     }
 
-    /// Tells all engines, also those to come.
+    /// Passes the settings to all engines, including later ones.
     pub(super) fn configure(&self, settings: &Settings) {
         let homes: Vec<_> = {
             let mut state = self.lock();
             state.settings = Some(settings.clone());
-            // Not dropped below the lock, which their end takes too.
+            // Not dropped while the lock is held, because their end takes it, too.
             state.homes.values().filter_map(Weak::upgrade).collect()
         };
         for home in homes {
@@ -68,35 +68,35 @@ impl Routes {
         }
     }
 
-    /// Where a function lives. Those that handlers have know it; those that calls have made are looked up.
+    /// Returns the home of a function. Functions of handlers know it; those that calls have created are looked up.
     pub(super) fn home(&self, function: &Function) -> Option<Arc<Home>> {
         let known = function.owner().map(|it| Arc::clone(it).downcast::<Home>());
         known.and_then(Result::ok).or_else(|| self.home_of(function.script))
     }
 
-    /// What is known of a script that anybody still has a function of.
+    /// Returns the home of a script with referenced functions.
     pub(super) fn home_of(&self, script: ScriptId) -> Option<Arc<Home>> {
         self.lock().homes.get(&script).and_then(Weak::upgrade)
     }
 
-    /// How many there are.
+    /// Returns the number of engines.
     pub(super) fn len(&self) -> usize {
         self.lock().homes.len()
     }
 }
 
 impl Home {
-    /// The text of the script and its modules.
+    /// Returns the source of the script and its modules.
     pub(super) fn source(&self) -> &Source {
         &self.source
     }
 
-    /// Calls the functions of the script.
+    /// Returns the engine, which calls the functions of the script.
     pub(super) fn engine(&self) -> &Arc<dyn Scripts> {
         &self.engine
     }
 
-    /// For the functions of the script.
+    /// Returns a token that keeps this home alive, for functions of the script.
     pub(super) fn token(self: &Arc<Self>) -> function::Owner {
         Arc::<Home>::clone(self)
     }

@@ -40,10 +40,10 @@ pub(super) const QUEUE_MAX: usize = 1024;
 /// Calls in the VM at once, most of them waiting. At the bound, requests wait in the queue.
 const CALLS_MAX: usize = 100_000;
 
-/// Where an answer goes. Boxed, because most of the time there is none yet.
+/// The channel of a response. Boxed, because most of the time there is no response yet.
 pub(super) type To<T> = oneshot::Sender<Box<T>>;
 
-/// What is asked of a script.
+/// A request to a script.
 pub(super) enum Request {
     /// Call a handler.
     Call(Arc<Invocation>, To<Ended>),
@@ -51,7 +51,7 @@ pub(super) enum Request {
     Other(Job),
 }
 
-/// Begins a call in a VM, or answers with the reason why there is none.
+/// Begins a call in a VM, or responds with the reason why there is no VM.
 pub(super) type Job = Box<dyn FnOnce(Result<Rc<Vm>, Raised>) -> LocalBoxFuture<'static, ()> + Send>;
 
 /// Returns the job of a call that is begun with this, and answered here.
@@ -147,7 +147,7 @@ enum End {
     Renewed,
 }
 
-/// Loads for somebody; nothing if nobody waits for it any more.
+/// Loads a script; returns `None` if its caller no longer waits.
 async fn load_for(
     loading: &mut Loading,
     script: &Arc<Script>,
@@ -178,7 +178,7 @@ async fn load(
     })
 }
 
-/// A VM for one that is gone. Functions are known by their places among the declarations, so these must be the same.
+/// Loads a VM that replaces another. Functions are identified by their places among the declarations, so these must be the same.
 async fn load_again(
     script: &Arc<Script>,
     print: &Print,
@@ -234,7 +234,7 @@ async fn serve(vm: Rc<Vm>, requests: &mut mpsc::Receiver<Request>, usage: &Scrip
     }
 }
 
-/// Lets calls fail for a while.
+/// Fails all calls for a while.
 async fn refuse(requests: &mut mpsc::Receiver<Request>, problem: &str) -> End {
     let over = tokio::time::sleep(BROKEN);
     let mut over = pin!(over);

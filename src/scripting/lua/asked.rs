@@ -35,7 +35,7 @@ pub(super) struct Asked<T> {
 }
 
 impl<T: Send + 'static> Asked<T> {
-    /// Nothing is sent before it is polled.
+    /// Creates a request that is not sent before the first poll.
     pub(super) fn new(
         requests: mpsc::Sender<Request>,
         stuck: Stuck,

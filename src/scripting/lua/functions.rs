@@ -188,7 +188,7 @@ fn wait_for(
     });
 }
 
-/// What the prelude raises, or the error of what is wrong with a call.
+/// Returns the error that the prelude raises for a failed call.
 fn raise(lua: &Lua, failed: Failed) -> mlua::Result<Ended> {
     match failed {
         Failed::Told(error) => Err(mlua::Error::external(error)),
@@ -217,6 +217,7 @@ fn below(
             value = LuaValue::Nil;
             break;
         };
+        World::of(lua)?.levels.fill(&table)?;
         value = match place_of(step).filter(|_| table.raw_len() > 0) {
             Some(place) => table.get(place + 1)?,
             None => table.get(World::of(lua)?.push(lua, step, Style::Frozen)?)?,
@@ -251,7 +252,7 @@ impl Caller for LuaCaller<'_> {
     }
 }
 
-/// `FILE:LINE` of the script's line, maybe through the prelude.
+/// Returns `FILE:LINE` of the script's line, maybe through the prelude.
 pub(super) fn location(lua: &Lua) -> String {
     /// The prelude and the host are a few frames, the script's own come right after.
     const FRAMES_MAX: usize = 8;
@@ -313,6 +314,8 @@ impl Argument for LuaPassed<'_> {
 
     fn inside(&self) -> Option<Nested> {
         let table = self.value.as_table()?;
+        // If the memory is full, the next step of the script fails as well.
+        self.world.levels.fill(table).ok()?;
         let is_list = table.raw_len() > 0
             || table.metatable().is_some_and(|it| it == self.world.shapes.array);
         Some(if is_list { Nested::List } else { Nested::Map })
@@ -320,6 +323,7 @@ impl Argument for LuaPassed<'_> {
 
     fn visit(&self, visit: &mut Visit<'_>) -> Result<(), Failed> {
         let Some(table) = self.value.as_table() else { return Ok(()) };
+        self.world.levels.fill(table).map_err(|it| it.to_string())?;
         let mut visited = Ok(());
         let mut one = |key: &LuaValue, value: &LuaValue| {
             let name = key.as_string().and_then(|it| it.to_str().ok());
@@ -345,7 +349,7 @@ impl Argument for LuaPassed<'_> {
     }
 }
 
-/// The name a function was defined with, else the global it is in, else nothing.
+/// Returns the name that a function was defined with, else the global that holds it, else an empty string.
 fn name_of(lua: &Lua, function: &LuaFunction) -> String {
     let own = function.info().name.filter(|it| !it.is_empty());
     own.or_else(|| {

@@ -14,7 +14,7 @@ use std::{
 
 use mlua::{Lua, ffi, lua_State};
 
-use super::watchdog::Meter;
+use super::{host_string, watchdog::Meter};
 
 /// Texts below this are not looked at: the smallest value of the setting.
 const LONG: usize = 1 << 10;
@@ -40,7 +40,7 @@ pub(super) struct Noticed {
 }
 
 impl Noticed {
-    /// Whether an error may be raised at this step. After one, its handlers need some steps at the same depth.
+    /// Returns whether an error may be raised at this step. After one, its handlers need some steps at the same depth.
     pub(super) fn may_raise(&self) -> bool {
         /// More than the host's own handler takes, and little for a script that goes on all the same.
         const PAUSE: u32 = 256;
@@ -50,7 +50,7 @@ impl Noticed {
     }
 }
 
-/// Looks at what this VM allocates, for as long as it has a meter.
+/// Watches the allocations of this VM while it has a meter.
 pub(super) fn watch(lua: &Lua, meter: &Rc<Meter>) {
     let key = key(lua.state());
     METERS.with_borrow_mut(|it| {
@@ -61,11 +61,15 @@ pub(super) fn watch(lua: &Lua, meter: &Rc<Meter>) {
     unsafe { (*ffi::lua_callbacks(lua.state())).onallocate = Some(on_allocate) };
 }
 
-/// How deep calls are nested in this coroutine.
+/// Returns how deep calls are nested in this coroutine.
 pub(super) fn depth(lua: &Lua) -> usize {
     // SAFETY: the state is alive; this only subtracts two of its pointers.
     let depth = unsafe { ffi::lua_stackdepth(lua.state()) };
     usize::try_from(depth).unwrap_or_default()
+}
+
+fn meter_of(state: *mut lua_State) -> Option<Rc<Meter>> {
+    METERS.try_with(|it| it.try_borrow().ok()?.get(&key(state))?.upgrade()).ok().flatten()
 }
 
 fn key(state: *mut lua_State) -> usize {
@@ -73,7 +77,7 @@ fn key(state: *mut lua_State) -> usize {
     unsafe { ffi::lua_mainthread(state) }.addr()
 }
 
-/// Called by Luau after each allocation, in the midst of whatever it does: nothing of the VM may be touched here.
+/// Runs after each allocation of Luau, in any state of the VM: nothing of the VM may be touched here.
 unsafe extern "C-unwind" fn on_allocate(
     state: *mut lua_State,
     _block: *mut c_void,
@@ -83,15 +87,14 @@ unsafe extern "C-unwind" fn on_allocate(
     kind: c_int,
     _tag: c_int,
 ) {
-    let is_long = kind == ffi::LUA_TSTRING && new > LONG;
+    let is_long = kind == ffi::LUA_TSTRING && new > LONG && !host_string::take();
     // What grows may be the stack of calls.
     // SAFETY: as in `depth`; while that stack itself is moved, both pointers are still the old ones.
     let is_deep = old > 0 && new > old && unsafe { ffi::lua_stackdepth(state) } >= DEEP;
     if !is_long && !is_deep {
         return;
     }
-    let meter = METERS.try_with(|it| it.try_borrow().ok()?.get(&key(state))?.upgrade());
-    if let Ok(Some(meter)) = meter {
+    if let Some(meter) = meter_of(state) {
         meter.notice(is_long.then(|| new.saturating_sub(HEAD)), is_deep);
     }
 }

@@ -3,7 +3,8 @@
 use mlua::{AnyUserData, Function as LuaFunction, LightUserData, Lua, Table, Value as LuaValue};
 
 use super::{
-    functions, library, modules::Modules, natives, push::Shapes, raised, views, world::World,
+    functions, levels, library, modules::Modules, natives, push::Shapes, raised, views,
+    world::World,
 };
 use crate::scripting::values::text;
 
@@ -11,7 +12,7 @@ use crate::scripting::values::text;
 const REMOVED: [&str; 6] =
     ["loadstring", "getfenv", "setfenv", "newproxy", "gcinfo", "collectgarbage"];
 
-/// The marks of tables made from JSON, for a new VM.
+/// Creates the metatables of tables made from JSON, for a new VM.
 pub(super) fn shapes(lua: &Lua) -> mlua::Result<Shapes> {
     let shape = |name: &str| -> mlua::Result<Table> {
         let meta = lua.create_table()?;
@@ -48,13 +49,14 @@ pub(super) struct Tools {
     pub(super) trying: LuaFunction,
 }
 
-/// Gives the VM its globals, closes the sandbox, and returns the function that lets coroutines go on.
+/// Sets the globals of the VM, closes the sandbox, and returns the function that resumes coroutines.
 pub(super) fn install(lua: &Lua, modules: Modules) -> mlua::Result<LuaFunction> {
     let globals = lua.globals();
     for name in REMOVED {
         globals.raw_set(name, LuaValue::Nil)?;
     }
     let host = host_functions(lua, modules)?;
+    levels::install(lua, &host)?;
     natives::install(lua, &host)?;
     let prelude = lua.load(include_str!("prelude.lua")).set_name("=kopf");
     let (drive, wait, pausing, raising, result_of, locking, trying) = prelude.call::<Made>(host)?;
@@ -78,7 +80,7 @@ pub(super) fn install(lua: &Lua, modules: Modules) -> mlua::Result<LuaFunction> 
 type Made =
     (LuaFunction, LuaFunction, LuaFunction, LuaFunction, LuaFunction, LuaFunction, LuaFunction);
 
-/// What the prelude needs and scripts do not see.
+/// Creates the functions that only the prelude can use.
 fn host_functions(lua: &Lua, modules: Modules) -> mlua::Result<Table> {
     let host = lua.create_table()?;
     let print = |lua: &Lua, text: mlua::LuaString| {

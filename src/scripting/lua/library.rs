@@ -63,7 +63,7 @@ impl Workshop {
         Ok(self.makers.get_or_init(|| makers))
     }
 
-    /// What a loop calls for the next value.
+    /// Returns the function that a loop calls for the next value.
     fn next(&self, lua: &Lua) -> mlua::Result<LuaFunction> {
         let next = lua.create_function(|lua, it: AnyUserData| streams::next(lua, &it))?;
         self.tools.pausing.call(next)
@@ -102,7 +102,7 @@ impl Workshop {
         kept.map(|()| table)
     }
 
-    /// What is written in Lua, by name.
+    /// Returns the functions that are written in Lua, by name.
     fn scripts(&self, lua: &Lua, library: &'static Library) -> mlua::Result<Table> {
         let Some((name, text)) = embedded::lua(library) else { return lua.create_table() };
         let chunk = lua.load(text).set_name(format!("={name}")).set_mode(ChunkMode::Text);
@@ -132,7 +132,7 @@ impl Workshop {
     }
 }
 
-/// What keeps a function of a test.
+/// Returns the function that keeps a function of a test.
 fn faking(lua: &Lua, (library, function): Named, what: Faked) -> mlua::Result<LuaFunction> {
     let place = format!("{}.{}", library.name, function.name);
     lua.create_function(move |lua, arguments: MultiValue| {
@@ -171,7 +171,7 @@ fn immediate(
     })
 }
 
-/// What is waited for belongs to the call that waits.
+/// Returns a function that waits: the wait belongs to the call that waits.
 fn waiting(
     lua: &Lua,
     (library, function): Named,
@@ -210,7 +210,7 @@ fn waiting(
     })
 }
 
-/// What is looped over belongs to the call that loops.
+/// Returns a function that opens a stream, which belongs to the call that loops.
 fn streaming(
     lua: &Lua,
     (library, function): Named,
@@ -265,6 +265,11 @@ fn given(world: &World, value: &LuaValue) -> Given {
 }
 
 fn shape(world: &World, value: &LuaValue) -> Shape {
+    if let LuaValue::Table(table) = value
+        && let Ok(Some(shape)) = world.levels.read(table, shape_of)
+    {
+        return shape;
+    }
     match value {
         LuaValue::Nil => Shape::Nothing,
         LuaValue::Boolean(_) => Shape::Boolean,
@@ -295,7 +300,18 @@ fn shape(world: &World, value: &LuaValue) -> Shape {
     }
 }
 
-/// What is wrong with the arguments of a function that is written in Lua, and whether they are all native values.
+/// Returns the shape of an unfilled level. In Lua, a map with only null fields is empty.
+fn shape_of(level: &Value) -> Shape {
+    match level {
+        Value::Object(fields) if fields.values().all(Value::is_null) => Shape::Empty,
+        Value::Object(_) => Shape::Map,
+        Value::Array(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            Shape::List
+        }
+    }
+}
+
+/// Checks the arguments of a function that is written in Lua: returns the error, and whether all are native values.
 fn checked(lua: &Lua, (library, function): Named) -> mlua::Result<LuaFunction> {
     lua.create_function(move |lua, arguments: MultiValue| {
         let world = World::of(lua)?;
@@ -307,7 +323,7 @@ fn checked(lua: &Lua, (library, function): Named) -> mlua::Result<LuaFunction> {
     })
 }
 
-/// The same values, with tables instead of views of the host.
+/// Returns the same values, with tables instead of views of the host.
 fn plain(lua: &Lua, values: MultiValue) -> mlua::Result<MultiValue> {
     let one = |value: LuaValue| match value.as_userdata() {
         Some(view) => Ok(views::plain(lua, view)?.unwrap_or(value)),
@@ -316,7 +332,7 @@ fn plain(lua: &Lua, values: MultiValue) -> mlua::Result<MultiValue> {
     values.into_iter().map(one).collect()
 }
 
-/// As the prelude takes it: what went wrong, or the result.
+/// Returns what the prelude expects: the error or the result.
 pub(super) fn ended(lua: &Lua, world: &World, place: &str, called: Outcome) -> mlua::Result<Ended> {
     match called {
         Ok(Datum::Json(result)) => Ok((LuaValue::Nil, world.push(lua, &result, Style::Mutable)?)),

@@ -1,13 +1,15 @@
 //! The Lua engine: Luau in a sandboxed VM per script.
 //!
 //! [`load`] starts the script's actor (`actor.rs`) and waits until its top level has run. `vm.rs` makes calls, `views/` and
-//! `push.rs` make what a script sees of them, `read.rs` and `raised.rs` what comes out.
+//! `push.rs` and `levels/` make what a script sees of them, `read.rs` and `raised.rs` what comes out.
 
 mod actor;
 mod asked;
 mod functions;
 mod gauge;
+mod host_string;
 mod host_table;
+mod levels;
 mod library;
 mod modules;
 mod natives;
@@ -144,7 +146,7 @@ impl Actor {
 const STACK: usize = 8 << 20;
 
 impl LuaEngine {
-    /// The way to the actor. One that no longer listens is left alone, and another takes its place.
+    /// Returns the channel to the actor. An actor that no longer listens is abandoned and replaced.
     fn actor(&self) -> (mpsc::Sender<Request>, Stuck) {
         let mut actor = self.actor.lock();
         if actor.stuck.is_cancelled() {
@@ -168,7 +170,7 @@ impl LuaEngine {
         Box::pin(Asked::new(requests, stuck, request, gone))
     }
 
-    /// The same for a call of another function than that of a handler.
+    /// Sends a request for a function that is not a handler.
     fn other<T: Send + 'static>(
         &self,
         begin: impl FnOnce(Rc<Vm>) -> LocalBoxFuture<'static, Result<T, Raised>> + Send + 'static,

@@ -18,12 +18,12 @@ pub(super) struct Modules {
 }
 
 impl Modules {
-    /// The modules of this script.
+    /// Returns the modules of this script.
     pub(super) fn of(source: &Source) -> Self {
         Modules { available: source.modules.clone(), script: source.name.clone() }
     }
 
-    /// The key of a module, and its chunk unless a module of this key is loaded already.
+    /// Returns the key of a module, and its chunk unless a module of this key is loaded already.
     pub(super) fn find(
         &self,
         lua: &Lua,
@@ -55,7 +55,7 @@ impl Modules {
     }
 }
 
-/// A library as a module: the global of its name.
+/// Returns a chunk that loads a library as a module: the global of its name.
 fn library_chunk(lua: &Lua, name: &'static str) -> mlua::Result<LuaFunction> {
     lua.create_function(move |lua, ()| {
         // Below the globals that the script may have given other values.
@@ -65,7 +65,7 @@ fn library_chunk(lua: &Lua, name: &'static str) -> mlua::Result<LuaFunction> {
     })
 }
 
-/// `lib.naming` and `lib/naming` are the same, with or without the extension.
+/// Normalizes names: `lib.naming` and `lib/naming` are the same, with or without the extension.
 fn with_slashes(name: &str) -> String {
     let name = name.strip_prefix("./").unwrap_or(name);
     let name = name.strip_suffix(".lua").unwrap_or(name);

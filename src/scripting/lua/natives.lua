@@ -6,6 +6,8 @@ local error, floor, max, min, next, select, tonumber, type =
     error, math.floor, math.max, math.min, next, select, tonumber, type
 local rawget, rawlen = rawget, rawlen
 local info = debug.info
+-- Parts of objects are filled when a script reads them. Natives that read tables raw do not fill them.
+local fill = host.fill
 
 -- Searches of texts: the built-in ones cost the product of both lengths.
 local find, rep, split, sub = string.find, string.rep, string.split, string.sub
@@ -71,6 +73,7 @@ local move, sort = table.move, table.sort
 local PART = 10000
 
 function table.move(from, first, last, to, target)
+    fill(from)
     first, last, to = number(first), number(last), number(to)
     local is_simple = type(first) ~= "number" or type(last) ~= "number" or type(to) ~= "number" or last - first < PART
     if is_simple then
@@ -141,6 +144,20 @@ function table.foreachi(t, f)
             return result
         end
     end
+end
+
+local getn, maxn = table.getn, table.maxn
+function table.getn(t)
+    return getn(fill(t))
+end
+
+function table.maxn(t)
+    return maxn(fill(t))
+end
+
+local time = os.time
+function os.time(t)
+    return time(fill(t))
 end
 
 -- Each letter of a format is a call of the system's library, and nobody needs many.

@@ -31,7 +31,7 @@ type Arguments = (LuaString, LuaString, Option<i64>, Option<LuaValue>);
 /// Whether it was a search for a text at all, and where it was found.
 type Found = (bool, Option<usize>, Option<usize>);
 
-/// `string.find` of a text without a pattern, in linear time. Places count from 1, and from the end if they are negative.
+/// Implements `string.find` for a plain string, in linear time. Places count from 1, and from the end if they are negative.
 fn search((text, part, init, plain): Arguments) -> Found {
     let (text, part) = (text.as_bytes(), part.as_bytes());
     let is_plain = plain.is_some_and(|it| !matches!(it, LuaValue::Nil | LuaValue::Boolean(false)));

@@ -2,7 +2,7 @@
 -- returns the function that lets coroutines go on, the method `wait` of `ctx.stopped`, what makes functions wait, and what makes
 -- them raise errors.
 local host = ...
-local null = host.null
+local null, fill = host.null, host.fill
 
 local error, ipairs, pairs, pcall, select, tostring, type, xpcall =
     error, ipairs, pairs, pcall, select, tostring, type, xpcall
@@ -54,7 +54,7 @@ end
 
 function table.remove(t, place)
     if not is_view(t) then
-        return remove(t, place)
+        return remove(fill(t), place)
     end
     place = place or #t
     local value = t[place]
@@ -71,7 +71,7 @@ for _, name in { "concat", "find", "unpack" } do
         if is_view(t) then
             t = host.plain(t)
         end
-        return native(t, ...)
+        return native(fill(t), ...)
     end
 end
 _G.unpack = table.unpack

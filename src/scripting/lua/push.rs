@@ -34,7 +34,7 @@ pub(super) enum Style {
     Mutable,
 }
 
-/// The value in Lua. Null is nil at the top and `kopf.null` in lists.
+/// Converts a value to Lua. Null is nil at the top and `kopf.null` in lists.
 pub(super) fn push(
     lua: &Lua,
     shapes: &Shapes,
@@ -63,7 +63,7 @@ const OBJECT_META: c_int = 2;
 ///
 /// # Safety
 /// To be called in protected mode, with the metatables at their places.
-unsafe fn push_value(state: *mut lua_State, value: &Value, style: Style) {
+pub(super) unsafe fn push_value(state: *mut lua_State, value: &Value, style: Style) {
     // SAFETY: each arm leaves one value; the slots are reserved by `push_table`.
     unsafe {
         match value {
@@ -99,7 +99,8 @@ unsafe fn push_object(
     // SAFETY: as `push_value`.
     unsafe {
         ffi::luaL_checkstack(state, SLOTS_PER_LEVEL, std::ptr::null());
-        ffi::lua_createtable(state, 0, capacity(fields.len()));
+        let size = if style == Style::Frozen { frozen_size(fields.len()) } else { fields.len() };
+        ffi::lua_createtable(state, 0, capacity(size));
         for (key, field) in fields {
             if field.is_null() && style == Style::Frozen {
                 continue;
@@ -110,7 +111,7 @@ unsafe fn push_object(
         }
         if style == Style::Frozen {
             if fields.values().any(Value::is_null) {
-                push_meta_with_nulls(state, fields);
+                push_meta_with_nulls(state, fields, OBJECT_META);
             } else {
                 ffi::lua_pushvalue(state, OBJECT_META);
             }
@@ -119,13 +120,21 @@ unsafe fn push_object(
     }
 }
 
-/// Pushes a metatable for an object with null fields: these read as absent, but are there when the object is read back.
-unsafe fn push_meta_with_nulls(state: *mut lua_State, fields: &serde_json::Map<String, Value>) {
+/// Pushes a metatable for an object with null fields: these read as absent, but are there when the object is read back. `object` is
+/// the place of that of other objects.
+///
+/// # Safety
+/// To be called in protected mode.
+pub(super) unsafe fn push_meta_with_nulls(
+    state: *mut lua_State,
+    fields: &serde_json::Map<String, Value>,
+    object: c_int,
+) {
     // SAFETY: as `push_value`.
     unsafe {
         ffi::lua_createtable(state, 0, 3);
         for name in [c"__metatable", c"__tostring"] {
-            ffi::lua_getfield(state, OBJECT_META, name.as_ptr());
+            ffi::lua_getfield(state, object, name.as_ptr());
             ffi::lua_setfield(state, -2, name.as_ptr());
         }
         ffi::lua_createtable(state, 0, 0);
@@ -150,7 +159,11 @@ unsafe fn finish(state: *mut lua_State, style: Style) {
     }
 }
 
-unsafe fn push_str(state: *mut lua_State, text: &str) {
+/// Pushes a string.
+///
+/// # Safety
+/// To be called in protected mode.
+pub(super) unsafe fn push_str(state: *mut lua_State, text: &str) {
     // SAFETY: the pointer and the length are of one string; Lua copies it.
     unsafe { ffi::lua_pushlstring_(state, text.as_ptr().cast(), text.len()) }
 }
@@ -168,7 +181,33 @@ unsafe fn push_number(state: *mut lua_State, number: &serde_json::Number) {
     }
 }
 
-/// A hint only: a wrong one costs time.
-fn capacity(len: usize) -> c_int {
+/// The first read of a level with up to this many items fills it: this costs about as much as two reads. See `levels`.
+pub(super) const FEW: usize = 8;
+
+/// Returns the number of fields to reserve for a frozen map, so that its layout and order do not depend on how it was filled. Lua
+/// rounds sizes up to powers of two; a lazy map with many fields also needs space for the entry of an unfilled level.
+pub(super) fn frozen_size(fields: usize) -> usize {
+    let is_full = fields > FEW && fields.is_power_of_two();
+    fields + usize::from(is_full)
+}
+
+/// Returns a number as it would be after a round trip through Lua.
+pub(super) fn in_lua(number: &serde_json::Number) -> serde_json::Number {
+    if let Some(integer) = number.as_i64() {
+        return integer.into();
+    }
+    let float = number.as_f64().unwrap_or(f64::NAN);
+    #[expect(clippy::cast_possible_truncation, reason = "compared")]
+    let integer = float as i64;
+    #[expect(clippy::cast_precision_loss, reason = "compared")]
+    let is_whole = integer < i64::MAX && (integer as f64).to_bits() == float.to_bits();
+    if is_whole {
+        return integer.into();
+    }
+    serde_json::Number::from_f64(float).unwrap_or_else(|| number.clone())
+}
+
+/// Returns a size hint: a wrong one only costs time.
+pub(super) fn capacity(len: usize) -> c_int {
     c_int::try_from(len).unwrap_or(0)
 }

@@ -23,7 +23,7 @@ use crate::scripting::{
     },
 };
 
-/// The text of an aborted call.
+/// Returns the error message of an aborted call.
 pub(super) fn of_abort(limits: &Limits, abort: Abort) -> String {
     match abort {
         Abort::Time => limits::computed_too_long(limits.cpu),
@@ -31,13 +31,13 @@ pub(super) fn of_abort(limits: &Limits, abort: Abort) -> String {
     }
 }
 
-/// The error of an aborted call: another time it may do.
+/// Returns the error of an aborted call, which may be retried.
 pub(super) fn aborted(limits: &Limits, abort: Abort) -> Raised {
     let kind = RaisedKind::Aborted(Some(DELAY_DEFAULT));
     Raised { kind, message: of_abort(limits, abort), trace: None }
 }
 
-/// The error of a call whose VM was given up for the sake of the others: it is made again soon.
+/// Returns the error of a call whose VM was replaced: the call is retried soon.
 pub(super) fn of_lost_vm() -> Raised {
     /// Long enough for a new VM.
     const DELAY: Duration = Duration::from_secs(1);
@@ -45,14 +45,14 @@ pub(super) fn of_lost_vm() -> Raised {
     Raised { kind: RaisedKind::Temporary(Some(DELAY)), message: message.into(), trace: None }
 }
 
-/// The error of a script that cannot be started afresh.
+/// Returns the error of a script that cannot be restarted.
 pub(super) fn of_broken_script(problem: &str) -> Raised {
     let kind = RaisedKind::Temporary(Some(DELAY_DEFAULT));
     let message = format!("the script cannot be started afresh: {problem}");
     Raised { kind, message, trace: None }
 }
 
-/// Whether this was raised because the memory is full.
+/// Returns whether this was raised because the memory is full.
 pub(super) fn is_out_of_memory(raised: &LuaValue) -> bool {
     let is_told = |it: &mlua::Error| matches!(innermost(it), mlua::Error::MemoryError(_));
     raised.as_string().is_some_and(|it| *it == NO_MEMORY) || raised.as_error().is_some_and(is_told)
@@ -67,23 +67,23 @@ pub(super) fn described(world: &World, raised: &LuaValue) -> Described {
     (errors::class(&error.kind), error.message)
 }
 
-/// What ended a coroutine, with the stack of the place where it was raised.
+/// Converts the error that ended a coroutine, with the stack of the place where it was raised.
 pub(super) fn of_raised(world: &World, raised: &LuaValue, stack: &LuaValue) -> ScriptError {
     let stack = stack.as_string().map(LuaString::to_string_lossy).unwrap_or_default();
     of_value(world, raised, &stack)
 }
 
-/// What mlua made of an error.
+/// Converts an error of mlua.
 pub(super) fn of_error(world: &World, error: &mlua::Error) -> ScriptError {
     of_host_error(world, error, "")
 }
 
-/// The error of an aborted call that is suspended, with its stack.
+/// Returns the error of an aborted call that is suspended, with its stack.
 pub(super) fn of_suspended(world: &World, abort: Abort, stack: &str) -> ScriptError {
     of_text(world, "", stack).of_aborted(of_abort(&world.limits, abort))
 }
 
-/// The error of loading the script in this file.
+/// Returns the error of loading the script in this file.
 pub(super) fn load_error(world: &World, error: ScriptError, file: &str) -> LoadError {
     error.into_load_error(&world.sources, file, syntax_hint)
 }
@@ -96,6 +96,9 @@ fn of_value(world: &World, raised: &LuaValue, stack: &str) -> ScriptError {
         return of_host_error(world, error, stack);
     }
     let Some(table) = raised.as_table() else { return of_text(world, &text_of(raised), stack) };
+    if world.levels.fill(table).is_err() {
+        return of_text(world, NO_MEMORY, stack);
+    }
     let field = |name| table.raw_get::<LuaString>(name).map(|it| it.to_string_lossy());
     let text = field("message").unwrap_or_else(|_| {
         world.read(raised, None).map_or_else(|_| text_of(raised), |it| it.to_string())
@@ -138,7 +141,7 @@ fn text_of(value: &LuaValue) -> String {
     value.to_string().unwrap_or_else(|_| value.type_name().to_owned())
 }
 
-/// Some errors of the VM are about the host's restrictions, which it cannot explain.
+/// Rewords errors of the VM about the host's restrictions, which the VM cannot explain.
 fn in_our_words(limits: &Limits, message: &str) -> String {
     if message.contains("attempt to modify a readonly table") {
         return text::READ_ONLY.into();
@@ -163,7 +166,7 @@ fn in_our_words(limits: &Limits, message: &str) -> String {
     message.to_owned()
 }
 
-/// What other versions of Lua have and this one has not.
+/// Returns a hint about syntax that other versions of Lua have and this one lacks.
 fn syntax_hint(message: &str, line: &str) -> Option<String> {
     if !message.contains("Expected") && !message.contains("Unexpected") {
         return None;
@@ -207,7 +210,7 @@ fn script_frames(world: &World, stack: &str) -> Vec<String> {
     stack.lines().map(str::trim).filter(of_script).map(str::to_owned).collect()
 }
 
-/// What to say of a method that was called as a function: its first argument is not the object then.
+/// Returns the error for a method that was called as a function: its first argument is not the object.
 fn without_colon(error: &mlua::Error) -> Option<String> {
     let mlua::Error::BadArgument { to: Some(to), name: Some(name), .. } = error else {
         return None;
@@ -216,7 +219,7 @@ fn without_colon(error: &mlua::Error) -> Option<String> {
     (name == "self").then(|| format!("{method} must be called with a colon: `:{method}(…)`"))
 }
 
-/// The first cause of nested errors. What was wrong with an argument says more than that one was wrong.
+/// Returns the first cause of nested errors. The error in an argument says more than that an argument is wrong.
 fn innermost(error: &mlua::Error) -> &mlua::Error {
     if let mlua::Error::CallbackError { cause, .. } = error {
         return innermost(cause);

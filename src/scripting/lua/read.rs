@@ -6,7 +6,8 @@ use mlua::{LightUserData, Table, Value as LuaValue};
 use serde_json::{Map, Number, Value};
 
 use super::{
-    push::{NULLS, Shapes},
+    levels::Levels,
+    push::{self, NULLS, Shapes},
     views,
 };
 use crate::scripting::values::{
@@ -18,18 +19,19 @@ use crate::scripting::values::{
 /// Converts values of one VM.
 pub(super) struct Reader<'a> {
     shapes: &'a Shapes,
+    levels: &'a Levels,
     account: Account<'a>,
     /// The tables around the present one, to notice cycles.
     around: Vec<*const c_void>,
 }
 
 impl<'a> Reader<'a> {
-    /// A reader for the VM with these metatables.
-    pub(super) fn new(shapes: &'a Shapes, account: Account<'a>) -> Self {
-        Reader { shapes, account, around: Vec::new() }
+    /// Creates a reader for the VM with these metatables.
+    pub(super) fn new((shapes, levels): (&'a Shapes, &'a Levels), account: Account<'a>) -> Self {
+        Reader { shapes, levels, account, around: Vec::new() }
     }
 
-    /// The value as JSON. Nil is null.
+    /// Converts a value to JSON. Nil is null.
     ///
     /// `like` is what is at the same place now, if anything: an empty table becomes what that is, and an equal number keeps
     /// its spelling.
@@ -67,7 +69,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The items of a table whose keys are numbers or truth values, also some of them; `None` if it is an object or a list.
+    /// Returns the items of a table whose keys are numbers or truth values, also some of them; `None` if it is an object or a list.
     ///
     /// A table with the keys 1, 2, 3, … is a list, as everywhere in Lua.
     pub(super) fn read_keyed(
@@ -76,6 +78,10 @@ impl<'a> Reader<'a> {
     ) -> Result<Option<Vec<(Value, Value)>>, Refused> {
         let LuaValue::Table(table) = value else { return Ok(None) };
         if table.metatable().is_some_and(|it| it == self.shapes.array) {
+            return Ok(None);
+        }
+        let problem = |it: mlua::Error| Refused::because(it.to_string());
+        if self.levels.read(table, |_| ()).map_err(problem)?.is_some() {
             return Ok(None);
         }
         let mut items = Vec::new();
@@ -114,6 +120,11 @@ impl<'a> Reader<'a> {
         }
         self.account.enter(self.around.len())?;
         self.account.look_at_time()?;
+        let levels = self.levels;
+        let read = levels.read(table, |level| self.read_level(level, like, self.around.len()));
+        if let Some(read) = read.map_err(|it| Refused::because(it.to_string()))? {
+            return read;
+        }
         self.around.push(pointer);
         let result = self.read_entries(table, like);
         self.around.pop();
@@ -160,7 +171,71 @@ impl<'a> Reader<'a> {
         Ok(Value::Object(map))
     }
 
-    /// A table from the cluster remembers what it was; a new one becomes what it replaces.
+    /// Reads an unfilled level at this depth. The result is that of a filled one: sorted keys, and integers for whole numbers.
+    fn read_level(
+        &mut self,
+        level: &Value,
+        like: Option<&Value>,
+        depth: usize,
+    ) -> Result<Value, Refused> {
+        match level {
+            Value::Array(items) => {
+                self.account.take_items(items.len())?;
+                let mut list = Vec::with_capacity(items.len());
+                for item in items {
+                    let like = like.and_then(|it| it.get(list.len()));
+                    let item = self.read_item(item, like, depth + 1);
+                    list.push(item.map_err(|it| it.under(format!("[{}]", list.len() + 1)))?);
+                }
+                Ok(Value::Array(list))
+            }
+            Value::Object(fields) => {
+                self.account.take_items(fields.len())?;
+                let mut sorted: Vec<_> = fields.iter().collect();
+                sorted.sort_unstable_by_key(|(key, _)| *key);
+                let mut map = Map::with_capacity(sorted.len());
+                for (key, field) in sorted {
+                    self.account.take(limits::field(key))?;
+                    let like = like.and_then(|it| it.get(key));
+                    let field = self.read_item(field, like, depth + 1);
+                    map.insert(key.clone(), field.map_err(|it| it.under(format!(".{key}")))?);
+                }
+                Ok(Value::Object(map))
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(level.clone()),
+        }
+    }
+
+    fn read_item(
+        &mut self,
+        item: &Value,
+        like: Option<&Value>,
+        depth: usize,
+    ) -> Result<Value, Refused> {
+        match item {
+            Value::Array(_) | Value::Object(_) => {
+                self.account.take(TABLE)?;
+                self.account.enter(depth)?;
+                self.account.look_at_time()?;
+                self.read_level(item, like, depth)
+            }
+            Value::Number(it) => {
+                let it = push::in_lua(it);
+                self.account.take(limits::number(&it))?;
+                Ok(number(it, like))
+            }
+            Value::String(text) => {
+                self.account.take(limits::text(text))?;
+                Ok(item.clone())
+            }
+            Value::Null | Value::Bool(_) => {
+                self.account.take(5)?;
+                Ok(item.clone())
+            }
+        }
+    }
+
+    /// Keeps the type of a table from the cluster; a new one becomes what it replaces.
     fn empty(&self, table: &Table, like: Option<&Value>) -> Value {
         let shape = table.metatable();
         let is_array = match &shape {
@@ -171,7 +246,7 @@ impl<'a> Reader<'a> {
         if is_array { Value::Array(Vec::new()) } else { Value::Object(Map::new()) }
     }
 
-    /// List items by place and fields by key, both sorted: tables have no order of their own.
+    /// Returns list items by place and fields by key, both sorted: tables have no order of their own.
     fn entries(&self, table: &Table) -> Result<Entries, Refused> {
         let (mut items, mut fields) = (BTreeMap::new(), BTreeMap::new());
         let mut problem = None;
@@ -215,7 +290,7 @@ impl<'a> Reader<'a> {
 
 type Entries = (BTreeMap<i64, LuaValue>, BTreeMap<String, LuaValue>);
 
-/// The keys of the null fields of an object from the cluster, which are not among its entries.
+/// Returns the keys of the null fields of an object from the cluster, which are not among its entries.
 fn nulls(table: &Table) -> Vec<String> {
     let meta = table.metatable();
     let keys = meta.and_then(|it| it.raw_get::<Vec<String>>(NULLS.to_string_lossy()).ok());
@@ -232,7 +307,10 @@ fn number(read: Number, like: Option<&Value>) -> Value {
     }
 }
 
-/// About what a value takes as JSON, without what is in it.
+/// The bytes of a table as JSON, without its content.
+const TABLE: usize = 3;
+
+/// Estimates the size of a value as JSON, without its items.
 fn weight(value: &LuaValue) -> usize {
     match value {
         LuaValue::String(it) => match it.to_str() {
@@ -250,6 +328,6 @@ fn weight(value: &LuaValue) -> usize {
         | LuaValue::Thread(_)
         | LuaValue::Buffer(_)
         | LuaValue::Error(_)
-        | LuaValue::Other(_) => 3,
+        | LuaValue::Other(_) => TABLE,
     }
 }

@@ -41,7 +41,7 @@ pub(super) trait Purpose: Unpin {
     /// What becomes of the call.
     type Result;
 
-    /// The arguments of the function; asked for once.
+    /// Returns the arguments of the function; called once.
     fn arguments(
         &mut self,
         lua: &Lua,
@@ -90,7 +90,7 @@ enum Slice<T> {
 }
 
 impl<P: Purpose> Running<P> {
-    /// A call that has not begun.
+    /// Creates a call that has not begun.
     pub(super) fn new(
         vm: Rc<Vm>,
         function: LuaFunction,
@@ -102,7 +102,7 @@ impl<P: Purpose> Running<P> {
         Ok(Running { vm, coroutine, budget, present, purpose, next })
     }
 
-    /// The VM it runs in.
+    /// Returns the VM it runs in.
     pub(super) fn vm(&self) -> &Vm {
         &self.vm
     }
@@ -124,7 +124,7 @@ impl<P: Purpose> Running<P> {
         (slice, abort)
     }
 
-    /// The error of a call that was aborted, with the place where it was then.
+    /// Returns the error of an aborted call, with the place where it was aborted.
     fn aborted(&self, slice: Slice<P::Result>, abort: Abort) -> Failure {
         let world = self.vm.world();
         let place = world.meter.take_place();
@@ -226,7 +226,7 @@ impl<P: Purpose> Future for Running<P> {
 }
 
 impl<F> Drop for Running<F> {
-    /// What a loop has left open ends with its call, and so do its locks and scratch files; the collector may come much later.
+    /// Ends the streams, locks and scratch files of the call; the collector may come much later.
     fn drop(&mut self) {
         self.vm.world().streams.close(self.present.as_ref());
         self.vm.world().surroundings.scratch.free(self.present.as_ref());
@@ -236,13 +236,13 @@ impl<F> Drop for Running<F> {
     }
 }
 
-/// The others get a turn first.
+/// Yields to the other calls first.
 fn again<T>(cx: &Context<'_>) -> Poll<T> {
     cx.waker().wake_by_ref();
     Poll::Pending
 }
 
-/// As the prelude takes them: whether all went well, and the result or the error.
+/// Returns the values that the prelude expects: whether the wait succeeded, and the result or the error.
 fn result_values(result: mlua::Result<MultiValue>) -> MultiValue {
     let is_good = result.is_ok();
     let mut values =

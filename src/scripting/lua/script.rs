@@ -35,7 +35,7 @@ pub(super) enum Reason {
 }
 
 impl Script {
-    /// A script on these terms.
+    /// Creates a script on these terms.
     pub(super) fn new(id: ScriptId, source: Source, terms: &Terms) -> Self {
         let usage = terms.metrics.usage_of(&source.name, terms.limits.memory_limit);
         Script {
@@ -49,7 +49,7 @@ impl Script {
         }
     }
 
-    /// Tells that its VM is replaced, and counts it.
+    /// Logs that its VM is replaced, and counts it.
     pub(super) fn replaced(&self, reason: Reason) {
         let name = &self.source.name;
         match reason {
@@ -67,7 +67,7 @@ impl Script {
         self.terms.metrics.vm_restarted(name, reason.label());
     }
 
-    /// Tells that it could not be started afresh.
+    /// Logs that it could not be restarted.
     pub(super) fn broken(&self, problem: &str) {
         let name = &self.source.name;
         tracing::error!(
@@ -94,7 +94,7 @@ pub(super) type Declared = (Vec<Handler>, Vec<Chooser>);
 pub(super) struct Print(String);
 
 impl Print {
-    /// Of these.
+    /// Returns the print of these declarations.
     pub(super) fn of(declared: &Declared) -> Self {
         Print(format!("{declared:?}"))
     }

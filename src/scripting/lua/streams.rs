@@ -52,7 +52,7 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    /// Ends those of a call.
+    /// Ends the streams of a call.
     pub(super) fn close(&self, owner: Option<&Arc<Invocation>>) {
         let mut streams = self.open.borrow_mut();
         if streams.is_empty() {
@@ -78,7 +78,7 @@ impl Streams {
         streams.len()
     }
 
-    /// Whether there may be many that were left: twice as many as were kept the last time, so that hundreds of daemons that
+    /// Returns whether many may have been left: twice as many as were kept the last time, so that hundreds of daemons that
     /// all loop do not collect for each; always near the bound of `scripting/functions/loops.rs`.
     fn is_time_to_collect(&self) -> bool {
         self.count() >= OPEN_USUALLY.max(self.kept.get().saturating_mul(2)).min(OPEN_NEARLY)
@@ -89,7 +89,7 @@ impl Streams {
     }
 }
 
-/// Before another one is opened: ends those that were left, if they may be many.
+/// Collects garbage before another stream is opened, if many may have been left: this ends them.
 pub(super) fn collect(lua: &Lua, world: &World) -> mlua::Result<()> {
     if world.streams.is_time_to_collect() {
         lua.gc_collect()?;
@@ -98,7 +98,7 @@ pub(super) fn collect(lua: &Lua, world: &World) -> mlua::Result<()> {
     Ok(())
 }
 
-/// Something to loop over, which this function gives.
+/// Creates the value that a script loops over, from the flow of the function at `place`.
 pub(super) fn open(
     lua: &Lua,
     world: &World,
@@ -112,13 +112,13 @@ pub(super) fn open(
     lua.create_userdata(Handle(stream))
 }
 
-/// Ends one that is not looped over any more.
+/// Ends a stream that is no longer looped over.
 pub(super) fn finish(handle: &AnyUserData) -> mlua::Result<()> {
     handle.borrow::<Handle>()?.0.end();
     Ok(())
 }
 
-/// The call that computes waits for the next value.
+/// Makes the computing call wait for the next value.
 pub(super) fn next(lua: &Lua, handle: &AnyUserData) -> mlua::Result<()> {
     let stream = Rc::clone(&handle.borrow::<Handle>()?.0);
     let world = World::of(lua)?;

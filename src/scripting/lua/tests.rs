@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     host_table::Tools,
+    push::Style,
     watchdog::{Budget, Watchdog},
     world::{Limits, World},
 };
@@ -26,11 +27,11 @@ use crate::scripting::{Placement, ScriptHost, Source, Terms};
 use crate::settings::{Sandbox, Settings};
 use crate::telemetry::{Metrics, RestartLabels};
 
-/// Gives scripts of unit tests two functions.
+/// Gives scripts of unit tests three functions.
 ///
 /// `block(port)` never looks at the interrupt: it says on a connection that it has begun, and comes back when the other side
 /// closes that. `wait_late(value)` waits for others, and returns the value; its call is interrupted before it can give up its
-/// turn.
+/// turn. `filled(table)` returns a frozen copy that was never lazy.
 pub(super) fn install(lua: &Lua, tools: &Tools) -> mlua::Result<()> {
     let block = |_: &Lua, port: u16| {
         let mut stream = TcpStream::connect(("127.0.0.1", port))?;
@@ -48,6 +49,12 @@ pub(super) fn install(lua: &Lua, tools: &Tools) -> mlua::Result<()> {
         world.meter.end_slice();
         Ok(())
     };
+    let filled = |lua: &Lua, value: LuaValue| {
+        let world = World::of(lua)?;
+        let value = world.read_as("filled", &value)?;
+        world.push(lua, &value, Style::Frozen)
+    };
+    lua.globals().set("filled", lua.create_function(filled)?)?;
     let wait_late: LuaFunction = tools.pausing.call(lua.create_function(begin)?)?;
     lua.globals().set("wait_late", wait_late)
 }
@@ -115,7 +122,7 @@ fn writing_to_a_slow_reader_is_not_being_stuck() {
     assert!(!stuck.is_cancelled());
 }
 
-/// Which VM answers is seen by how often it was called.
+/// Returns a script that counts its calls, which shows the VM that responds.
 fn counting(id: &str, port: u16) -> Source {
     let text = format!(
         "local calls = 0

@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     host_table,
+    levels::Levels,
     modules::Modules,
     push::Style,
     pushed::Pushed,
@@ -57,6 +58,10 @@ use crate::scripting::{
 const GC_GOAL: i32 = 120;
 /// Work per allocation that keeps up with [`GC_GOAL`].
 const GC_STEP_MULTIPLIER: i32 = 400;
+
+/// Built-ins that are replaced, and that the compiler would otherwise call directly. It does the same in loops over `next, t`.
+const REPLACED: [&str; 7] =
+    ["pcall", "rawget", "rawlen", "setmetatable", "table.unpack", "unpack", "xpcall"];
 
 /// Coroutines that are kept for calls to come: as many as short calls usually are there at once.
 const SPARE_MAX: usize = 16;
@@ -117,16 +122,19 @@ impl Vm {
         let gc = GcIncParams::default().goal(GC_GOAL).step_multiplier(GC_STEP_MULTIPLIER);
         lua.gc_set_mode(GcMode::Incremental(gc));
         // Some built-ins have other forms here, which the shortcut for calls of the original ones must not pass by.
-        lua.set_compiler(Compiler::new().set_disabled_builtins(["pcall", "xpcall"]));
+        let compiler = Compiler::new().set_disabled_builtins(REPLACED);
+        lua.set_compiler(compiler.set_mutable_globals(["next"]));
         let sources = Sources::default();
         sources.insert(&source.name, source.text.as_str().into());
         let limits = Rc::new(limits.clone());
         let watchdog = Watchdog::of(&lua, &limits, stuck).map_err(mlua::Error::external)?;
+        let shapes = host_table::shapes(&lua)?;
         let world = Rc::new(World {
             script: script.id,
-            limits,
             meter: Rc::clone(watchdog.meter()),
-            shapes: host_table::shapes(&lua)?,
+            levels: Levels::new(&lua, &shapes, limits.sandbox.memory_limit)?,
+            limits,
+            shapes,
             pushed: Pushed::new(&lua)?,
             format: OnceCell::new(),
             traceback: OnceCell::new(),
@@ -152,7 +160,7 @@ impl Vm {
         Ok(Vm { watchdog, drive, spare: RefCell::default(), world, lua })
     }
 
-    /// Whether its memory was full: it may be of no more use.
+    /// Returns whether its memory was full: it may be unusable.
     pub(super) fn is_exhausted(&self) -> bool {
         self.world.meter.is_exhausted()
     }
@@ -252,7 +260,7 @@ impl Vm {
         running.await.map_err(|it| self.failed(it))
     }
 
-    /// A call of the function in this slot.
+    /// Creates a call of the function in this slot.
     fn run<P: Purpose>(
         self: &Rc<Self>,
         slot: u32,
@@ -271,7 +279,7 @@ impl Vm {
         }
     }
 
-    /// A coroutine for a call of this function: one that has returned before, or a new one.
+    /// Returns a coroutine for a call of this function: one that has returned before, or a new one.
     pub(super) fn coroutine(&self, function: LuaFunction) -> mlua::Result<Thread> {
         match self.spare.borrow_mut().pop() {
             Some(spare) => spare.reset(function).map(|()| spare),
@@ -287,7 +295,7 @@ impl Vm {
         }
     }
 
-    /// A call has ended. Whether the script keeps too much of such calls.
+    /// Records the end of a call. Returns whether the script keeps too much of such calls.
     pub(super) fn ended(&self, call: Option<&Arc<Invocation>>) -> bool {
         let Some(call) = call else { return false };
         let limit = self.world.limits.sandbox.memory_limit;
@@ -310,22 +318,22 @@ impl Vm {
         }
     }
 
-    /// The VM itself.
+    /// Returns the Lua state.
     pub(super) fn lua(&self) -> &Lua {
         &self.lua
     }
 
-    /// What belongs to it.
+    /// Returns the host's part of the VM.
     pub(super) fn world(&self) -> &World {
         &self.world
     }
 
-    /// Who watches it.
+    /// Returns the watchdog of the VM.
     pub(super) fn watchdog(&self) -> &Watchdog {
         &self.watchdog
     }
 
-    /// The function of the prelude that lets a coroutine go on.
+    /// Returns the function of the prelude that resumes a coroutine.
     pub(super) fn drive(&self) -> &LuaFunction {
         &self.drive
     }
@@ -407,13 +415,13 @@ impl<T, F: FnOnce(&World, &LuaValue) -> mlua::Result<T> + Unpin> Purpose for Sim
     }
 }
 
-/// The result of a handler.
+/// Reads the result of a handler.
 fn result(world: &World, value: &LuaValue) -> mlua::Result<Ended> {
     let read = world.read_kept(value, None, 0).map_err(refused)?;
     Ok(Ended::Returned((!read.is_null()).then_some(read)))
 }
 
-/// The result of an index function: its keys need not be texts.
+/// Reads the result of an index function: its keys need not be strings.
 fn contribution(world: &World, call: &Invocation, value: &LuaValue) -> mlua::Result<Ended> {
     let ended = match world.read_keyed(value).map_err(refused)? {
         Some(entries) => Ended::Keyed(entries),
@@ -423,7 +431,7 @@ fn contribution(world: &World, call: &Invocation, value: &LuaValue) -> mlua::Res
     Ok(ended)
 }
 
-/// The result of a function that is asked for data.
+/// Reads the result of a function that computes data.
 fn data(world: &World, value: &LuaValue) -> mlua::Result<Value> {
     world.read_kept(value, None, 0).map_err(refused)
 }
@@ -433,7 +441,7 @@ fn refused(refused: Refused) -> mlua::Error {
     mlua::Error::runtime(refused.at("the result"))
 }
 
-/// The truth of the language: everything but nil and false.
+/// Reads a truth value: everything but nil and false is true.
 #[expect(clippy::unnecessary_wraps, reason = "one of several ways to finish a call")]
 fn is_true(_: &World, answer: &LuaValue) -> mlua::Result<bool> {
     Ok(!matches!(answer, LuaValue::Nil | LuaValue::Boolean(false)))

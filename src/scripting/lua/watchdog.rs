@@ -161,7 +161,7 @@ impl Watchdog {
         Ok(Watchdog { shared, meter, thread: handle.thread().clone() })
     }
 
-    /// What the running call may use up.
+    /// Returns the meter of the running call.
     pub(super) fn meter(&self) -> &Rc<Meter> {
         &self.meter
     }
@@ -211,7 +211,7 @@ impl Deadline for Meter {
 }
 
 impl Meter {
-    /// Whether the running call has to end, for natives of the host that take long: they look every few microseconds.
+    /// Returns whether the running call must end, for natives of the host that take long: they look every few microseconds.
     pub(super) fn is_over(&self) -> bool {
         let Some(mut present) = self.present.get() else { return false };
         if self.shared.due.swap(false, Ordering::Relaxed) {
@@ -220,7 +220,7 @@ impl Meter {
         present.aborted.is_some()
     }
 
-    /// As an error of the VM. What the script makes of it does not matter: the call counts as aborted.
+    /// Returns an error of the VM. It does not matter if the script catches it: the call counts as aborted.
     pub(super) fn error(&self, abort: Abort) -> mlua::Error {
         mlua::Error::runtime(raised::of_abort(&self.limits, abort))
     }
@@ -240,7 +240,7 @@ impl Meter {
         self.place.take()
     }
 
-    /// Whether the VM should be replaced.
+    /// Returns whether the VM should be replaced.
     pub(super) fn is_exhausted(&self) -> bool {
         self.exhausted.get()
     }
@@ -253,7 +253,7 @@ impl Meter {
         result
     }
 
-    /// A text of this length was made, or calls are nested deeper than before. Called in the midst of what the VM does.
+    /// Records that a string of this length was made, or that calls are nested deeper. Called while the VM is in any state.
     pub(super) fn notice(&self, text: Option<usize>, is_deeper: bool) {
         let is_long = text.is_some_and(|it| it > self.limits.sandbox.string_size);
         if is_long {
@@ -267,7 +267,7 @@ impl Meter {
         }
     }
 
-    /// The texts that were made just now are not the script's.
+    /// Ignores the strings that were made just now: they are not the script's.
     pub(super) fn forget_texts(&self) {
         self.noticed.long.set(false);
     }
@@ -293,7 +293,7 @@ impl Meter {
         Ok(())
     }
 
-    /// What the VM calls when the interrupt is armed: go on, let others go on, or abort.
+    /// Decides at an armed interrupt: continue, yield to other calls, or abort.
     fn interrupted(&self, lua: &Lua) -> mlua::Result<VmState> {
         let is_due = self.shared.due.swap(false, Ordering::Relaxed);
         if let Some(mut present) = self.present.get() {
@@ -334,7 +334,7 @@ impl Meter {
         }
     }
 
-    /// As if the slice had lasted long enough: it ends at the next step.
+    /// Ends the slice at the next step.
     #[cfg(test)]
     pub(super) fn end_slice(&self) {
         self.shared.due.store(true, Ordering::Relaxed);
@@ -373,7 +373,7 @@ impl Shared {
         self.interrupt.lock()
     }
 
-    /// The life of the thread.
+    /// Runs the thread.
     fn watch(&self) {
         let (mut seen, mut since, mut idle) = (0, Instant::now(), 0);
         while self.lock().is_some() {
@@ -455,7 +455,7 @@ impl Budget {
         self.spent = self.spent.saturating_add(used);
     }
 
-    /// Waiting pays back computing, one for one: a daemon lives long, and should not be aborted for the sum of its short turns.
+    /// Restores one second of CPU budget per second of waiting: a long-lived daemon is not aborted for the sum of its short turns.
     pub(super) fn pay_back(&mut self, waited: Duration) {
         self.spent = self.spent.saturating_sub(waited);
     }

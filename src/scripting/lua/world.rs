@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::{
+    levels::Levels,
     push::{self, Shapes, Style},
     pushed::Pushed,
     read::Reader,
@@ -57,6 +58,8 @@ pub(super) struct World {
     pub(super) script: ScriptId,
     /// The marks of tables that came from JSON.
     pub(super) shapes: Shapes,
+    /// Creates lazy tables.
+    pub(super) levels: Levels,
     /// The tables that trees of calls have become.
     pub(super) pushed: Pushed,
     /// `string.format`, as it was before the script ran.
@@ -90,13 +93,13 @@ pub(super) struct World {
 }
 
 impl World {
-    /// The world of this VM.
+    /// Returns the world of this VM.
     pub(super) fn of(lua: &Lua) -> mlua::Result<Rc<World>> {
         let world = lua.app_data_ref::<Rc<World>>().map(|it| Rc::clone(&it));
         world.ok_or_else(|| mlua::Error::runtime("the VM is not set up"))
     }
 
-    /// The call that computes waits for this next. For host functions that the prelude calls right before it gives up the turn.
+    /// Makes the computing call wait for this next. For host functions that the prelude calls right before it gives up the turn.
     pub(super) fn wait_for(
         &self,
         something: impl Future<Output = mlua::Result<MultiValue>> + 'static,
@@ -105,17 +108,17 @@ impl World {
         self.wait.replace(Some(Box::pin(something)));
     }
 
-    /// The call goes on that was interrupted after it had said this, and before it could give up its turn.
+    /// Restores the wait of a call that was interrupted after it had set it, and before it could yield.
     pub(super) fn restore_wait(&self, wait: Option<Wait>) {
         self.wait.replace(wait);
     }
 
-    /// What the call whose slice has just ended waits for.
+    /// Returns the wait of the call whose slice has just ended.
     pub(super) fn waited_for(&self) -> Option<Wait> {
         self.wait.take()
     }
 
-    /// A reference to a function: for as long as the VM lives if the top level declares something with it, otherwise for as
+    /// Refers to a function: for as long as the VM lives if the top level declares something with it, otherwise for as
     /// long as somebody has it.
     pub(super) fn refer(&self, function: &LuaFunction, name: &str) -> Function {
         if self.top_level.is_loading() {
@@ -125,7 +128,7 @@ impl World {
         }
     }
 
-    /// JSON into Lua.
+    /// Converts JSON to Lua.
     pub(super) fn push(&self, lua: &Lua, value: &Value, style: Style) -> mlua::Result<LuaValue> {
         let pushed = push::push(lua, &self.shapes, value, style);
         // The host's own texts may be as long as they are.
@@ -133,7 +136,19 @@ impl World {
         pushed
     }
 
-    /// Lua into JSON.
+    /// Converts a part of a shared tree to a read-only Lua value; `bytes` estimates the memory of the tree.
+    pub(super) fn push_part(
+        &self,
+        lua: &Lua,
+        part: (&Arc<Value>, &Value),
+        bytes: impl FnOnce() -> usize,
+    ) -> mlua::Result<LuaValue> {
+        let pushed = self.levels.push((lua, &self.shapes), part, bytes);
+        self.meter.forget_texts();
+        pushed
+    }
+
+    /// Converts Lua to JSON.
     pub(super) fn read(&self, value: &LuaValue, like: Option<&Value>) -> Result<Value, Refused> {
         self.reader(self.account(self.text_room())).read(value, like)
     }
@@ -148,7 +163,7 @@ impl World {
         self.reader(self.account(self.room()).below(around)).read(value, like)
     }
 
-    /// A table with other keys than texts into its items; nothing if it is none: see [`Reader::read_keyed`].
+    /// Converts a table with keys other than strings to its items; `None` if it has no such keys: see [`Reader::read_keyed`].
     pub(super) fn read_keyed(
         &self,
         value: &LuaValue,
@@ -156,26 +171,26 @@ impl World {
         self.reader(self.account(self.room())).read_keyed(value)
     }
 
-    /// The account of a copy of something that the host has.
+    /// Creates the account of a copy of host data.
     pub(super) fn account(&self, room: Room) -> Account<'_> {
         Account::new(room, 1, &*self.meter)
     }
 
-    /// How large what is passed or shown may be.
+    /// Returns the maximum size of a value that is passed or shown.
     pub(super) fn text_room(&self) -> Room {
         Room::Text(self.limits.sandbox.string_size)
     }
 
-    /// How large what is kept may be.
+    /// Returns the maximum size of a value that is kept.
     pub(super) fn room(&self) -> Room {
         Room::Result(self.limits.sandbox.result_size)
     }
 
     fn reader<'a>(&'a self, account: Account<'a>) -> Reader<'a> {
-        Reader::new(&self.shapes, account)
+        Reader::new((&self.shapes, &self.levels), account)
     }
 
-    /// Lua into JSON, as a host function with an argument of this name does it.
+    /// Converts Lua to JSON, as a host function with an argument of this name does it.
     pub(super) fn read_as(&self, name: &str, value: &LuaValue) -> mlua::Result<Value> {
         self.read(value, None).map_err(|it| mlua::Error::runtime(it.at(name)))
     }
@@ -193,7 +208,7 @@ pub(super) struct Functions {
     released: Arc<Mutex<Vec<u32>>>,
 }
 
-/// Gives its slot back when it goes.
+/// Returns its slot when it is dropped.
 struct Lease {
     slot: u32,
     released: Arc<Mutex<Vec<u32>>>,
@@ -203,13 +218,13 @@ struct Lease {
 pub(super) const LENT: u32 = 1 << 31;
 
 impl Functions {
-    /// No functions yet; `next` is where slots to lend are counted, from [`LENT`] on.
+    /// Creates an empty table; `next` is where slots to lend are counted, from [`LENT`] on.
     pub(super) fn new(next: Arc<AtomicU32>) -> Self {
         let (kept, lent, released) = (RefCell::default(), RefCell::default(), Arc::default());
         Functions { kept, lent, next, released }
     }
 
-    /// A reference for as long as the VM lives; the same function gets the same slot.
+    /// Creates a reference that lives as long as the VM; the same function gets the same slot.
     pub(super) fn keep(&self, script: ScriptId, function: &LuaFunction, name: &str) -> Function {
         let mut kept = self.kept.borrow_mut();
         let slot = kept.iter().position(|it| it == function).unwrap_or_else(|| {
@@ -220,7 +235,7 @@ impl Functions {
         Function::new(script, u32::try_from(slot).unwrap_or(u32::MAX), name)
     }
 
-    /// A reference whose slot is freed when the last clone of it goes.
+    /// Creates a reference whose slot is freed when its last clone is dropped.
     pub(super) fn lend(&self, script: ScriptId, function: &LuaFunction, name: &str) -> Function {
         let mut lent = self.lent.borrow_mut();
         let released = std::mem::take(&mut *self.released.lock());
@@ -233,7 +248,7 @@ impl Functions {
         Function::new(script, slot, name).keeping(Arc::new(lease))
     }
 
-    /// The function in this slot, unless it belongs to a VM that is gone.
+    /// Returns the function in this slot, unless it belongs to a VM that is gone.
     pub(super) fn get(&self, slot: u32) -> Option<LuaFunction> {
         if slot >= LENT {
             return self.lent.borrow().get(&slot).cloned();

@@ -44,25 +44,25 @@ type Made = (Cow<'static, str>, Dynamic);
 #[derive(Clone, Debug)]
 struct ScriptLogger(Logger);
 
-/// The object that `ctx` is about, if the value is a `ctx`: for functions that take objects.
+/// Returns the object that `ctx` is about, if the value is a `ctx`: for functions that take objects.
 pub(super) fn handled(value: &Dynamic) -> Option<Value> {
     let ctx = value.read_lock::<Ctx>()?;
     let object = ctx.invocation.object()?;
     Some(Value::clone(given(|| Arc::clone(object.body())).as_ref()))
 }
 
-/// Whether the value is a `ctx` that is about an object.
+/// Returns whether the value is a `ctx` that is about an object.
 pub(super) fn is_handled(value: &Dynamic) -> bool {
     value.read_lock::<Ctx>().is_some_and(|it| it.invocation.object().is_some())
 }
 
 impl Ctx {
-    /// The argument of this call.
+    /// Returns the argument of this call.
     pub(super) fn new(invocation: Arc<Invocation>) -> Self {
         Ctx { invocation, made: Arc::default() }
     }
 
-    /// The call it belongs to.
+    /// Returns the call that it belongs to.
     pub(super) fn invocation(&self) -> &Arc<Invocation> {
         &self.invocation
     }
@@ -77,7 +77,7 @@ impl Ctx {
         match kwarg(&self.invocation, name, &Border::RHAI) {
             // `warn` is a method.
             Kwarg::Absent | Kwarg::Warn(_) => Dynamic::UNIT,
-            Kwarg::Value(value) => View::tree(Arc::new(value)),
+            Kwarg::Value(value) => View::tree(value),
             Kwarg::Part(root, keys) => Dynamic::from(View::part(root, keys)),
             Kwarg::Tree(tree) => self.kept(name, View::shared(tree)),
             Kwarg::Logger(logger) => Dynamic::from(ScriptLogger(logger)),
@@ -134,12 +134,12 @@ impl ScriptLogger {
     }
 }
 
-/// The fields of a line, as the host keeps them.
+/// Returns the fields of a log line, as the host keeps them.
 fn structured(fields: &Dynamic) -> serde_json::Map<String, Value> {
     names::log_fields(&RhaiPassed { shared: None, value: fields }).unwrap_or_default()
 }
 
-/// Teaches an engine `ctx` and its parts that are no data.
+/// Registers `ctx` and those of its parts that are not data.
 pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
     engine
         .register_type_with_name::<Ctx>("ctx")
@@ -209,7 +209,7 @@ fn register_logger(engine: &mut Engine) {
     }
 }
 
-/// A value that a filter is asked about.
+/// Returns a value that is passed to a filter.
 pub(super) fn about(value: Option<Value>) -> Dynamic {
-    value.map_or(Dynamic::UNIT, |it| View::tree(Arc::new(own(it))))
+    value.map_or(Dynamic::UNIT, |it| View::tree(own(it)))
 }

@@ -5,7 +5,10 @@
 use std::{
     cell::{Cell, RefCell},
     future::Future,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -32,6 +35,7 @@ use crate::scripting::{
     script::running_time::running_time,
     values::{memos::Memos, refused::Room},
 };
+use crate::settings::Sandbox;
 
 /// How many operations of a script pass between two looks at its limits, while operations are short: some microseconds.
 const LOOK_EVERY: u32 = 16;
@@ -95,8 +99,9 @@ pub(super) struct Common {
     /// Bytes of a value that is passed to the host as JSON.
     pub(super) string_size: usize,
     pub(super) kept: Kept,
-    /// Changes when the script starts afresh: the calls of before have to end then.
-    pub(super) fresh: watch::Sender<()>,
+    /// How often the script was started afresh: the calls of before have to end then. And the same for those that wait.
+    restarts: AtomicU64,
+    fresh: watch::Sender<()>,
 }
 
 /// The control of one call.
@@ -104,8 +109,10 @@ pub(super) struct Common {
 pub(super) struct Control {
     common: Arc<Common>,
     link: Arc<Link>,
-    waits: mpsc::Sender<Wait>,
-    fresh: watch::Receiver<()>,
+    /// `None` on the operator's thread, where no call waits.
+    waits: Option<mpsc::Sender<Wait>>,
+    /// Restarts of the script when the call was made.
+    restarts: u64,
     /// On the clock of the runtime, which tests pause and threads do not know.
     began: Instant,
     watch: Cell<Stopwatch>,
@@ -141,7 +148,7 @@ thread_local! {
 }
 
 impl Budget {
-    /// The time it is, or stands for.
+    /// Returns the limit: the time, or the time that the operations stand for.
     fn limit(self) -> Duration {
         match self {
             Budget::Time(limit) | Budget::Operations(limit) => limit,
@@ -149,14 +156,54 @@ impl Budget {
     }
 }
 
+impl Common {
+    /// Creates what the calls of a script with these limits share.
+    pub(super) fn new(budget: Budget, turns: Arc<Turns>, ledger: Ledger, limits: &Sandbox) -> Self {
+        Common {
+            budget,
+            turns,
+            ledger,
+            result_size: limits.result_size,
+            string_size: limits.string_size,
+            kept: Kept::default(),
+            restarts: AtomicU64::new(0),
+            fresh: watch::Sender::default(),
+        }
+    }
+
+    /// Returns how often the script was started afresh.
+    pub(super) fn restarts(&self) -> u64 {
+        self.restarts.load(Ordering::Relaxed)
+    }
+
+    /// Ends all calls that run now, at their next operation; those that wait at once.
+    pub(super) fn restart(&self) {
+        self.restarts.fetch_add(1, Ordering::Relaxed);
+        self.fresh.send_replace(());
+    }
+
+    /// Waits until the script is started afresh more often than that.
+    pub(super) async fn restarted(&self, before: u64) {
+        let mut fresh = self.fresh.subscribe();
+        // Changes from now on are seen below.
+        if self.restarts() == before {
+            drop(fresh.changed().await);
+        }
+    }
+}
+
 impl Control {
-    pub(super) fn new(common: Arc<Common>, link: Arc<Link>, waits: mpsc::Sender<Wait>) -> Self {
-        let fresh = common.fresh.subscribe();
+    pub(super) fn new(
+        common: Arc<Common>,
+        link: Arc<Link>,
+        waits: Option<mpsc::Sender<Wait>>,
+    ) -> Self {
+        let restarts = common.restarts();
         Control {
             common,
             link,
             waits,
-            fresh,
+            restarts,
             began: Instant::now(),
             watch: Cell::default(),
             computed_before: Cell::default(),
@@ -171,7 +218,11 @@ impl Control {
     }
 
     /// Runs something under this control, when it is its turn.
-    pub(super) fn scope<T>(self, (ticket, lead): (Ticket, Lead), work: impl FnOnce() -> T) -> T {
+    pub(super) fn scope<T>(
+        self,
+        (ticket, lead): (Ticket, Option<Lead>),
+        work: impl FnOnce() -> T,
+    ) -> T {
         /// Ends the turn and takes the control away, also after a panic.
         struct Leave;
         impl Drop for Leave {
@@ -201,9 +252,10 @@ impl Control {
     /// Ends the turn.
     fn pause(&self) {
         self.watch.set(self.watch.get().pause());
+        // This also frees what the turn has noted of its views.
+        self.common.kept.weigh(&self.common.ledger);
         let taken = heap::held().wrapping_sub(self.held.get());
         self.common.ledger.add(taken - GIVEN.take());
-        self.common.kept.weigh(&self.common.ledger);
         CEILING.set(isize::MAX);
         self.link.pause(&self.common.turns);
     }
@@ -230,14 +282,15 @@ impl Control {
 
     /// Ends the turn if it lasts long and others wait for theirs. Only where time matters: counted calls are not interrupted.
     fn share(&self, elapsed: Duration) {
-        let lasts = elapsed.saturating_sub(self.turn_began.get()) >= SLICE;
+        let lasts = elapsed.saturating_sub(self.turn_began.get()) >= SLICE && self.waits.is_some();
         if lasts && matches!(self.common.budget, Budget::Time(_)) && self.common.turns.is_wanted() {
             self.step_aside();
             self.resume();
         }
     }
 
-    /// Waiting pays back computing, one for one: a daemon lives long, and should not be aborted for the sum of its short turns.
+    /// Restores one second of computing time for each second of waiting: a daemon lives long, and must not be aborted for the sum
+    /// of its short turns.
     fn pay_back(&self, waited: Duration) {
         self.watch.set(self.watch.get().put_back(waited));
         self.looked.set(self.watch.get().before());
@@ -246,7 +299,7 @@ impl Control {
         self.operations.set(self.operations.get().saturating_sub(operations_in(waited)));
     }
 
-    /// Whether the thread itself has computed for so long; if not, says when it may have.
+    /// Returns whether the thread itself has computed for this long; if not, notes when it may have.
     fn has_computed(&self, limit: Duration, elapsed: Duration) -> bool {
         /// Rhai itself sleeps when a closure meets a lock of its own; so long a wait counts as computing. A busy machine gives a
         /// thread more than this part of the time.
@@ -257,7 +310,7 @@ impl Control {
         left.is_zero()
     }
 
-    /// Looks at all limits; the call has used so much time.
+    /// Checks all limits, for a call that has used this much time.
     fn check(&self, elapsed: Duration) -> Option<Abort> {
         if let ended @ Some(_) = self.ended.get() {
             return ended;
@@ -273,7 +326,7 @@ impl Control {
             Abort::Cancelled
         } else if exhausted {
             Abort::Exhausted(budget.limit())
-        } else if heap::held() > CEILING.get() || self.fresh.has_changed().unwrap_or(false) {
+        } else if heap::held() > CEILING.get() || self.common.restarts() != self.restarts {
             Abort::Full(ledger.limit())
         } else {
             return None;
@@ -282,7 +335,7 @@ impl Control {
         self.ended.get()
     }
 
-    /// After some operations: whether the call has to end, and when to look again.
+    /// Checks, after some operations, whether the call has to end, and schedules the next check.
     fn look(&self) -> Option<Abort> {
         let passed = LOOK_EVERY.saturating_sub(LEFT.get());
         self.operations.set(self.operations.get() + u64::from(passed));
@@ -305,7 +358,7 @@ fn operations_in(time: Duration) -> u64 {
     u64::try_from(time.as_micros() * OPERATIONS_PER_SECOND / 1_000_000).unwrap_or(u64::MAX)
 }
 
-/// Counts one operation of the running call; says whether the call has to end.
+/// Counts one operation of the running call; returns why the call has to end, if it has to.
 pub(super) fn progress() -> Option<Abort> {
     let left = LEFT.get();
     if left > 0 && heap::held() <= CEILING.get() {
@@ -332,7 +385,7 @@ pub(super) fn end_at_variable() -> Result<(), Box<EvalAltResult>> {
     if ENDING.get() { step() } else { Ok(()) }
 }
 
-/// One step of a function of the host that works long. The error ends the call: what catches it comes no further.
+/// Counts one step of a host function that works long. The error ends the call, even if the script catches it.
 pub(super) fn step() -> Result<(), Box<EvalAltResult>> {
     progress().map_or(Ok(()), |abort| Err(abort.into_error()))
 }
@@ -346,17 +399,37 @@ pub(super) fn overdue() -> Option<Abort> {
     })
 }
 
-/// When the running call got its thread.
+/// Returns when the running call got its thread.
 pub(super) fn began() -> Option<Instant> {
     CURRENT.with_borrow(|current| current.as_ref().map(|it| it.began))
 }
 
-/// Bytes that the script of the running call holds.
+/// Returns whether the running call is on the operator's thread.
+pub(super) fn is_inline() -> bool {
+    CURRENT.with_borrow(|current| current.as_ref().is_some_and(|it| it.waits.is_none()))
+}
+
+/// Returns how long the present call has computed so far; a short time includes that of others on a busy machine.
+pub(super) fn took() -> Duration {
+    /// Asking for the running time takes some tenths of a microsecond.
+    const SHORT: Duration = Duration::from_micros(20);
+    CURRENT.with_borrow(|current| {
+        let Some(control) = current else { return Duration::ZERO };
+        let time = control.watch.get().elapsed();
+        if time < SHORT {
+            time
+        } else {
+            running_time().saturating_sub(control.computed_before.get())
+        }
+    })
+}
+
+/// Returns the bytes that the script of the running call holds.
 pub(super) fn holds() -> isize {
     CURRENT.with_borrow(|current| current.as_ref().map_or(0, Control::holds))
 }
 
-/// Counts nothing any more of what the script holds; gives how much that was.
+/// Stops counting everything that the script holds now, and returns how many bytes that was.
 pub(super) fn forgive() -> isize {
     CURRENT.with_borrow(|current| {
         let Some(control) = current else { return 0 };
@@ -373,7 +446,7 @@ pub(super) fn leave(call: &Arc<Invocation>) {
         .with_borrow(|current| current.as_ref().map(|it| given(|| it.common.ledger.ended(call))));
 }
 
-/// Counts what the script keeps now of calls that have ended.
+/// Counts what the script still keeps of calls that have ended.
 pub(super) fn look_at_leftovers() {
     CURRENT.with_borrow(|current| {
         current.as_ref().map(|it| given(|| it.common.ledger.look_at_leftovers()))
@@ -399,7 +472,7 @@ pub(super) fn handed<T, E>(make: impl FnOnce() -> Result<T, E>) -> Result<T, E> 
     made
 }
 
-/// A copy for the script of something that the host made: the original does not count when it goes.
+/// Copies something that the host made, for the script: freeing the original does not count for the script.
 pub(super) fn own<T: Clone>(original: T) -> T {
     let own = original.clone();
     given(|| drop(original));
@@ -417,7 +490,7 @@ pub(super) fn rooms() -> (Room, Room) {
     (Room::Result(result), Room::Text(text))
 }
 
-/// Lets a tree of the host count as the script's for as long as it is viewed.
+/// Counts a tree of the host as the script's for as long as it is viewed.
 pub(super) fn hold(tree: &Arc<Value>) -> Option<Arc<Hold>> {
     CURRENT.with_borrow(|current| current.as_ref().map(|it| Hold::of(&it.common, tree)))
 }
@@ -434,7 +507,7 @@ pub(super) fn with_memos<T>(ask: impl FnOnce(&Memos) -> T) -> Option<T> {
     CURRENT.with_borrow(|current| current.as_ref().map(|it| ask(&it.common.ledger.memos)))
 }
 
-/// Asks for memory before a function takes it in one piece: whether the script may still have so many bytes.
+/// Checks, before a function allocates this many bytes at once, whether the script may still have them.
 pub(super) fn reserve(bytes: usize) -> Result<(), Box<EvalAltResult>> {
     let bytes = isize::try_from(bytes).unwrap_or(isize::MAX);
     if heap::held().saturating_add(bytes) <= CEILING.get() {
@@ -461,10 +534,11 @@ fn wait(
 ) -> Result<(), Box<EvalAltResult>> {
     let passed = CURRENT.with_borrow(|current| {
         let control = current.as_ref()?;
+        let waits = control.waits.as_ref()?;
         control.step_aside();
         // Between the turns nothing is counted: what is sent is freed by the other side.
         let (resume, resumed) = oneshot::channel();
-        let asked = control.waits.blocking_send(Wait { until, resume }).ok();
+        let asked = waits.blocking_send(Wait { until, resume }).ok();
         // A call that was given up has dropped the other end.
         let passed = asked.and_then(|()| resumed.blocking_recv().ok());
         control.pay_back(passed.unwrap_or_default().saturating_sub(worked()));
@@ -474,7 +548,7 @@ fn wait(
     passed.map(drop).ok_or_else(|| overdue().unwrap_or(Abort::Cancelled).into_error())
 }
 
-/// Waits until something is done, and gives what came of it.
+/// Waits until something is done, and returns its output.
 pub(super) fn wait_for<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, Box<EvalAltResult>> {
@@ -497,7 +571,7 @@ pub(super) fn wait_for_work<T: Send + 'static>(
 }
 
 impl Abort {
-    /// As an error with a place and a trace. Where the script catches it, the next operation ends the call.
+    /// Converts the reason into an error with a place and a trace. If the script catches it, the next operation ends the call.
     pub(super) fn into_error(self) -> Box<EvalAltResult> {
         ENDING.set(true);
         GRACE.set(0);

@@ -20,7 +20,7 @@ use crate::settings::Sandbox;
 /// The name of functions without one.
 pub(super) const CLOSURE: &str = "a closure";
 
-/// The error of a function of the host, as the script catches it.
+/// Returns the error of a function of the host, as the script catches it.
 pub(super) fn raise(failed: Failed) -> Box<EvalAltResult> {
     let value = match failed {
         Failed::Told(DeclareError { message, hint: None }) => return problem(message),
@@ -30,7 +30,7 @@ pub(super) fn raise(failed: Failed) -> Box<EvalAltResult> {
     EvalAltResult::ErrorRuntime(value, Position::NONE).into()
 }
 
-/// An arbitrary error with this message.
+/// Returns an arbitrary error with this message.
 pub(super) fn problem(message: impl Into<String>) -> Box<EvalAltResult> {
     EvalAltResult::ErrorRuntime(message.into().into(), Position::NONE).into()
 }
@@ -43,7 +43,7 @@ pub(super) struct Sources {
 }
 
 impl Sources {
-    /// Of a script with these limits, without a text yet.
+    /// Creates the sources of a script with these limits, without any text yet.
     pub(super) fn new(limits: Sandbox) -> Self {
         Sources { texts: Texts::default(), limits }
     }
@@ -108,7 +108,7 @@ impl Trail {
         }
     }
 
-    /// The innermost place that is known.
+    /// Returns the innermost place that is known.
     fn place(&self) -> Option<&Frame> {
         self.frames.iter().find(|frame| !frame.position.is_none())
     }
@@ -141,14 +141,14 @@ impl Trail {
         ScriptError { position, stack, ..told }
     }
 
-    /// The line of the innermost place; empty if it is not known.
+    /// Returns the line of the innermost place; empty if it is not known.
     fn line(&self, sources: &Sources) -> String {
         let line =
             |it: &Frame| sources.texts.line(&it.file, u32::try_from(it.position.line()?).ok()?);
         self.place().and_then(line).unwrap_or_default()
     }
 
-    /// The text of the cause.
+    /// Returns the message of the cause.
     fn message(&self, sources: &Sources) -> String {
         if let EvalAltResult::ErrorStackOverflow(..) = self.cause {
             return limits::too_deep_calls(sources.limits.call_depth);
@@ -181,7 +181,7 @@ impl Trail {
         message
     }
 
-    /// Class and message of the cause; a thrown map may have both.
+    /// Returns class and message of the cause; a thrown map may have both.
     fn described(&self, sources: &Sources) -> (Option<String>, String) {
         if let EvalAltResult::ErrorRuntime(value, _) = &self.cause
             && let Ok(fields) = value.as_map_ref()
@@ -192,7 +192,7 @@ impl Trail {
         (None, self.message(sources))
     }
 
-    /// A value of the host that was thrown.
+    /// Returns a value of the host that was thrown.
     fn thrown<T: Clone + 'static>(&self) -> Option<T> {
         if let EvalAltResult::ErrorRuntime(value, _) | EvalAltResult::ErrorTerminated(value, _) =
             &self.cause
@@ -349,17 +349,17 @@ fn readable(function: &str) -> String {
     if is_anonymous(function) { CLOSURE.into() } else { function.into() }
 }
 
-/// Whether a function was written without a name.
+/// Returns whether a function was written without a name.
 pub(super) fn is_anonymous(function: &str) -> bool {
     function.starts_with("anon$")
 }
 
-/// What an error that left a function means for its handler.
+/// Determines what an error that left a function means for its handler.
 pub(super) fn raised(error: EvalAltResult, file: &str, sources: &Sources) -> Raised {
     Trail::of(error, file).taken_apart(sources).into_raised(&sources.texts)
 }
 
-/// Class and text of what was caught.
+/// Returns class and message of a caught value.
 pub(super) fn described(value: &Dynamic) -> Described {
     if let Some(error) = value.read_lock::<ErrorValue>() {
         return error.described();
@@ -395,7 +395,7 @@ pub(super) fn place_of_abort(
     ended(error, abort).into_raised(&sources.texts)
 }
 
-/// A job that gave no result.
+/// Converts the error of a job without a result.
 pub(super) fn of_runner(error: &RunError) -> Raised {
     match error {
         RunError::Stuck(limit) => aborted(Abort::Exhausted(*limit)),
@@ -431,7 +431,7 @@ fn ended(error: ScriptError, abort: Abort) -> ScriptError {
     }
 }
 
-/// What ended a call.
+/// Describes why a call was ended.
 pub(super) fn describe(abort: Abort) -> String {
     match abort {
         Abort::Cancelled => "the call was cancelled".into(),

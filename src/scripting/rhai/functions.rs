@@ -1,7 +1,7 @@
 //! The functions of a script that somebody refers to: declared handlers, filters, transformations.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc, Weak,
         atomic::{AtomicU32, Ordering},
@@ -123,7 +123,22 @@ impl Functions {
         self.sweep();
     }
 
-    /// The function a reference means.
+    /// Returns the names of all functions that have captured nothing.
+    pub(super) fn names(&self) -> BTreeSet<String> {
+        let by_slot = self.slots.lock();
+        let plain = by_slot.values().filter(|it| it.pointer.curry().is_empty());
+        plain.map(|it| it.pointer.fn_name().to_owned()).collect()
+    }
+
+    /// Returns whether a reference means a function with one of these names that has captured nothing.
+    pub(super) fn is_one_of(&self, names: &BTreeSet<String>, function: &Function) -> bool {
+        self.slots
+            .lock()
+            .get(&function.slot)
+            .is_some_and(|it| it.pointer.curry().is_empty() && names.contains(it.pointer.fn_name()))
+    }
+
+    /// Returns the function that a reference means.
     pub(super) fn find(&self, function: &Function) -> Option<FnPtr> {
         self.slots.lock().get(&function.slot).map(|it| it.pointer.clone())
     }

@@ -139,7 +139,7 @@ fn get<H: HandleType>(handle: &H, key: &Dynamic) -> Result<Dynamic> {
     Ok(native(found))
 }
 
-/// An item of a list.
+/// Returns an item of a list.
 pub(super) fn item<H: HandleType>(handle: &H, place: usize) -> Dynamic {
     let number = INT::try_from(place).unwrap_or(INT::MAX);
     handle.get(&Key::Place(number, Some(place))).map_or(Dynamic::UNIT, native)
@@ -183,7 +183,7 @@ fn call<H: HandleType>(handle: &H, method: &Method<H>, given: &[Dynamic]) -> Res
     if method.keeps { handed(read) } else { read() }.map_err(problem)
 }
 
-/// Teaches an engine all handles. Methods take them by value: Rhai assigns the receiver back otherwise.
+/// Registers all handles in an engine. Methods take them by value: Rhai assigns the receiver back otherwise.
 pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
     let mut methods = Module::new();
     for_each_type(&mut Registering { engine, methods: &mut methods });
@@ -352,7 +352,7 @@ impl<H: HandleType> IntoIterator for Held<H> {
     }
 }
 
-/// Whether a value is a handle: asked for each use of a variable.
+/// Returns whether a value is a handle. Called for each use of a variable.
 pub(super) fn is_handle(value: &Dynamic) -> bool {
     struct Is(TypeId, bool);
     impl ForEachType for Is {
@@ -365,7 +365,7 @@ pub(super) fn is_handle(value: &Dynamic) -> bool {
     is.1
 }
 
-/// The handle that a value is, if it is one.
+/// Returns the handle that a value is, if it is one.
 pub(super) fn handle(value: &Dynamic) -> Option<AnyHandle> {
     struct Find<'a>(&'a Dynamic, Option<AnyHandle>);
     impl ForEachType for Find<'_> {
@@ -380,12 +380,12 @@ pub(super) fn handle(value: &Dynamic) -> Option<AnyHandle> {
     find.1
 }
 
-/// Whether both are the same handle.
+/// Returns whether both are the same handle.
 pub(super) fn is_same_handle(a: &Dynamic, b: &Dynamic) -> bool {
     handle(a).zip(handle(b)).is_some_and(|(a, b)| a.is(&b))
 }
 
-/// Copies the data behind a handle; `None` if the value is none, or no data.
+/// Copies the data behind a handle; returns `None` if the value is not a handle, or not data.
 pub(super) fn copy(
     value: &Dynamic,
     account: &mut Account<'_>,

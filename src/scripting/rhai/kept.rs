@@ -81,7 +81,7 @@ impl Drop for Hold {
     }
 }
 
-/// About what a tree takes.
+/// Estimates the bytes that a tree takes.
 fn footprint(value: &Value) -> usize {
     /// The hash and the place of an entry of a map.
     const ENTRY: usize = 24;

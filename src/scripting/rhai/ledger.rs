@@ -39,17 +39,18 @@ impl Ledger {
         }
     }
 
-    /// The most that it may hold.
+    /// Returns the limit of the script's memory, in bytes.
     pub(super) fn limit(&self) -> usize {
         self.limit
     }
 
-    /// What it holds between its turns. May be a little below zero: not all of what it frees was its own.
+    /// Returns the bytes held between turns. May be slightly negative: the script also frees memory that was not counted as its
+    /// own.
     pub(super) fn held(&self) -> isize {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// How much a turn may add that begins now.
+    /// Returns how many bytes a turn that begins now may add.
     pub(super) fn left(&self) -> isize {
         isize::try_from(self.limit).unwrap_or(isize::MAX).saturating_sub(self.held())
     }
@@ -65,7 +66,7 @@ impl Ledger {
         }
     }
 
-    /// Counts what the script keeps now of calls that have ended.
+    /// Counts what the script still keeps of calls that have ended.
     pub(super) fn look_at_leftovers(&self) {
         let mut leftovers = self.leftovers.lock();
         let held = isize::try_from(leftovers.0.look()).unwrap_or(isize::MAX);
@@ -73,7 +74,7 @@ impl Ledger {
         self.add(held.saturating_sub(before));
     }
 
-    /// What a turn has added.
+    /// Adds the bytes of a turn.
     pub(super) fn add(&self, bytes: isize) {
         let held = self.held.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
         self.usage.set_memory(usize::try_from(held).unwrap_or_default());

@@ -38,20 +38,22 @@ enum State {
 }
 
 impl Link {
-    /// Tells the call that nobody waits for its result.
+    /// Marks the call as cancelled: its result is no longer needed.
     pub(super) fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Whether nobody waits for the result.
+    /// Returns whether the result is no longer needed.
     pub(super) fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// The call has a thread, and takes its first turn.
-    pub(super) fn begin(&self, ticket: Ticket, lead: Lead) {
-        // It begins once.
-        drop(self.lead.set(lead));
+    /// The call has a thread, and takes its first turn. Without a lead it runs on the operator's thread.
+    pub(super) fn begin(&self, ticket: Ticket, lead: Option<Lead>) {
+        if let Some(lead) = lead {
+            // It begins once.
+            drop(self.lead.set(lead));
+        }
         ticket.wait();
         *self.state.lock() = State::Computing(RealInstant::now());
     }

@@ -8,15 +8,18 @@ mod control;
 mod errors;
 mod functions;
 mod handles;
+mod inline;
 mod kept;
 mod ledger;
 mod link;
 mod modules;
+mod place;
 mod pool;
 mod present;
 mod runner;
 mod script;
 mod shadowed;
+mod short;
 mod stopwatch;
 mod store;
 #[cfg(test)]
@@ -31,6 +34,7 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use rhai::Dynamic;
 use serde_json::Value;
+use tokio::task::consume_budget;
 
 use self::{
     context::Ctx,
@@ -107,21 +111,27 @@ impl RhaiEngine {
         .boxed()
     }
 
-    /// The same for a call that is about something; the job gets its `ctx`.
+    /// The same for a call of a function that is about something; the job gets its `ctx`.
     fn run_about<T: Send + 'static>(
         &self,
+        function: Function,
         invocation: Arc<Invocation>,
         job: impl FnOnce(&Script, Dynamic) -> Result<T, Raised> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, Raised>> {
         // The parent of a sub-handler, which is of the same script, has a thread and waits.
         let is_within = invocation.handler.kind == Kind::Sub;
-        let runner = Arc::clone(&self.runner);
+        let (vm, runner) = (Arc::clone(&self.vm), Arc::clone(&self.runner));
         // Freed here, not by the script: its memory is the host's.
         let keep = Arc::clone(&invocation);
         let job = about(Arc::clone(&self.vm), invocation, job);
         async move {
-            let result =
-                if is_within { runner.run_within(job).await } else { runner.run(job).await };
+            // Calls that end at once must not keep other tasks waiting.
+            consume_budget().await;
+            let result = match runner.run_inline(|| vm.is_short(&function, &keep), job) {
+                Ok(result) => result,
+                Err(job) if is_within => runner.run_within(job).await,
+                Err(job) => runner.run(job).await,
+            };
             drop(keep);
             result.unwrap_or_else(|error| Err(errors::of_runner(&error)))
         }
@@ -166,7 +176,10 @@ fn about<T>(
                 result
             })
         });
-        control::leave(&call);
+        // Short functions keep nothing of their calls.
+        if !control::is_inline() {
+            control::leave(&call);
+        }
         result
     }
 }
@@ -199,7 +212,7 @@ impl Scripts for RhaiEngine {
             Ok((!result.is_null()).then_some(result))
         };
         let ended = match stopped {
-            None => self.run_about(invocation, job),
+            None => self.run_about(invocation.handler.function.clone(), invocation, job),
             Some(stopped) => self.run_background(stopped, invocation, job),
         };
         ended.map(|it| it.map_or_else(Ended::Raised, Ended::Returned)).boxed()
@@ -210,7 +223,7 @@ impl Scripts for RhaiEngine {
         question: Question,
         invocation: Arc<Invocation>,
     ) -> BoxFuture<'static, Result<bool, Raised>> {
-        self.run_about(invocation, move |script, ctx| {
+        self.run_about(question.function.clone(), invocation, move |script, ctx| {
             let mut arguments: Vec<_> = question.about.map(context::about).into_iter().collect();
             arguments.push(ctx);
             let answer = script.call(&question.function, arguments)?;
@@ -224,7 +237,7 @@ impl Scripts for RhaiEngine {
         resource: Arc<Resource>,
     ) -> BoxFuture<'static, Result<bool, Raised>> {
         self.run(move |script| {
-            let record = View::tree(Arc::new(record(&resource)));
+            let record = View::tree(record(&resource));
             Ok(is_true(&script.call(&function, vec![record])?))
         })
     }
@@ -235,7 +248,7 @@ impl Scripts for RhaiEngine {
         about: Option<Value>,
         invocation: Arc<Invocation>,
     ) -> BoxFuture<'static, Result<Value, Raised>> {
-        self.run_about(invocation, move |script, ctx| {
+        self.run_about(function.clone(), invocation, move |script, ctx| {
             let mut arguments: Vec<_> =
                 about.map(|it| context::about(Some(it))).into_iter().collect();
             arguments.push(ctx);
@@ -260,7 +273,7 @@ impl Scripts for RhaiEngine {
     }
 }
 
-/// The truth of filters: everything but `()` and false.
+/// Returns the truth of a filter's result: everything but `()` and false.
 fn is_true(answer: &Dynamic) -> bool {
     !answer.is_unit() && answer.as_bool().unwrap_or(true)
 }

@@ -36,7 +36,7 @@ enum Progress {
 }
 
 impl Modules {
-    /// The modules of this script.
+    /// Creates the resolver of this script's modules.
     pub(super) fn of(source: &Source, sources: Arc<Sources>) -> Self {
         let (available, script) = (source.modules.clone(), source.name.clone());
         Modules { available, script, sources, loaded: Mutex::default() }

@@ -321,7 +321,7 @@ mod tests {
         let (began, begins) = channel::<()>();
         let stuck = Arc::clone(&link);
         let job = move |ticket, lead| {
-            stuck.begin(ticket, lead);
+            stuck.begin(ticket, Some(lead));
             drop(began);
             assert!(gate.recv().is_err());
         };

@@ -36,7 +36,7 @@ pub(super) fn parse(invocation: &Invocation) {
     }
 }
 
-/// What the running call is about; `None` at the top level and in calls that are about nothing.
+/// Returns the invocation of the running call; `None` at the top level and in calls that are about nothing.
 pub(super) fn get() -> Option<Arc<Invocation>> {
     PRESENT.with_borrow(Clone::clone)
 }

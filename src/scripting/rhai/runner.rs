@@ -16,7 +16,7 @@ use std::{
 
 use tokio::{
     runtime::Handle,
-    sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch},
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot},
     task::spawn_blocking,
     time::{Instant, sleep},
 };
@@ -24,7 +24,7 @@ use tracing::Dispatch;
 
 use super::{
     control::{Budget, Common, Control, Wait},
-    kept::Kept,
+    inline::Inline,
     ledger::Ledger,
     link::Link,
     pool::{Lead, Pool},
@@ -47,6 +47,7 @@ const GRACE: Duration = Duration::from_secs(1);
 /// Runs jobs of one script.
 pub(super) struct Runner {
     pool: Pool,
+    inline: Inline,
     placement: Placement,
     common: Arc<Common>,
     /// Threads for all calls, and how many of them daemons and timers may take.
@@ -92,17 +93,10 @@ impl Runner {
         let ledger = Ledger::new(terms.limits.memory_limit, usage.clone());
         let turns = Arc::<Turns>::default();
         Runner {
+            inline: Inline::new(usage.clone()),
             pool: Pool::new(script, &terms.limits, Arc::clone(&turns), usage),
             placement: terms.placement,
-            common: Arc::new(Common {
-                budget,
-                turns,
-                ledger,
-                result_size: terms.limits.result_size,
-                string_size: terms.limits.string_size,
-                kept: Kept::default(),
-                fresh: watch::Sender::default(),
-            }),
+            common: Arc::new(Common::new(budget, turns, ledger, &terms.limits)),
             permits: Permits::new(RUNNING_MAX),
             background: Permits::new(RUNNING_MAX * BACKGROUND_SHARE.0 / BACKGROUND_SHARE.1),
             waiting: AtomicUsize::new(0),
@@ -114,10 +108,10 @@ impl Runner {
 
     /// Ends all calls that run now, at their next operation; those that wait at once.
     pub(super) fn end_others(&self) {
-        self.common.fresh.send_replace(());
+        self.common.restart();
     }
 
-    /// Whether calls run beside the one that asks.
+    /// Returns whether other calls run alongside the caller.
     pub(super) fn is_shared(&self) -> bool {
         self.running.load(Ordering::Relaxed) > 1
     }
@@ -151,6 +145,17 @@ impl Runner {
     ) -> Result<T, RunError> {
         let permit = self.permit(&self.permits).await?;
         self.run_with(permit, job).await
+    }
+
+    /// Runs a job on the calling thread if it is short and nothing else of the script computes; returns it if not.
+    pub(super) fn run_inline<T, Job: FnOnce() -> T>(
+        &self,
+        is_short: impl FnOnce() -> bool,
+        job: Job,
+    ) -> Result<Result<T, RunError>, Job> {
+        let _running = Running::one(&self.running);
+        let result = self.inline.run(&self.common, is_short, job)?;
+        Ok(result.map_err(|panic| RunError::Panicked(panic_text(&*panic))))
     }
 
     /// Runs a job for which a job of this script waits: it has its own thread, but counts as a part of that job. So jobs that
@@ -190,8 +195,9 @@ impl Runner {
         let link = CancelOnDrop::default();
         // One wait at a time: a job asks for the next one only after the last.
         let (ask, mut waits) = mpsc::channel(1);
-        let control = Control::new(Arc::clone(&self.common), Arc::clone(&link.0), ask.clone());
-        let mut fresh = self.common.fresh.subscribe();
+        let control =
+            Control::new(Arc::clone(&self.common), Arc::clone(&link.0), Some(ask.clone()));
+        let restarts = self.common.restarts();
         let running = Running::one(&self.running);
         let (finish, finished) = oneshot::channel();
         let outside = self.outside();
@@ -199,7 +205,7 @@ impl Runner {
             let _log = outside.as_ref().map(|(log, _)| tracing::dispatcher::set_default(log));
             let _time = outside.as_ref().map(|(_, runtime)| runtime.enter());
             let result =
-                panic::catch_unwind(AssertUnwindSafe(|| control.scope((ticket, lead), job)));
+                panic::catch_unwind(AssertUnwindSafe(|| control.scope((ticket, Some(lead)), job)));
             drop((permits, running));
             // Nobody may be waiting any more.
             drop(finish.send(result));
@@ -220,7 +226,7 @@ impl Runner {
                 biased; // what is done is done
                 () = wait.until => {}
                 // The call has to end: it sees that it waits for nothing.
-                _ = fresh.changed() => {
+                () = self.common.restarted(restarts) => {
                     waits = rest.take();
                     continue;
                 }

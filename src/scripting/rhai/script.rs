@@ -21,7 +21,7 @@ use super::{
     functions::Functions,
     handles,
     modules::Modules,
-    shadowed, value,
+    shadowed, short, value,
     view::{self, View},
 };
 use crate::call::{Invocation, SharedPatch};
@@ -73,10 +73,12 @@ pub(super) struct Script {
     global: GlobalRuntimeState,
     /// What it declared when it started afresh: keeps their functions.
     kept: Vec<Handler>,
+    /// The names of the short functions among those that were declared.
+    short: BTreeSet<String>,
 }
 
 impl Shared {
-    /// For a script that is about to be loaded.
+    /// Creates the shared data of a script that is about to be loaded.
     pub(super) fn of(id: ScriptId, source: &Source, terms: &Terms) -> Self {
         Shared {
             name: source.name.as_str().into(),
@@ -203,7 +205,7 @@ pub(super) fn load(id: ScriptId, source: &Source, terms: &Terms) -> Result<Decla
     let limits = &terms.limits;
     let shared = Arc::new(Shared::of(id, source, terms));
     shared.sources.texts.insert(&source.name, source.text.as_str().into());
-    let engine = engine(&shared, source, limits);
+    let mut engine = engine(&shared, source, limits);
     let failed =
         |error: Box<EvalAltResult>| errors::load_error(*error, &source.name, &shared.sources);
     let compiled = engine.compile(&source.text);
@@ -219,12 +221,15 @@ pub(super) fn load(id: ScriptId, source: &Source, terms: &Terms) -> Result<Decla
     let assigned = shared.assigned.get_or_init(|| assigned(&ast));
     shared.loops.get_or_init(|| loops(&ast, assigned));
     shared.arities.get_or_init(|| arities(&ast));
+    view::register_fields(&mut engine, properties(&ast));
     let global = run_top_level(&engine, &ast, &shared);
     shared.surroundings.scratch.free(None);
     let global = global.map_err(failed)?;
     source.modules.settle();
     let (handlers, lifecycles) = shared.top_level.finish();
-    let script = Script { engine, shared, global, kept: Vec::new() };
+    let globals = shared.globals().iter().map(|it| (it.0.clone(), short::is_plain(it.1))).collect();
+    let short = short::find(&ast, &shared.functions.names(), &globals);
+    let script = Script { engine, shared, global, kept: Vec::new(), short };
     Ok((script, handlers, lifecycles))
 }
 
@@ -321,7 +326,7 @@ fn too_many_parameters(pointer: &FnPtr, count: usize, gets: &str) -> String {
     format!("{name} has {count} parameters: {gets}")
 }
 
-/// The names on the left of assignments, in all functions.
+/// Returns the names on the left of assignments, in all functions.
 fn assigned(ast: &AST) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     ast.walk(&mut |path| {
@@ -335,7 +340,21 @@ fn assigned(ast: &AST) -> BTreeSet<String> {
     names
 }
 
-/// The variables of loops that are never assigned to, nor changed by a method.
+/// Returns the names after dots, up to a limit: each takes memory of the script.
+fn properties(ast: &AST) -> BTreeSet<ImmutableString> {
+    /// More than long scripts have.
+    const MAX: usize = 300;
+    let mut names = BTreeSet::new();
+    ast.walk(&mut |path| {
+        if let Some(ASTNode::Expr(Expr::Property(property, _))) = path.last() {
+            names.insert(property.2.clone());
+        }
+        names.len() < MAX
+    });
+    names
+}
+
+/// Returns the variables of loops that are never assigned to, nor changed by a method.
 fn loops(ast: &AST, assigned: &BTreeSet<String>) -> BTreeSet<String> {
     /// The methods of strings that change them.
     const CHANGING: [&str; 13] = [
@@ -385,6 +404,11 @@ impl Script {
         self.shared.surroundings.scratch.free(Some(call));
     }
 
+    /// Returns whether a call of this function is short.
+    pub(super) fn is_short(&self, function: &Function, call: &Invocation) -> bool {
+        self.shared.functions.is_one_of(&self.short, function) && short::is_small(call)
+    }
+
     /// The slots that were given away are below this one.
     pub(super) fn slots(&self) -> u32 {
         self.shared.functions.next()
@@ -402,7 +426,10 @@ impl Script {
         function: &Function,
         arguments: Vec<Dynamic>,
     ) -> Result<Dynamic, Raised> {
-        self.shared.functions.sweep();
+        // What functions have captured may be nested deeper than the operator's stack.
+        if !control::is_inline() {
+            self.shared.functions.sweep();
+        }
         let pointer = self.shared.functions.find(function).ok_or_else(|| {
             Raised::of_host(format!("the function {} is no longer loaded", function.name))
         })?;
@@ -451,17 +478,17 @@ impl Script {
         })
     }
 
-    /// What a handler returns, as JSON.
+    /// Returns the result of a handler, as JSON.
     pub(super) fn result(&self, value: &Dynamic) -> Result<Value, Raised> {
         let json = value::to_kept("the result", value, 0).map_err(errors::of_value);
         let json = Self::unless_over(json)?;
         self.shared.sources.within_result("the result", json)
     }
 
-    /// Looks at the patch that a handler leaves.
+    /// Checks the patch that a handler leaves.
     pub(super) fn patch(&self, patch: &SharedPatch) -> Result<(), Raised> {
-        let patch = patch.lock();
-        self.shared.sources.within_patch(&patch.merge)
+        // Most calls write no patch.
+        patch.peek().map_or(Ok(()), |it| self.shared.sources.within_patch(&it.merge))
     }
 
     /// A value that the script gives to the host, as JSON.
@@ -476,5 +503,21 @@ impl Script {
 
     fn raised(&self, error: EvalAltResult) -> Raised {
         errors::raised(error, &self.shared.name, &self.shared.sources)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Arc, ScriptId, Shared, Source, Terms, engine};
+    use crate::scripting::Placement;
+
+    #[test]
+    fn the_language_measures_no_value() {
+        let (source, terms) = (Source::alone("it.rhai", ""), Terms::from(Placement::Threads));
+        let shared = Arc::new(Shared::of(ScriptId(0), &source, &terms));
+        let engine = engine(&shared, &source, &terms.limits);
+        // With any of these limits, each operation measures a value with all that is in it: filling a list takes quadratic time.
+        let limits = [engine.max_array_size(), engine.max_map_size(), engine.max_string_size()];
+        assert_eq!(limits, [0; 3]);
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn find(ast: &AST) -> Option<(Position, DeclareError)> {
     found
 }
 
-/// Name, number of arguments and place of a method call, also if more follows after it.
+/// Returns name, number of arguments and place of a method call, also if more follows after it.
 fn method(expression: &Expr) -> Option<(&str, usize, Position)> {
     if let Expr::MethodCall(call, position) = expression {
         return Some((&call.name, call.args.len(), *position));

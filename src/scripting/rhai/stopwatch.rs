@@ -14,27 +14,27 @@ pub(super) struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// All of it until now.
+    /// Returns the running time until now.
     pub(super) fn elapsed(self) -> Duration {
         self.before + self.since.map_or(Duration::ZERO, |it| it.elapsed())
     }
 
-    /// All of it until the last pause.
+    /// Returns the running time until the last pause.
     pub(super) fn before(self) -> Duration {
         self.before
     }
 
-    /// The same, with this much less until the last pause.
+    /// Subtracts this much from the running time until the last pause.
     pub(super) fn put_back(self, by: Duration) -> Self {
         Stopwatch { before: self.before.saturating_sub(by), ..self }
     }
 
-    /// Stands still from now on.
+    /// Pauses the stopwatch.
     pub(super) fn pause(self) -> Self {
         Stopwatch { before: self.elapsed(), since: None }
     }
 
-    /// Runs from now on.
+    /// Starts the stopwatch again.
     pub(super) fn resume(self) -> Self {
         Stopwatch { since: Some(RealInstant::now()), ..self }
     }

@@ -9,7 +9,7 @@ use super::{
 use crate::call::Index;
 use crate::scripting::handles::{Store, values as values_of};
 
-/// Teaches an engine these functions.
+/// Registers these functions in an engine.
 pub(super) fn register(engine: &mut Engine) {
     engine
         .register_fn("values", |index: Held<Index>| native(values_of(&index.0)))

@@ -40,6 +40,17 @@ impl Turns {
         Ticket { number: Some(number), turns: Arc::clone(self) }
     }
 
+    /// The same, if the turn begins at once: nobody has one, and nobody waits for one.
+    pub(super) fn ask_now(self: &Arc<Self>) -> Option<Ticket> {
+        let mut state = self.state.lock();
+        if state.next > state.serving {
+            return None;
+        }
+        let number = state.next;
+        state.next += 1;
+        Some(Ticket { number: Some(number), turns: Arc::clone(self) })
+    }
+
     /// Ends the turn of the calling thread.
     pub(super) fn pass(&self) {
         let mut state = self.state.lock();
@@ -47,7 +58,7 @@ impl Turns {
         self.call(state);
     }
 
-    /// Whether others wait while the calling thread has its turn.
+    /// Returns whether others wait while the calling thread has its turn.
     pub(super) fn is_wanted(&self) -> bool {
         let state = self.state.lock();
         state.next > state.serving + 1
@@ -108,5 +119,9 @@ mod tests {
         turns.pass();
         drop(turns.ask());
         turns.ask().wait();
+        assert!(turns.ask_now().is_none());
+        turns.pass();
+        turns.ask_now().expect("nobody has a turn").wait();
+        turns.pass();
     }
 }

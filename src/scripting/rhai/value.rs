@@ -17,7 +17,7 @@ use crate::scripting::values::{
 /// A sketch of a value that cannot be shown in full ends here.
 const SKETCH_BYTES_MAX: usize = 16 * 1024;
 
-/// A plain value of the language, all levels copied: for `kopf.copy` and for lists that a script may change.
+/// Returns a plain value of the language, all levels copied: for `kopf.copy` and for lists that a script may change.
 pub(super) fn plain(value: &Value) -> Dynamic {
     match value {
         Value::Null => Dynamic::UNIT,
@@ -31,17 +31,6 @@ pub(super) fn plain(value: &Value) -> Dynamic {
     }
 }
 
-/// A read-only value: maps are views, which copy nothing; lists are lists of such values.
-pub(super) fn frozen(view: &View, value: &Value) -> Dynamic {
-    match value {
-        Value::Object(_) => Dynamic::from(view.clone()),
-        Value::Array(items) => Dynamic::from_array(
-            items.iter().enumerate().map(|(index, item)| frozen(&view.item(index), item)).collect(),
-        ),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => plain(value),
-    }
-}
-
 fn number(number: &serde_json::Number) -> Dynamic {
     // Above the range of `i64` a float is the nearest there is.
     number
@@ -49,7 +38,7 @@ fn number(number: &serde_json::Number) -> Dynamic {
         .map_or_else(|| Dynamic::from_float(number.as_f64().unwrap_or(f64::NAN)), Dynamic::from_int)
 }
 
-/// The JSON of a value that is passed to the host; the error names the path of what JSON cannot hold, starting with `name`.
+/// Returns the JSON of a value that is passed to the host. The error names the path of what JSON cannot hold, starting with `name`.
 pub(super) fn to_json(name: &str, value: &Dynamic) -> Result<Value, String> {
     to_refusable(value).map_err(|it| it.at(name))
 }
@@ -61,7 +50,7 @@ pub(super) fn to_kept(name: &str, value: &Dynamic, around: usize) -> Result<Valu
     convert(value, 0, &mut account).map_err(|it| it.at(name))
 }
 
-/// The JSON of a value that is passed to the host, or why there is none.
+/// Returns the JSON of a value that is passed to the host, or why there is none.
 pub(super) fn to_refusable(value: &Dynamic) -> Result<Value, Refused> {
     convert(value, 0, &mut account())
 }
@@ -71,7 +60,7 @@ pub(super) fn account() -> Account<'static> {
     Account::new(control::rooms().1, 0, &Running)
 }
 
-/// The JSON of a value, if there is one.
+/// Returns the JSON of a value, if there is one.
 pub(super) fn json_of(value: &Dynamic) -> Option<Value> {
     to_refusable(value).ok()
 }
@@ -136,7 +125,7 @@ fn convert(value: &Dynamic, depth: usize, account: &mut Account<'_>) -> Result<V
     Ok(content)
 }
 
-/// A value without parts; `None` if it has some.
+/// Returns a value without parts as JSON; `None` if it has parts.
 fn scalar(value: &Dynamic) -> Option<Result<Value, Refused>> {
     if value.is_unit() {
         return Some(Ok(Value::Null));
@@ -157,7 +146,7 @@ fn scalar(value: &Dynamic) -> Option<Result<Value, Refused>> {
     value.as_char().ok().map(|it| Ok(it.to_string().into()))
 }
 
-/// The text of a value as `print` shows it: strings as they are, data as compact JSON.
+/// Returns a value as a string, as `print` shows it: strings unchanged, data as compact JSON.
 pub(super) fn text(value: &Dynamic) -> String {
     if value.is_unit() {
         return String::new();
@@ -217,7 +206,7 @@ fn sketch(value: &Dynamic, depth: usize, text: &mut String) {
     }
 }
 
-/// Whether two values are the same data; for assignments that Rhai makes by itself.
+/// Returns whether two values are the same data; for assignments that Rhai makes by itself.
 pub(super) fn same(a: &Dynamic, b: &Dynamic) -> bool {
     match (json_of(a), json_of(b)) {
         (Some(a), Some(b)) => a == b,

@@ -1,4 +1,4 @@
-//! Read-only parts of an object, as the scripts see them: a path into a shared tree, so that nothing is copied.
+//! Read-only parts of an object, as the scripts see them: a place in a shared tree, so that nothing is copied.
 //!
 //! A view behaves like an object map: properties, `["key"]`, `len`, `keys`, `values`, `in`, `for`, `==`, printing. Reading a
 //! field that is not there gives `()`. Scalars and lists are plain values of the language.
@@ -13,7 +13,8 @@ use super::{
     errors::problem,
     handles::register_equality,
     kept::Hold,
-    value::{frozen, plain, same},
+    place::Place,
+    value::{plain, same},
 };
 use crate::scripting::values::{
     account::Account,
@@ -21,43 +22,37 @@ use crate::scripting::values::{
     text::{READ_ONLY, shown},
 };
 
-/// A map somewhere in a shared tree; empty if there is none at the path.
+/// A map somewhere in a shared tree; empty if there is no map.
 #[derive(Clone, Debug)]
 pub(super) struct View {
-    root: Arc<Value>,
-    path: Arc<[Step]>,
+    place: Option<Place>,
     /// Counts the tree as the script's, if it is the host's.
     hold: Option<Arc<Hold>>,
 }
 
-/// One step down the tree.
-#[derive(Clone, Debug, PartialEq)]
-enum Step {
-    Key(ImmutableString),
-    Index(usize),
-}
-
 impl View {
-    /// The part under these keys of a tree of the host.
+    /// Returns the part under these keys of a tree of the host.
     pub(super) fn part(root: Arc<Value>, keys: &[&str]) -> Self {
-        let path = keys.iter().map(|key| Step::Key((*key).into())).collect();
         let hold = control::hold(&root);
-        View { root, path, hold }
+        let place = Place::root(root).step(|root| {
+            let part = keys.iter().try_fold(root, |value, key| value.get(key));
+            part.filter(|it| it.is_object())
+        });
+        View { place, hold }
     }
 
-    /// A whole tree of the host, as a value of the language.
+    /// Returns a whole tree of the host, as a value of the language.
     pub(super) fn shared(root: Arc<Value>) -> Dynamic {
         let hold = control::hold(&root);
-        View { root, path: Arc::new([]), hold }.whole()
+        frozen(Place::root(root), hold.as_ref())
     }
 
-    /// The same for a tree that was made for the script, whose memory counts anyway.
-    pub(super) fn tree(root: Arc<Value>) -> Dynamic {
-        View { root, path: Arc::new([]), hold: None }.whole()
-    }
-
-    fn whole(&self) -> Dynamic {
-        frozen(self, &self.root)
+    /// Returns a tree that was made for the script: its memory counts as the script's anyway.
+    pub(super) fn tree(root: Value) -> Dynamic {
+        match root {
+            Value::Array(_) | Value::Object(_) => frozen(Place::root(Arc::new(root)), None),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => plain(&root),
+        }
     }
 
     /// Copies the data.
@@ -66,25 +61,9 @@ impl View {
         self.target().map_or_else(|| Ok(empty()), |it| account.copy(it, depth))
     }
 
-    /// The item of a list below this place.
-    pub(super) fn item(&self, index: usize) -> View {
-        self.below(Step::Index(index))
-    }
-
-    fn below(&self, step: Step) -> View {
-        let path = self.path.iter().cloned().chain([step]).collect();
-        View { root: Arc::clone(&self.root), path, hold: self.hold.clone() }
-    }
-
-    /// What is at the path, if it is a map.
+    /// Returns the map, if there is one.
     fn target(&self) -> Option<&Value> {
-        self.path
-            .iter()
-            .try_fold(&*self.root, |value, step| match step {
-                Step::Key(key) => value.get(key.as_str()),
-                Step::Index(index) => value.get(*index),
-            })
-            .filter(|value| value.is_object())
+        self.place.as_ref().map(Place::value)
     }
 
     fn fields(&self) -> Option<&serde_json::Map<String, Value>> {
@@ -96,20 +75,15 @@ impl View {
         self.target().map_or_else(|| "{}".to_owned(), shown)
     }
 
-    /// The fields; nothing there is the same as no fields.
+    /// Returns the fields; `None` if there are none.
     fn fields_or_none(&self) -> Option<&serde_json::Map<String, Value>> {
         self.fields().filter(|it| !it.is_empty())
     }
 
-    /// A field, or `()`.
+    /// Returns a field, or `()`.
     pub(super) fn get(&self, key: &str) -> Dynamic {
-        self.fields().and_then(|fields| fields.get(key)).map_or(Dynamic::UNIT, |value| {
-            let below = || self.below(Step::Key(key.into()));
-            match value {
-                Value::Object(_) | Value::Array(_) => frozen(&below(), value),
-                Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => plain(value),
-            }
-        })
+        let field = self.place.as_ref().and_then(|it| it.step(|it| it.get(key)));
+        field.map_or(Dynamic::UNIT, |it| frozen(it, self.hold.as_ref()))
     }
 
     /// Refuses every change. Rhai assigns a list back after each method call on it; nothing has changed then.
@@ -120,7 +94,7 @@ impl View {
         if is_same { Ok(()) } else { Err(problem(READ_ONLY)) }
     }
 
-    /// The keys of what is there: a null is not.
+    /// Returns the keys of all fields that are not null.
     fn present(&self) -> impl Iterator<Item = &str> {
         let fields = self.fields().into_iter().flatten();
         fields.filter(|(_, it)| !it.is_null()).map(|(key, _)| key.as_str())
@@ -135,11 +109,25 @@ impl View {
     }
 }
 
+/// Returns a read-only value: maps are views, which copy nothing; lists are lists of such values.
+fn frozen(place: Place, hold: Option<&Arc<Hold>>) -> Dynamic {
+    match place.value() {
+        Value::Object(_) => Dynamic::from(View { place: Some(place), hold: hold.cloned() }),
+        Value::Array(items) => {
+            let items = (0..items.len()).filter_map(|index| place.step(|it| it.get(index)));
+            Dynamic::from_array(items.map(|it| frozen(it, hold)).collect())
+        }
+        scalar @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => {
+            plain(scalar)
+        }
+    }
+}
+
 impl IntoIterator for View {
     type Item = Dynamic;
     type IntoIter = std::vec::IntoIter<Dynamic>;
 
-    /// Over the keys, in the order of the object.
+    /// Iterates over the keys, in the order of the object.
     fn into_iter(self) -> Self::IntoIter {
         self.keys().into_iter()
     }
@@ -156,7 +144,18 @@ pub(super) fn register_setter<T: Clone + Send + Sync + 'static>(
     );
 }
 
-/// Teaches an engine what can be done with a view. Methods take views by value: Rhai assigns the receiver back otherwise.
+/// Teaches an engine to read these fields of views at once. It makes an error of a property that it does not know before it asks
+/// the indexer.
+pub(super) fn register_fields(
+    engine: &mut Engine,
+    names: impl IntoIterator<Item = ImmutableString>,
+) {
+    for name in names {
+        engine.register_get(name.clone(), move |view: &mut View| view.get(&name));
+    }
+}
+
+/// Registers the operations on views. Methods take views by value: Rhai assigns the receiver back otherwise.
 pub(super) fn register(engine: &mut Engine) {
     register_setter(engine, View::set);
     engine

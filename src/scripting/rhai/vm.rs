@@ -15,7 +15,12 @@ use super::{
     runner::Runner,
     script::{self, Script},
 };
-use crate::logic::handlers::{function::ScriptId, handler::Handler, outcome::Raised};
+use crate::call::Invocation;
+use crate::logic::handlers::{
+    function::{Function, ScriptId},
+    handler::Handler,
+    outcome::Raised,
+};
 use crate::scripting::{Source, Terms, values::limits};
 
 /// A script may lose its memory to values that contain themselves so often within this time; then it is stopped until that
@@ -54,7 +59,7 @@ fn declared(handlers: &[Handler]) -> Vec<Declared> {
 }
 
 impl Vm {
-    /// Of a script that was just loaded.
+    /// Creates the state of a script that was just loaded.
     pub(super) fn new(
         id: ScriptId,
         (source, terms): (Source, Terms),
@@ -88,6 +93,12 @@ impl Vm {
         result
     }
 
+    /// Returns whether a call of this function is short.
+    pub(super) fn is_short(&self, function: &Function, call: &Invocation) -> bool {
+        let state = self.state.lock();
+        state.script.as_ref().is_some_and(|it| it.is_short(function, call))
+    }
+
     /// The memory was full. If it is still, without what the call had, the script cannot go on as it is.
     fn wear(&self, script: &Arc<Script>) {
         let half = isize::try_from(self.terms.limits.memory_limit / 2).unwrap_or(isize::MAX);
@@ -109,7 +120,7 @@ impl Vm {
         }
     }
 
-    /// Starts the script afresh, within the call that needs it.
+    /// Restarts the script, within the call that needs it.
     fn renew(&self) -> Result<Arc<Script>, Raised> {
         self.forgive()?;
         let (id, source, terms) = (self.id, &self.source, &self.terms);
@@ -168,7 +179,7 @@ impl Vm {
 }
 
 impl Drop for Vm {
-    /// Values may be nested so deep that only the threads of the script have the stack to drop them.
+    /// Drops the script on one of its threads: values may be nested so deep that only these have the stack for it.
     fn drop(&mut self) {
         if let Some(script) = self.state.lock().script.take() {
             self.runner.drop_there(script);

@@ -1,16 +1,16 @@
-//! How large the text of a script or a module may be: what its compiler takes counts for nobody, and a text takes up to two
-//! hundred times its size there.
+//! Limits on the source of a script or a module. The memory that its compiler takes is not counted for any script, and can be up to
+//! two hundred times the size of the source.
 
 use super::fingerprint;
 use crate::logic::text::size;
 use crate::scripting::terms::Language;
 
-/// Bytes of a script. A `ConfigMap` holds no more.
+/// Maximum size of a script in bytes: that of a `ConfigMap`.
 pub(crate) const SCRIPT_BYTES_MAX: usize = 1 << 20;
-/// Words and symbols of a script or a module.
+/// Maximum number of tokens of a script or a module.
 pub(crate) const TOKENS_MAX: usize = 200_000;
 
-/// Why a script of this name is not compiled.
+/// Returns why a script is too large to be compiled.
 pub(crate) fn refused(name: &str, text: &str) -> Option<String> {
     if text.len() > SCRIPT_BYTES_MAX {
         let (size, max) = (size::shown(text.len()), size::shown(SCRIPT_BYTES_MAX));
@@ -19,16 +19,16 @@ pub(crate) fn refused(name: &str, text: &str) -> Option<String> {
     too_many_tokens(name, text)
 }
 
-/// The same of a module, whose bytes are counted where it is read.
+/// Returns why a module is too large to be compiled. Its bytes are counted where it is read.
 pub(crate) fn too_many_tokens(name: &str, text: &str) -> Option<String> {
     let (rough, max) = (roughly(text), TOKENS_MAX);
-    // Long comments and strings look like many.
+    // The estimate counts the words of long comments and strings, too.
     let is_more =
         rough > max && fingerprint::tokens(Language::of_file(name), text).unwrap_or(rough) > max;
-    is_more.then(|| format!("the text has more than {max} words and symbols"))
+    is_more.then(|| format!("the source has more than {max} words and symbols"))
 }
 
-/// At least so many words and symbols as a text has.
+/// Returns a lower bound of the number of tokens that is cheap to compute.
 fn roughly(text: &str) -> usize {
     let is_word = |it: u8| it.is_ascii_alphanumeric() || it == b'_' || !it.is_ascii();
     let bytes = text.bytes();
@@ -45,8 +45,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_and_symbols_have_a_bound_and_comments_and_strings_do_not_count() {
-        let message = Some("the text has more than 200000 words and symbols".to_owned());
+    fn tokens_are_limited_and_comments_and_strings_do_not_count() {
+        let message = Some("the source has more than 200000 words and symbols".to_owned());
         assert_eq!(refused("x.lua", &"x=1 ".repeat(66_000)), None);
         assert_eq!(refused("x.lua", &"x=1 ".repeat(67_000)), message);
         assert_eq!(refused("x.rhai", &"x=1;".repeat(50_001)), message);

@@ -14,19 +14,19 @@ use crate::logic::handlers::{function::ScriptId, handler::Handler, lifecycle::Ch
 use crate::ports::BoxFuture;
 use crate::scripting::{script::modules::Modules, values::diagnostics::LoadError};
 
-/// One script.
+/// A script as it was read.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// As shown in messages: the path as the user gave it.
+    /// The path as the user gave it, which messages show.
     pub name: String,
-    /// Its content.
+    /// The content of its file.
     pub text: String,
-    /// What it can load; and, when it has been loaded or could not be, what it did load.
+    /// What it can load. After a load, even a failed one: also what it has loaded.
     pub modules: Modules,
 }
 
 impl Source {
-    /// A script without modules.
+    /// Returns a script without modules.
     pub fn alone(name: impl Into<String>, text: impl Into<String>) -> Self {
         Source { name: name.into(), text: text.into(), modules: Modules::default() }
     }
@@ -40,11 +40,11 @@ impl Source {
 
 /// A script whose top level has run.
 pub(crate) struct Loaded {
-    /// Calls its functions; it knows no others.
+    /// Calls the functions of this script; it knows no others.
     pub(crate) engine: Arc<dyn Scripts>,
-    /// What it declared, in order.
+    /// The declared handlers, in order.
     pub(crate) handlers: Vec<Handler>,
-    /// The default lifecycles it set, in order.
+    /// The default lifecycles that it has set, in order.
     pub(crate) lifecycles: Vec<Chooser>,
 }
 

@@ -10,9 +10,9 @@ use crate::scripting::{functions::kopf::Body, terms::Language};
 pub struct Section {
     /// The name in scripts (`kopf`, `kopf.on`), or the name of a class (`Logger`).
     pub name: &'static str,
-    /// The documentation.
+    /// The documentation, in Markdown.
     pub doc: &'static str,
-    /// The items.
+    /// The items, in the order of the reference.
     pub items: Vec<Item>,
     /// The type of values under any other key, if other keys are possible.
     pub others: Option<Ty>,
@@ -36,7 +36,7 @@ pub struct Item {
 /// The kind of an item.
 #[derive(Clone, Debug)]
 pub enum Shape {
-    /// A value.
+    /// A value of this type.
     Value(Ty),
     /// A function below a global.
     Function(Signature),
@@ -49,7 +49,7 @@ pub enum Shape {
 /// The signature of a function or a method.
 #[derive(Clone, Debug, Default)]
 pub struct Signature {
-    /// The positional parameters.
+    /// The positional parameters, in order.
     pub parameters: Vec<Parameter>,
     /// A parameter that can follow them, any number of times.
     pub rest: Option<Parameter>,
@@ -66,20 +66,20 @@ pub struct Signature {
 /// A parameter, or an option.
 #[derive(Clone, Copy, Debug)]
 pub struct Parameter {
-    /// The name.
+    /// The name, which options have in scripts, too.
     pub name: &'static str,
-    /// The type.
+    /// The type that is accepted.
     pub ty: Ty,
     /// Whether it is required.
     pub required: bool,
-    /// The documentation.
+    /// The documentation, in one line.
     pub doc: &'static str,
 }
 
 /// The languages that have a name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Spoken {
-    /// Both languages.
+    /// Both languages have it.
     #[default]
     Both,
     /// Only this one; a part of the language stands for the name in the other one.
@@ -247,7 +247,7 @@ pub(super) const fn taking(parameters: &'static [Parameter]) -> Calling {
 }
 
 impl Entry {
-    /// Only this language has the name; `instead` is what the other one has.
+    /// Restricts the name to this language; `instead` is what the other one has.
     pub(super) const fn only(self, language: Language, instead: &'static str) -> Self {
         Entry { spoken: Spoken::Only(language, instead), ..self }
     }
@@ -279,12 +279,12 @@ impl Calling {
     }
 }
 
-/// Returns a required parameter.
+/// Returns a required parameter, for tables.
 pub(super) const fn required(name: &'static str, ty: Ty, doc: &'static str) -> Parameter {
     Parameter { name, ty, required: true, doc }
 }
 
-/// Returns an optional parameter.
+/// Returns an optional parameter, for tables.
 pub(super) const fn optional(name: &'static str, ty: Ty, doc: &'static str) -> Parameter {
     Parameter { name, ty, required: false, doc }
 }

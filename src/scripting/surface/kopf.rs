@@ -144,7 +144,7 @@ const POSTED: &[Parameter] = &[
     optional("reason", Ty::Text, "The reason, as a word in CamelCase."),
     optional("message", Ty::Any, "The message."),
 ];
-const ERROR_TOLD: Parameter = optional("exc", Ty::Any, "The error that was caught.");
+const REPORTED_ERROR: Parameter = optional("exc", Ty::Any, "The error that was caught.");
 const BACKOFFS: Parameter = optional(
     "backoffs",
     Ty::Either(&[Ty::Duration, Ty::ListOf(&Ty::Duration)]),
@@ -153,7 +153,7 @@ const BACKOFFS: Parameter = optional(
 const OBJECTS: Parameter =
     required("objects", Ty::Either(&[Ty::Object, Ty::List]), "An object, or a list of objects.");
 
-/// Returns the section.
+/// Returns the section, combined from its tables.
 pub(super) fn section() -> Section {
     let others = OTHERS.iter().map(|it| match it.name {
         "on" => table(it, DECLARING.iter().filter_map(short)),
@@ -295,11 +295,11 @@ fn posted(name: &'static str, function: posting::Function) -> Item {
     signature.parameters.extend(POSTED.iter().filter(|it| by_place.contains(&it.name)));
     let is_exception = function == posting::Function::Exception;
     if is_exception {
-        signature.parameters.push(ERROR_TOLD);
+        signature.parameters.push(REPORTED_ERROR);
     }
     let is_option = |it: &&Parameter| it.name != "type" || by_place.contains(&"type");
     signature.options = POSTED.iter().filter(is_option).copied().collect();
-    signature.options.extend(is_exception.then_some(ERROR_TOLD));
+    signature.options.extend(is_exception.then_some(REPORTED_ERROR));
     signature.options.push(BACKOFFS);
     Item { name, doc: function.doc(), shape: Shape::Function(signature), spoken: Spoken::Both }
 }

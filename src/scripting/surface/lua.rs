@@ -36,7 +36,7 @@ const HEADER: &str = "\
 /// Functions of Luau that Lua 5.1 does not have.
 const BUILTINS: &str = include_str!("luau_builtins.lua");
 
-/// Reserved words.
+/// The reserved words of Lua.
 pub(super) const RESERVED: &[&str] = &[
     "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "if", "in", "local",
     "nil", "not", "or", "repeat", "return", "then", "true", "until", "while",
@@ -171,7 +171,7 @@ fn of_function(text: &mut String, item: &Item, signature: &Signature, spelled: &
     put(text, &format!("{spelled}({}) end", names.join(", ")));
 }
 
-/// Optional parameters come before the options: without them, the options take their position.
+/// Writes the overloads. Optional parameters come before the options: without them, the options take their position.
 fn overloads(text: &mut String, signature: &Signature, class: Option<&str>) {
     let Some(class) = class else { return };
     let returns = signature.returns.map(|it| format!(": {}", of(it))).unwrap_or_default();

@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use super::{Item, Parameter, Section, Shape, Spoken, Surface, Ty, summary};
 
-/// A page.
+/// A page of the reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     /// The name of its file, such as `kopf.md`.
     pub file: String,
-    /// Its content.
+    /// Its content in Markdown.
     pub text: String,
 }
 

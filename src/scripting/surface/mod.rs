@@ -35,7 +35,7 @@ pub use self::{
 pub(crate) use self::{kopf::OTHERS, kwargs::KWARGS};
 pub use crate::scripting::terms::Language;
 
-/// All names.
+/// All names, grouped in sections.
 #[derive(Debug)]
 pub struct Surface {
     /// The globals of scripts: `kopf` and the libraries.
@@ -45,7 +45,7 @@ pub struct Surface {
 }
 
 impl Surface {
-    /// Combines the tables.
+    /// Combines the tables of all sections.
     pub fn new() -> Self {
         let mut globals = vec![kopf::section()];
         globals.extend(libraries::sections());

@@ -1,6 +1,7 @@
 //! Renders the surface as definitions of Rhai, in the format of Rhai itself.
 
 use super::{Item, Language, Section, Shape, Signature, Surface, Ty};
+use crate::sorted;
 
 const HEADER: &str = "\
 module static;
@@ -12,7 +13,7 @@ module static;
 /// The maximum number of positional strings of a selector.
 const SELECTORS_MAX: usize = 3;
 
-/// Returns the definitions.
+/// Returns the definitions in one file.
 pub fn stubs(surface: &Surface) -> String {
     let mut text = HEADER.to_owned();
     for class in &surface.classes {
@@ -132,7 +133,7 @@ fn forms(signature: &Signature) -> Vec<Vec<String>> {
         forms.push(placed.clone());
         forms.extend(more.map(|it| placed.iter().cloned().chain([it]).collect()));
     }
-    forms.sort_by_key(Vec::len);
+    sorted::sort_by_key(&mut forms, Vec::len);
     forms.dedup();
     forms
 }

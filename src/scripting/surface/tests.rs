@@ -27,7 +27,7 @@ fn every_name_parameter_and_option_is_documented_in_sentences() {
 }
 
 #[test]
-fn no_name_is_there_twice() {
+fn names_are_unique() {
     for section in Surface::new().sections() {
         let mut names: Vec<_> = section.items.iter().map(|it| it.name).collect();
         names.sort_unstable();

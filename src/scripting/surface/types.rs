@@ -6,25 +6,25 @@ use crate::scripting::functions;
 /// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ty {
-    /// Anything.
+    /// A value of any type.
     Any,
     /// No value: nil / `()`.
     Nothing,
-    /// True or false.
+    /// A boolean: true or false.
     Boolean,
-    /// A string.
+    /// A string of any content.
     Text,
     /// One of these strings.
     Words(&'static [&'static str]),
-    /// An integer.
+    /// A number without a fraction.
     Integer,
-    /// A number.
+    /// An integer or a float.
     Number,
     /// Seconds, or a string with a unit such as `"10m"`.
     Duration,
     /// A map with string keys.
     Map,
-    /// A list.
+    /// A list of any values.
     List,
     /// A list of values of this type.
     ListOf(&'static Ty),

@@ -1,8 +1,8 @@
-//! The account of a value that crosses from a script to the host: bytes, items and depth, the same in both languages.
+//! Measures a value that crosses from a script to the host: bytes, items and depth, the same in both languages.
 //!
-//! Everything is counted before it is copied, also what is behind a handle of the host: a memo in a table costs what it holds,
-//! and is as deep as it is, wherever the handle stands. So no value takes more memory of the host than the limits say, and no
-//! walk over a value goes deeper than [`DEPTH_MAX`] levels.
+//! Everything is counted before it is copied, including what is behind a handle of the host: a memo in a table counts with its
+//! content and its depth, wherever the handle is. So no value takes more memory of the host than the limits allow, and no walk over
+//! a value goes deeper than [`DEPTH_MAX`] levels.
 
 use serde_json::{Map, Value};
 
@@ -13,41 +13,40 @@ use super::{
 use crate::call::Index;
 use crate::logic::background::indexing::Values;
 
-/// What is left for one value.
+/// What is left of the limits for one value.
 pub(crate) struct Account<'a> {
     room: Room,
     bytes: usize,
     items: usize,
-    /// Levels around the place where the value is going to be kept.
+    /// The number of levels around the place where the value will be kept.
     around: usize,
-    /// The place of the first item of a list, in messages: 0 or 1.
+    /// The index of the first item of a list, in messages: 0 or 1.
     first: usize,
-    /// Values looked at since the last look at the time.
+    /// Values visited since the last check of the deadline.
     steps: usize,
     deadline: &'a dyn Deadline,
 }
 
-/// Says whether the call that hands a value over has used up its time.
+/// The deadline of the call that passes a value.
 pub(crate) trait Deadline {
-    /// Whether it has.
+    /// Returns whether the call has used up its time.
     fn is_over(&self) -> bool;
 }
 
 impl<'a> Account<'a> {
-    /// An account of so much room. `first` is the place of the first item of a list, the copy ends at the
-    /// deadline.
+    /// Returns an account with this room. `first` is the index of the first item of a list; the copy is cancelled at the deadline.
     pub(crate) fn new(room: Room, first: usize, deadline: &'a dyn Deadline) -> Self {
         let (bytes, items) = (room.bytes(), ITEMS_MAX);
         Account { room, bytes, items, around: 0, first, steps: 0, deadline }
     }
 
-    /// The same for a value that is going to be kept below so many levels.
+    /// Returns the account for a value that will be kept below `around` levels.
     #[must_use]
     pub(crate) fn below(self, around: usize) -> Self {
         Account { around, ..self }
     }
 
-    /// Items and fields that still fit.
+    /// Returns how many items and fields still fit.
     pub(crate) fn items_left(&self) -> usize {
         self.items
     }
@@ -61,43 +60,44 @@ impl<'a> Account<'a> {
         Ok(())
     }
 
-    /// Takes so many items of a list, or fields.
+    /// Takes `count` items of a list, or fields of a map.
     pub(crate) fn take_items(&mut self, count: usize) -> Result<(), Refused> {
         let left = self.items.checked_sub(count);
         self.items = left.ok_or_else(|| self.too_many_items(count))?;
         Ok(())
     }
 
-    /// Refuses so many more items than there were before.
+    /// Returns the error for `more` items in addition to those counted so far.
     pub(crate) fn too_many_items(&self, more: usize) -> Refused {
         Refused::too_many_items((ITEMS_MAX - self.items).saturating_add(more))
     }
 
-    /// Refuses a map or a list with so many levels of the value around it, if that is too deep where it is going to be.
+    /// Checks the depth of a map or a list that has `depth` levels of the value around it, together with the levels of the place
+    /// where it will be kept.
     pub(crate) fn enter(&self, depth: usize) -> Result<(), Refused> {
         if self.around + depth < DEPTH_MAX { Ok(()) } else { Err(Refused::too_deep()) }
     }
 
-    /// Refuses to continue if the call has used up its time.
+    /// Checks that the call has not used up its time.
     pub(crate) fn look_at_time(&self) -> Result<(), Refused> {
         if self.deadline.is_over() { Err(Refused::endless("out of time")) } else { Ok(()) }
     }
 
-    /// Looks at the time now and then.
+    /// Checks the deadline from time to time.
     fn step(&mut self) -> Result<(), Refused> {
-        /// Less than a millisecond.
+        /// The number of values between two checks: they take less than a millisecond.
         const STEPS: usize = 1024;
         self.steps += 1;
         if self.steps.is_multiple_of(STEPS) { self.look_at_time() } else { Ok(()) }
     }
 
-    /// Copies a tree of the host that has so many levels of the value around it, after it was counted.
+    /// Counts a tree of the host that has `depth` levels of the value around it, then copies it.
     pub(crate) fn copy(&mut self, tree: &Value, depth: usize) -> Result<Value, Refused> {
         self.count(tree, depth)?;
         Ok(tree.clone())
     }
 
-    /// Copies the fields of a tree of the host, after they were counted.
+    /// Counts the fields of a tree of the host, then copies them.
     pub(crate) fn copy_fields(
         &mut self,
         fields: &Map<String, Value>,
@@ -150,7 +150,7 @@ impl<'a> Account<'a> {
         self.enter(depth)?;
         let mut all = Map::new();
         for key in index.keys() {
-            // Nothing if the key has just gone.
+            // The key may have been removed meanwhile.
             let Some(values) = index.get(&key) else { continue };
             let name = key.to_name();
             self.take_items(1)?;

@@ -1,6 +1,7 @@
 //! `ctx.conditions`: the conditions in the status of the handled object, the same for both languages.
 //!
-//! A script sees what its own changes will come to. They are sent with the rest of the patch, and hold for the freshest object.
+//! A script sees its own changes at once. They are sent with the rest of the patch, and are applied to the latest version of the
+//! object.
 
 use std::sync::Arc;
 
@@ -13,10 +14,10 @@ use crate::logic::{
 };
 use crate::ports::Clock;
 
-/// The most conditions that one call may set and remove: objects have a dozen.
+/// Maximum number of conditions that one call may set and remove: objects have a dozen.
 const CONDITIONS_MAX: usize = 100;
 
-/// The conditions of one call's object.
+/// The conditions of the object of one call.
 #[derive(Clone, Debug)]
 pub(crate) struct Conditions {
     cause: ObjectCause,
@@ -24,19 +25,19 @@ pub(crate) struct Conditions {
 }
 
 impl Conditions {
-    /// For a call about this.
+    /// Returns the conditions for a call with this cause.
     pub(crate) fn new(cause: ObjectCause, clock: Clock) -> Self {
         Conditions { cause, clock }
     }
 
-    /// Whether both are about the same object.
+    /// Returns whether both belong to the same object.
     pub(crate) fn is_of(&self, other: &Conditions) -> bool {
         Arc::ptr_eq(&self.cause.patch, &other.cause.patch)
     }
 
-    /// Sets one. The arguments are the type, the status, the reason and the message; null is left out.
+    /// Sets a condition. The arguments are the type, the status, the reason and the message; null is left out.
     ///
-    /// Gives nothing: it is often the last statement of a handler, and in Rhai that is the handler's result.
+    /// Returns no value: it is often the last statement of a handler, which in Rhai is the handler's result.
     pub(crate) fn set(&self, arguments: &[Value]) -> Result<(), String> {
         let [kind, status, reason, message] = arguments else {
             return Err(
@@ -79,7 +80,8 @@ impl Conditions {
         })
     }
 
-    /// Without a subresource for the status, each write of it is a new generation: to write that down would be another one.
+    /// Returns the observed generation. Without a subresource for the status, each write of it increments the generation, so
+    /// recording it would be out of date at once.
     fn generation(&self) -> Option<i64> {
         if !self.cause.resource.subresources.contains("status") {
             return None;
@@ -87,30 +89,30 @@ impl Conditions {
         self.cause.current().body().pointer("/metadata/generation").and_then(Value::as_i64)
     }
 
-    /// The condition of this type; null if there is none.
+    /// Returns the condition of this type; null if there is none.
     pub(crate) fn get(&self, kind: &Value) -> Result<Value, String> {
         let kind = checked_kind(kind).map_err(|it| format!("ctx.conditions.get: {it}"))?;
         Ok(conditions::find(&self.shown(), &kind).cloned().unwrap_or_default())
     }
 
-    /// Whether the condition of this type holds.
+    /// Returns whether the condition of this type is true.
     pub(crate) fn holds(&self, kind: &Value) -> Result<bool, String> {
         let kind = checked_kind(kind).map_err(|it| format!("ctx.conditions.is_true: {it}"))?;
         Ok(conditions::has(&self.shown(), &kind, Status::True))
     }
 
-    /// Removes the condition of this type, also if it is not there yet: the freshest object may have it.
+    /// Removes the condition of this type, even if it is not there: the latest version of the object may have it.
     pub(crate) fn remove(&self, kind: &Value) -> Result<(), String> {
         let kind = checked_kind(kind).map_err(|it| format!("ctx.conditions.remove: {it}"))?;
         self.change(Change::Remove(kind)).map_err(|it| format!("ctx.conditions.remove: {it}"))
     }
 
-    /// All of them, as a list.
+    /// Returns all of them, as a list.
     pub(crate) fn json(&self) -> Value {
         self.list().into()
     }
 
-    /// The same, one by one.
+    /// Returns all of them, one by one.
     pub(crate) fn list(&self) -> Vec<Value> {
         conditions::of(&self.shown()).cloned().collect()
     }
@@ -125,14 +127,14 @@ impl Conditions {
 fn checked_kind(value: &Value) -> Result<String, String> {
     let Some(kind) = value.as_str() else {
         return Err(format!(
-            "the type of a condition is a text such as \"Ready\", not {}",
+            "the type of a condition is a string such as \"Ready\", not {}",
             named(value)
         ));
     };
     conditions::check_kind(kind).map(|()| kind.to_owned())
 }
 
-/// A text that may be left out.
+/// Returns a string argument that may be left out.
 fn optional<'a>(name: &str, value: &'a Value) -> Result<Option<&'a str>, String> {
     match value {
         Value::Null => Ok(None),

@@ -1,15 +1,15 @@
-//! Errors of scripts that cannot be loaded, told as a compiler tells them.
+//! Errors of scripts that cannot be loaded, formatted like those of a compiler.
 
 use std::fmt;
 
-/// The title of the calls that led to an error, in both languages.
+/// The heading above the calls that led to an error, in both languages.
 pub(crate) const STACK_TITLE: &str = "stack traceback:";
-/// Calls that are shown of the stack of an error.
+/// Maximum number of calls in a shown stack.
 pub(crate) const FRAMES_MAX: usize = 40;
-/// Characters that are shown of a source line.
+/// Maximum number of characters in a shown source line.
 const LINE_CHARS_MAX: usize = 160;
 
-/// A source line as far as it is shown: around the column, which counts from 1; 0 if it is not known.
+/// Returns the part of a source line around a column, which counts from 1; 0 means unknown.
 pub(crate) fn excerpt(line: &str, column: usize) -> String {
     let line = line.trim_end();
     let first = column.saturating_sub(LINE_CHARS_MAX / 2);
@@ -27,12 +27,12 @@ pub(crate) fn excerpt(line: &str, column: usize) -> String {
 pub struct Columns {
     /// The first character, from 1.
     pub first: u32,
-    /// How many characters.
+    /// The number of characters.
     pub length: u32,
 }
 
 impl Columns {
-    /// Returns where the line has what a message names first, in back-ticks: if it is there once, as a whole word.
+    /// Returns the columns of the first name in back-ticks of a message, if the line contains it exactly once as a whole word.
     pub(crate) fn named(message: &str, line: &str) -> Option<Columns> {
         let word = message.split('`').nth(1).filter(|it| !it.is_empty())?;
         let is_part = |it: char| it.is_alphanumeric() || it == '_';
@@ -48,24 +48,24 @@ impl Columns {
     }
 }
 
-/// A script that cannot be used.
+/// Why a script cannot be used.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadError {
     /// The file, as the user gave it.
     pub file: String,
-    /// The line in it, from 1.
+    /// The line in the file, from 1.
     pub line: Option<u32>,
-    /// Which part of the line it is about; `None`: the whole line.
+    /// The affected part of the line; `None`: the whole line.
     pub columns: Option<Columns>,
-    /// The text of that line.
+    /// The source of that line.
     pub source_line: Option<String>,
-    /// What is wrong.
+    /// What is wrong, in one sentence.
     pub message: String,
-    /// What to do next, if we know.
+    /// What to do next, if known.
     pub hint: Option<String>,
 }
 
-/// Returns a line as it is shown, where the marks below it begin, and how many there are. A tab would shift the marks.
+/// Returns a line as it is shown, the start of the marks below it, and their number. A tab would shift the marks.
 fn marked(source: &str, columns: Option<Columns>) -> (String, usize, usize) {
     const TAB: &str = "    ";
     let size = |it: u32| usize::try_from(it).unwrap_or(usize::MAX);
@@ -83,6 +83,8 @@ fn marked(source: &str, columns: Option<Columns>) -> (String, usize, usize) {
 }
 
 impl fmt::Display for LoadError {
+    /// Formats the error like a compiler:
+    ///
     /// ```text
     /// error: handlers.lua:12: kopf.on_create: unknown option `retry`
     ///    |
@@ -120,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_message_names_is_marked_if_it_is_there_once() {
+    fn a_name_in_a_message_is_marked_if_it_occurs_once() {
         let named = |message, line| Columns::named(message, line).map(|it| (it.first, it.length));
         let line = "kopf.timer('kexs', { é = 1, exclusiv = true, exclusivity = 2 }, fn)";
         assert_eq!(named("timer has no option `exclusiv`", line), Some((29, 8)));

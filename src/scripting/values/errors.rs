@@ -1,4 +1,4 @@
-//! Errors of scripts: the values that scripts raise and catch, and what a call that has failed reports; the same for both languages.
+//! Errors of scripts: the values that scripts raise and catch, and what a failed call reports; the same for both languages.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -15,19 +15,19 @@ use crate::logic::handlers::{
     outcome::{Raised, RaisedKind},
 };
 
-/// The class of errors that have none of their own.
+/// The class of errors without a more specific one.
 pub(crate) const CLASS: &str = "Error";
 
-/// The delay of a temporary error that names none, as in Kopf.
+/// The delay of a temporary error that has none, as in Kopf.
 pub(crate) const DELAY_DEFAULT: Duration = Duration::from_mins(1);
 
-/// The HTTP status of an admission error that names none, as in Kopf.
+/// The HTTP status of an admission error that has none, as in Kopf.
 const CODE_DEFAULT: u16 = 500;
 
 /// Returns the kind of `kopf.AdmissionError(message, code)`.
 ///
 /// # Errors
-/// If the code is not an HTTP status of an error: API servers would replace it.
+/// The code is not the HTTP status of an error: API servers would replace it.
 pub(crate) fn admission_error(code: &Value) -> Result<RaisedKind, String> {
     if code.is_null() {
         return Ok(RaisedKind::Admission(CODE_DEFAULT));
@@ -51,10 +51,10 @@ fn code(kind: &RaisedKind) -> Option<u16> {
     }
 }
 
-/// An error of a script: its class and its text.
+/// An error of a script: its class and its message.
 pub(crate) type Described = (String, String);
 
-/// How an error of this kind is called.
+/// Returns the class name of errors of this kind.
 pub(crate) fn class(kind: &RaisedKind) -> String {
     match kind {
         RaisedKind::Temporary(_) | RaisedKind::Aborted(_) => "TemporaryError".into(),
@@ -68,15 +68,15 @@ pub(crate) fn class(kind: &RaisedKind) -> String {
 /// An error of the host as a value of scripts: `kopf.TemporaryError` and the like, and what servers refuse.
 #[derive(Clone, Debug)]
 pub(crate) struct ErrorValue {
-    /// What it means if it leaves the handler.
+    /// What it means if the handler does not catch it.
     pub(crate) kind: RaisedKind,
-    /// What it prints as.
+    /// The string that it prints as.
     pub(crate) message: String,
     refusal: Option<Box<Refusal>>,
 }
 
 impl ErrorValue {
-    /// The names of the fields.
+    /// The names of its fields.
     pub(crate) const FIELDS: [&'static str; 6] =
         ["message", "delay", "code", "status", "reason", "details"];
 
@@ -85,7 +85,7 @@ impl ErrorValue {
         ErrorValue { kind, message, refusal: None }
     }
 
-    /// Returns what a server refused.
+    /// Returns the error value for a refusal by a server.
     pub(crate) fn of_server(refusal: Box<Refusal>) -> Self {
         let kind = RaisedKind::Arbitrary(refusal.class.to_owned());
         ErrorValue { kind, message: refusal.message.clone(), refusal: Some(refusal) }
@@ -103,18 +103,18 @@ impl ErrorValue {
         }
     }
 
-    /// Returns its class and its text.
+    /// Returns its class and its message.
     pub(crate) fn described(&self) -> Described {
         (class(&self.kind), self.message.clone())
     }
 }
 
-/// Why a function of the host fails.
+/// Why a function of the host failed.
 #[derive(Clone, Debug)]
 pub(crate) enum Failed {
     /// What is wrong with the call.
     Told(DeclareError),
-    /// Something that scripts can look at when they catch it.
+    /// A value that scripts can inspect when they catch it.
     Raised(ErrorValue),
 }
 
@@ -130,38 +130,38 @@ impl From<DeclareError> for Failed {
     }
 }
 
-/// The texts of a script and of its modules, by the names used in positions.
+/// The sources of a script and of its modules, by the names used in positions.
 #[derive(Debug, Default)]
 pub(crate) struct Sources(Mutex<BTreeMap<String, Arc<str>>>);
 
 impl Sources {
-    /// Adds a text.
+    /// Adds a source, or replaces it.
     pub(crate) fn insert(&self, name: &str, text: Arc<str>) {
         self.0.lock().insert(name.to_owned(), text);
     }
 
-    /// Returns the text of a line, counted from 1.
+    /// Returns a line, counted from 1.
     pub(crate) fn line(&self, name: &str, number: u32) -> Option<String> {
         let number = usize::try_from(number).ok()?.checked_sub(1)?;
         self.0.lock().get(name)?.lines().nth(number).map(str::to_owned)
     }
 
-    /// Returns what a function finds first for the name of a text.
+    /// Returns the first result of `find` for the name of a source.
     pub(crate) fn find<T>(&self, find: impl FnMut(&str) -> Option<T>) -> Option<T> {
         self.0.lock().keys().map(String::as_str).find_map(find)
     }
 }
 
-/// A place in a text of the script.
+/// A position in a source of the script.
 #[derive(Clone, Debug)]
 pub(crate) struct Position {
     pub(crate) file: String,
     pub(crate) line: u32,
-    /// Where the language knows it.
+    /// Unknown in some languages.
     pub(crate) column: Option<usize>,
 }
 
-/// An error that has left a function of a script, taken apart.
+/// An error that was not caught by a function of the script, split into its parts.
 #[derive(Debug)]
 pub(crate) struct ScriptError {
     pub(crate) kind: RaisedKind,
@@ -173,30 +173,30 @@ pub(crate) struct ScriptError {
 }
 
 impl ScriptError {
-    /// Returns an error of this class, or of the usual one, without a place.
+    /// Returns an error of this class, or of the default one, without a position.
     pub(crate) fn new(class: Option<String>, message: String) -> Self {
         let class = limits::cut(class.unwrap_or_else(|| CLASS.to_owned()));
         let kind = RaisedKind::Arbitrary(class);
         ScriptError { kind, message, hint: None, position: None, stack: Vec::new() }
     }
 
-    /// Returns the same place with the reason why the call was ended: another time it may work.
+    /// Returns the error of a call that was aborted, at the same position. A retry may succeed.
     pub(crate) fn of_aborted(self, message: String) -> Self {
         let kind = RaisedKind::Aborted(Some(DELAY_DEFAULT));
         ScriptError { kind, message, hint: None, ..self }
     }
 
-    /// Returns the same place with an error value.
+    /// Returns an error value, at the same position.
     pub(crate) fn of_value(self, error: ErrorValue) -> Self {
         ScriptError { kind: error.kind, message: error.message, hint: None, ..self }
     }
 
-    /// Whether it says where in the script it was raised.
+    /// Returns whether the position in the script is known.
     pub(crate) fn has_place(&self) -> bool {
         self.position.is_some() || !self.stack.is_empty()
     }
 
-    /// Returns what scripts catch: one line with its place.
+    /// Returns what scripts catch: one line with the position.
     pub(crate) fn into_text(self) -> String {
         let ScriptError { message, position, .. } = self.hinted();
         match position {
@@ -213,7 +213,7 @@ impl ScriptError {
         self
     }
 
-    /// Returns the error of a call: with the place, its source line, and the calls that led there, innermost first.
+    /// Returns the error of a call: with the position, its source line, and the calls that led there, innermost first.
     pub(crate) fn into_raised(self, sources: &Sources) -> Raised {
         let this = self.hinted();
         let mut lines = Vec::new();

@@ -1,8 +1,8 @@
-//! Files next to a script that are no modules, such as templates.
+//! Files next to a script that are not modules, such as templates.
 
 use std::{fmt, sync::Arc};
 
-/// Reads files next to a script, as its modules are found.
+/// Reads files next to a script. They are looked up like its modules.
 #[derive(Clone, Default)]
 pub(crate) struct Files(Option<Arc<Read>>);
 
@@ -11,21 +11,21 @@ type Read = dyn Fn(&str) -> Result<Arc<str>, Unread> + Send + Sync;
 /// Why a file was not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Unread {
-    /// It cannot be read, whatever is on the disk.
+    /// Permanent: independent of the files on the disk.
     Refused(String),
-    /// It is not there now.
+    /// The file is missing now.
     Missing(String),
 }
 
 impl Files {
-    /// Reads them with this function.
+    /// Returns a reader that calls this function.
     pub(crate) fn by(
         read: impl Fn(&str) -> Result<Arc<str>, Unread> + Send + Sync + 'static,
     ) -> Self {
         Files(Some(Arc::new(read)))
     }
 
-    /// Returns the text of a file.
+    /// Returns the content of a file.
     pub(crate) fn read(&self, name: &str) -> Result<Arc<str>, Unread> {
         match &self.0 {
             Some(read) => read(name),

@@ -1,4 +1,4 @@
-//! What scripts are told when they reach a limit, the same in both languages: the limit, and the setting that holds it.
+//! The errors of scripts that reach a limit, the same in both languages. Each names the limit and its setting.
 
 use std::{io, time::Duration};
 
@@ -7,23 +7,23 @@ use serde_json::{Map, Number, Value};
 
 use crate::logic::text::size;
 
-/// A call has used up its running time.
+/// Returns the error of a call that has used up its CPU time.
 pub(crate) fn computed_too_long(limit: Duration) -> String {
     let limit = limit.as_secs_f64();
     format!("the call computed for more than {limit} s and was aborted ({CPU_LIMIT})")
 }
 
-/// The script holds too much.
+/// Returns the error of a script that has used up its memory.
 pub(crate) fn too_much_memory(limit: usize) -> String {
     format!("the script needs more than {} of memory ({MEMORY_LIMIT})", size::shown(limit))
 }
 
-/// What the script keeps with objects.
+/// Returns the error of a script whose memos are too large together.
 pub(crate) fn too_much_in_memos(limit: usize) -> String {
     format!("the memos of this script hold more than {} ({MEMORY_LIMIT})", size::shown(limit))
 }
 
-/// The paths of handles that the script keeps.
+/// Returns the error of a script that keeps too many paths of handles.
 pub(crate) fn too_many_places(limit: usize) -> String {
     format!(
         "the levels of ctx.memo and ctx.patch that the script keeps have paths of more than {} ({MEMORY_LIMIT})",
@@ -31,73 +31,73 @@ pub(crate) fn too_many_places(limit: usize) -> String {
     )
 }
 
-/// What the script keeps in indexes.
+/// Returns the error of a script whose indexes are too large together.
 pub(crate) fn too_much_in_indexes(limit: usize) -> String {
     format!("the indexes of this script hold more than {} ({MEMORY_LIMIT})", size::shown(limit))
 }
 
-/// The script fills its memory again and again with what cannot be freed.
+/// Returns the error of a script whose memory fills again and again with values that cannot be freed.
 pub(crate) fn leaking() -> String {
     "the script is stopped for some minutes: it fills its memory again and again with values that contain themselves, \
      which cannot be freed; mend it, or restart the operator"
         .into()
 }
 
-/// A function calls itself without an end, or nearly.
+/// Returns the error of recursion without an end, or nearly.
 pub(crate) fn too_deep_calls(limit: usize) -> String {
     format!("calls are nested deeper than {limit} levels ({CALL_DEPTH})")
 }
 
-/// Coroutines of a script that have not ended.
+/// Returns the error of too many unfinished coroutines.
 pub(crate) fn too_many_coroutines(limit: usize) -> String {
     format!("there are more than {limit} coroutines that have not ended ({COROUTINES})")
 }
 
-/// A text that a script makes.
+/// Returns the error of a string that a script creates.
 pub(crate) fn too_long_text(limit: usize) -> String {
-    format!("a text would be longer than {} ({STRING_SIZE})", size::shown(limit))
+    format!("a string would be longer than {} ({STRING_SIZE})", size::shown(limit))
 }
 
-/// The most items of a list or fields of a map, with those of what is inside: of values of Rhai, and of what libraries are
-/// given and give in both languages. An item takes a hundred bytes of memory and more, whatever it is as JSON.
+/// Maximum number of items of a list or fields of a map, nested ones included. Applies to values of Rhai, and to arguments and
+/// results of libraries in both languages. An item takes at least a hundred bytes of memory, whatever its size as JSON.
 pub(crate) const ITEMS_MAX: usize = 100_000;
 
-/// Items of a list or a map, with those of what is inside.
+/// Returns the error of a list or a map with too many items, nested ones included.
 pub(crate) fn too_many_items(of: &str, limit: usize) -> String {
     format!("{of} would have more than {limit} items")
 }
 
-/// Functions that a script hands over to the operator, which keeps a note of each: of one kind, in one place.
+/// Maximum number of functions of one kind in one place that a script may pass to the operator, which keeps a record of each.
 pub(crate) const FUNCTIONS_MAX: usize = 10_000;
 
-/// More handlers than a script may declare.
+/// Returns the error of too many declared handlers.
 pub(crate) fn too_many_handlers() -> String {
     format!("the script declares more than {FUNCTIONS_MAX} handlers")
 }
 
-/// More transformations than a patch may have.
+/// Returns the error of too many transformations in a patch.
 pub(crate) fn too_many_transformations() -> String {
     format!("ctx.patch.fns would have more than {FUNCTIONS_MAX} functions")
 }
 
-/// What a handler returns, or its patch: `what` says which.
+/// Returns the error of a result or a patch that is too large; `what` says which.
 pub(crate) fn too_large(what: &str, limit: usize) -> String {
     format!("{what} is larger than {} as JSON ({RESULT_SIZE})", size::shown(limit))
 }
 
-/// A patch or a memo as a whole, which has this many bytes with what is about to be put in.
+/// Returns the error of a patch or a memo that would be too large as a whole: `bytes` includes the new value.
 pub(crate) fn too_large_together(what: &str, limit: usize, bytes: usize) -> String {
     format!("{}: {} together", too_large(what, limit), size::about(bytes))
 }
 
-/// What a function of the host is given.
+/// Returns the error of an argument of a host function that is too large.
 pub(crate) fn too_large_as_text(what: &str, limit: usize) -> String {
     format!("{what} is larger than {} as JSON ({STRING_SIZE})", size::shown(limit))
 }
 
-/// Whether a value has no more bytes as JSON.
+/// Returns whether a value fits into `limit` bytes of JSON.
 pub(crate) fn is_within(value: &impl Serialize, limit: usize) -> bool {
-    /// Counts what is written, and refuses to go on beyond the limit.
+    /// Counts the written bytes, and fails beyond the limit.
     struct Left(usize);
     impl io::Write for Left {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -112,15 +112,15 @@ pub(crate) fn is_within(value: &impl Serialize, limit: usize) -> bool {
     serde_json::to_writer(Left(limit), value).is_ok()
 }
 
-/// What a string takes as JSON besides its bytes.
+/// The bytes of a string as JSON besides its content.
 const TEXT: usize = 3;
 
-/// Returns what a field takes as JSON besides its value.
+/// Returns the bytes of a field as JSON besides its value.
 pub(crate) fn field(key: &str) -> usize {
     text(key) + 1
 }
 
-/// Returns what a number takes as JSON, with a comma or a sign to spare.
+/// Returns the bytes of a number as JSON, including a comma or a sign.
 pub(crate) fn number(number: &Number) -> usize {
     let whole = number.as_i64().map(i64::unsigned_abs).or_else(|| number.as_u64());
     let digits =
@@ -128,7 +128,7 @@ pub(crate) fn number(number: &Number) -> usize {
     whole.map_or_else(|| number.to_string().len() + 1, |it| digits(it) + 3)
 }
 
-/// Returns what a text takes as JSON, with its quotes and a comma.
+/// Returns the bytes of a string as JSON, with its quotes and a comma.
 pub(crate) fn text(text: &str) -> usize {
     let more = |it: u8| match it {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 1,
@@ -151,8 +151,8 @@ pub(crate) fn weight(value: &Value) -> usize {
     }
 }
 
-/// A line of the log or the message of an error, as long as it may be: messages are kept on the object, whose annotations
-/// may have 256 KiB together, and lines wait in memory for a slow reader of the log.
+/// Cuts a log line or an error message to its maximum length. Messages are stored on the object, whose annotations may have 256 KiB
+/// in total, and lines wait in memory for a slow reader of the log.
 pub(crate) fn cut(mut text: String) -> String {
     if text.len() > TEXT_BYTES_MAX {
         let all = text.len();
@@ -165,16 +165,16 @@ pub(crate) fn cut(mut text: String) -> String {
     text
 }
 
-/// The structured fields of such a line. Half a value would be misread, so they are shown whole or not at all.
+/// Cuts the structured fields of such a line. A truncated value would be misread, so each is shown completely or not at all.
 pub(crate) fn cut_fields(fields: Map<String, Value>) -> Map<String, Value> {
     if is_within(&fields, TEXT_BYTES_MAX) {
         return fields;
     }
-    let told = format!("more than {} as JSON", size::shown(TEXT_BYTES_MAX));
-    Map::from_iter([("fields_left_out".to_owned(), Value::String(told))])
+    let reason = format!("more than {} as JSON", size::shown(TEXT_BYTES_MAX));
+    Map::from_iter([("fields_left_out".to_owned(), Value::String(reason))])
 }
 
-/// What runtimes of containers take as one line.
+/// The maximum length of one line in container runtimes.
 const TEXT_BYTES_MAX: usize = 16 * 1024;
 
 const CPU_LIMIT: &str = "settings.execution.cpu_limit";
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_weighs_what_it_takes_as_json_or_a_little_more() {
+    fn the_weight_of_a_value_is_its_size_as_json_or_a_little_more() {
         for value in [
             json!(null),
             json!([null, true, false, 0, 9, 10, -1, i64::MIN, u64::MAX]),

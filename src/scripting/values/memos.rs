@@ -1,7 +1,7 @@
-//! What one script has put into memos and indexes, all of them together.
+//! The total size of what one script has stored in memos and indexes.
 //!
-//! A memo belongs to an object, not to a script: it stays when the script starts afresh, and goes with its object. So memos do
-//! not count as the memory of a script, and have a limit of their own, as large as that. So do the values of indexes.
+//! A memo belongs to an object, not to a script: it stays when the script restarts, and is dropped with its object. So memos do not
+//! count as the memory of a script, and have a separate limit of the same size. The same holds for the values of indexes.
 
 use std::{
     collections::BTreeMap,
@@ -18,8 +18,8 @@ use super::limits;
 use crate::call::{Document, Invocation, WeakDocument, entry_bytes};
 use crate::logic::handlers::outcome::Ended;
 
-/// Fewer notes than this are not worth to be looked through for memos that are gone.
-const NOTES_LEAST: usize = 64;
+/// Minimum number of notes that are searched for memos which are gone.
+const NOTES_MIN: usize = 64;
 
 /// The memos of one script, shared by its calls.
 #[derive(Debug)]
@@ -30,28 +30,28 @@ pub(crate) struct Memos {
     indexes: Mutex<BTreeMap<Arc<str>, Arc<AtomicUsize>>>,
 }
 
-/// Entries of one object in one index.
+/// Maximum number of entries of one object in one index.
 const ENTRIES_MAX: usize = 10_000;
 
-/// By the address of the document, which the note keeps from being used again.
+/// By the address of the document. The note keeps the address from being reused.
 #[derive(Debug, Default)]
 struct Notes {
     all: BTreeMap<usize, (WeakDocument, isize)>,
     total: isize,
-    /// So many when those that are gone were last taken out.
+    /// The number of notes after those of dropped memos were last removed.
     swept: usize,
 }
 
 impl Memos {
-    /// For a script whose memos may hold so many bytes.
+    /// Returns the account of a script whose memos may hold `limit` bytes.
     pub(crate) fn new(limit: usize) -> Self {
         Memos { limit, notes: Mutex::default(), indexes: Mutex::default() }
     }
 
-    /// Refuses what a function has returned for an index if it is too much.
+    /// Checks the size of what a function has returned for an index.
     ///
     /// # Errors
-    /// What the script is told.
+    /// The message for the script, if it is too large.
     pub(crate) fn admit_to_index(&self, call: &Invocation, result: &Ended) -> Result<(), String> {
         let (entries, bytes) = match result {
             Ended::Keyed(entries) => {
@@ -80,10 +80,10 @@ impl Memos {
         Ok(())
     }
 
-    /// Refuses to put in more if there is too much already.
+    /// Checks that the memos have room for more.
     ///
     /// # Errors
-    /// What the script is told.
+    /// The message for the script, if they are full.
     pub(crate) fn admit(&self) -> Result<(), String> {
         let limit = isize::try_from(self.limit).unwrap_or(isize::MAX);
         let mut notes = self.notes.lock();
@@ -101,18 +101,18 @@ impl Memos {
         *charged += bytes;
         notes.total += bytes;
         if is_empty {
-            // The document can be let go then, which a note of it would prevent.
+            // The document can be freed then, which a note of it would prevent.
             let (_, charged) = notes.all.remove(&memo.address()).unzip();
             notes.total -= charged.unwrap_or_default();
         }
-        if notes.all.len() >= (2 * notes.swept).max(NOTES_LEAST) {
+        if notes.all.len() >= (2 * notes.swept).max(NOTES_MIN) {
             notes.sweep();
         }
     }
 }
 
 impl Notes {
-    /// Takes out those whose objects are gone.
+    /// Removes the notes of objects that are gone.
     fn sweep(&mut self) {
         self.all.retain(|_, (memo, _)| memo.is_alive());
         self.total = self.all.values().map(|(_, bytes)| bytes).sum();

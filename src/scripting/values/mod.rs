@@ -1,4 +1,4 @@
-//! What scripts and the host pass to each other, in neither language.
+//! The values that scripts and the host pass to each other, independent of the language.
 
 pub(super) mod account;
 pub(crate) mod conditions;
@@ -22,15 +22,15 @@ use crate::logic::{
 };
 use crate::scripting::values::{errors::ErrorValue, memos::Memos, refused::Refused};
 
-/// What the host returns to a script.
+/// A value that the host returns to a script.
 pub(crate) enum HostValue {
-    /// Nothing: nil / `()`.
+    /// No value: nil / `()`.
     Nil,
-    /// Data. A null is there: it is `kopf.null` in Lua.
+    /// Data. A null is a value: it is `kopf.null` in Lua.
     Json(Value),
-    /// The same, shared with the host.
+    /// Data that are shared with the host.
     Tree(Arc<Value>),
-    /// Something that scripts use in place.
+    /// A live value that scripts use in place.
     Handle(AnyHandle),
     /// A marker such as `kopf.PRESENT`, or a combination of functions.
     Filter(Filter),
@@ -38,7 +38,7 @@ pub(crate) enum HostValue {
     Error(ErrorValue),
 }
 
-/// What a value with others in it is as data.
+/// A nested value as data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Nested {
     List,
@@ -50,7 +50,7 @@ pub(crate) enum Nested {
 pub(crate) struct Filter(pub(crate) Argument);
 
 impl Filter {
-    /// Returns what it prints as.
+    /// Returns the string that it prints as.
     pub(crate) fn text(&self) -> &'static str {
         match &self.0 {
             Argument::Marker(Marker::Present) => "kopf.PRESENT",
@@ -66,31 +66,31 @@ impl Filter {
 }
 
 impl HostValue {
-    /// Data; a null is nothing.
+    /// Converts data; null becomes nil.
     pub(crate) fn some(value: Value) -> Self {
         if value.is_null() { HostValue::Nil } else { HostValue::Json(value) }
     }
 }
 
-/// What a script looks up.
+/// A key that a script looks up.
 pub(crate) enum Key<'a> {
-    /// A name.
+    /// A name, such as that of a field.
     Name(&'a str),
-    /// An integer as it is written, and the place from 0 that it means in a list, if it can mean one.
+    /// An integer as it is written, and the index from 0 that it means in a list, if it can mean one.
     Place(i64, Option<usize>),
-    /// Other data.
+    /// Data of other types.
     Data(Value),
     /// A marker such as `kopf.EVERYTHING`, as it prints.
     Marker(String),
-    /// Something else, of this type.
+    /// A value of another type, which is named.
     Other(&'static str),
 }
 
 impl<'a> Key<'a> {
-    /// The key that a name or a number is.
+    /// Returns the key that a name or a number stands for.
     ///
     /// # Errors
-    /// It is something else.
+    /// It is of another type.
     pub(crate) fn name(&self) -> Result<Cow<'a, str>, String> {
         let kind = match self {
             Key::Name(name) => return Ok(Cow::Borrowed(name)),
@@ -102,7 +102,7 @@ impl<'a> Key<'a> {
         Err(format!("a key must be a string, not a {kind}"))
     }
 
-    /// The key that this value is.
+    /// Returns the key that this value stands for.
     pub(crate) fn of(value: &'a Value) -> Self {
         if let Some(name) = value.as_str() {
             return Key::Name(name);
@@ -115,18 +115,19 @@ impl<'a> Key<'a> {
 
 /// A value that a script passes, in its language.
 pub(crate) trait Passed {
-    /// Whether it is nil / `()`.
+    /// Returns whether it is nil / `()`.
     fn is_nil(&self) -> bool;
 
     /// Returns it as data.
     fn read(&self) -> Result<Value, Refused>;
 
-    /// The same; `name` is what errors call it.
+    /// Returns it as data; errors call it `name`.
     fn data(&self, name: &str) -> Result<Value, String> {
         self.read().map_err(|it| it.at(name))
     }
 
-    /// The same for data that are kept below this many levels. Where a language cannot tell, they become what `like` is.
+    /// Returns it as data that are kept below `around` levels. Where the language cannot determine the type, it follows that of
+    /// `like`.
     fn kept(&self, name: &str, like: Option<&Value>, around: usize) -> Result<Value, String>;
 
     /// Returns the maximum size of what is kept, in bytes of JSON.
@@ -136,7 +137,7 @@ pub(crate) trait Passed {
     fn memos(&self, use_them: &mut dyn FnMut(&Memos));
 }
 
-/// A duration as scripts write it; null is none. The error says what is expected.
+/// Returns a duration as scripts write it; `None` for null. The error says what is expected.
 pub(crate) fn duration(value: &Value) -> Result<Option<Duration>, String> {
     if value.is_null() {
         return Ok(None);

@@ -1,21 +1,21 @@
-//! Values of scripts that cannot become JSON, told the same in both languages: where inside the value, and why.
+//! Values of scripts that cannot become JSON: where inside the value the problem is, and why, in the same words for both languages.
 
 use std::fmt;
 
 use super::limits;
 use crate::logic::text::size;
 
-/// Deeper structures are refused: readers of JSON stop here too. A value that contains itself ends here.
+/// Maximum depth of a structure. Readers of JSON stop here, too. A value that contains itself ends here.
 pub(crate) const DEPTH_MAX: usize = 128;
 
-/// A function in the place of data.
+/// The error of a function in place of data.
 pub(crate) const FUNCTION: &str = "a function cannot be kept as JSON";
-/// Bytes in the place of data.
+/// The error of bytes in place of data.
 pub(crate) const BYTES: &str =
     "bytes cannot be kept as JSON: make a string of them with base64.encode";
-/// A value of the host that is no data.
+/// The error of a value of the host that is not data.
 pub(crate) const HOST_OBJECT: &str = "an object of the host cannot be kept as JSON";
-/// A number that JSON does not know.
+/// The error of a number that JSON does not have.
 pub(crate) const NOT_FINITE: &str = "NaN and infinity are no JSON numbers";
 
 /// Why a value cannot become JSON.
@@ -29,32 +29,32 @@ pub(crate) struct Refused {
 #[derive(Clone, Debug, PartialEq)]
 enum Problem {
     Here(String),
-    /// It does not end here.
+    /// The value is too deep or contains itself.
     Endless(String),
-    /// Of the value as a whole, which has at least so many bytes up to this place.
+    /// The value as a whole is too large: it has at least this many bytes up to this place.
     TooLarge(Room, usize),
-    /// The same of items and fields.
+    /// The value has too many items and fields: at least this many up to this place.
     TooManyItems(usize),
 }
 
-/// How large a value may be as JSON, in bytes.
+/// Maximum size of a value as JSON, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Room {
-    /// Of results, patches and memos.
+    /// For results, patches and memos.
     Result(usize),
-    /// Of other values, which are texts to the host.
+    /// For other values, which are strings to the host.
     Text(usize),
 }
 
 impl Room {
-    /// The number of bytes.
+    /// Returns the number of bytes.
     pub(crate) fn bytes(self) -> usize {
         match self {
             Room::Result(bytes) | Room::Text(bytes) => bytes,
         }
     }
 
-    /// The error of a value that does not fit.
+    /// Returns the error of a value that does not fit.
     pub(crate) fn exceeded(self, place: &str) -> String {
         match self {
             Room::Result(limit) => limits::too_large(place, limit),
@@ -64,7 +64,7 @@ impl Room {
 }
 
 impl Refused {
-    /// Refuses the value at hand.
+    /// Refuses the current value.
     pub(crate) fn because(problem: impl Into<String>) -> Self {
         Refused { path: Vec::new(), problem: Problem::Here(problem.into()) }
     }
@@ -74,12 +74,12 @@ impl Refused {
         Refused { path: Vec::new(), problem: Problem::Endless(problem.into()) }
     }
 
-    /// Refuses a value for its size: it has this many bytes up to the value at hand.
+    /// Refuses a value for its size: it has this many bytes up to the current one.
     pub(crate) fn too_large(room: Room, bytes: usize) -> Self {
         Refused { path: Vec::new(), problem: Problem::TooLarge(room, bytes) }
     }
 
-    /// Refuses a value for the number of its items and fields, those inside included: it has this many up to the value at hand.
+    /// Refuses a value for the number of its items and fields, nested ones included: it has this many up to the current one.
     pub(crate) fn too_many_items(count: usize) -> Self {
         Refused { path: Vec::new(), problem: Problem::TooManyItems(count) }
     }
@@ -89,7 +89,7 @@ impl Refused {
         Refused::endless(format!("nested deeper than {DEPTH_MAX} levels"))
     }
 
-    /// Whether it is the size or the depth of the value, and not what is in it.
+    /// Returns whether the size or the depth of the value is the problem, not its content.
     pub(crate) fn is_bound(&self) -> bool {
         match &self.problem {
             Problem::Endless(_) | Problem::TooLarge(..) | Problem::TooManyItems(_) => true,
@@ -97,13 +97,13 @@ impl Refused {
         }
     }
 
-    /// The value around it has it in this place.
+    /// Adds the place in the surrounding value.
     pub(crate) fn under(mut self, segment: String) -> Self {
         self.path.push(segment);
         self
     }
 
-    /// The message, with the path below this place.
+    /// Returns the message, with the path below this place.
     pub(crate) fn at(&self, place: &str) -> String {
         /// Enough to find the place; the path of an endless value is long.
         const SHOWN: usize = 8;
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_large_says_where_it_became_so_and_how_large_it_is() {
+    fn the_error_of_a_large_value_names_its_size_and_the_place() {
         let under = |it: Refused| it.under(".x".into()).under("[3]".into()).under(".items".into());
         let large = under(Refused::too_large(Room::Result(1 << 20), 2_000_000));
         assert_eq!(

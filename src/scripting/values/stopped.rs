@@ -1,7 +1,7 @@
-//! `ctx.stopped`: what daemons and timers can ask about their end; the same for both languages.
+//! `ctx.stopped`: what daemons and timers can learn about their end; the same for both languages.
 //!
 //! `reason` is absent until they are asked to stop; then it is a value that prints like `RESOURCE_DELETED|DAEMON_SIGNALLED`,
-//! iterates over the names and tells with `contains` whether one is among them. As data it is the list of the names.
+//! iterates over the names, and has a method `contains`. As data it is the list of the names.
 
 use std::{
     pin::Pin,
@@ -17,18 +17,18 @@ use super::{duration, text::did_you_mean};
 use crate::call::{Stopped, Waiting};
 use crate::logic::background::stopping::{StopReason, StopReasons};
 
-/// Longer waits end here; more than a century is a mistake, and not worth an overflow.
+/// Maximum wait. More than a century is a mistake, and would only risk an overflow.
 pub(in crate::scripting) const SLEEP_MAX: Duration = Duration::from_hours(100 * 366 * 24);
 
-/// The argument of `wait`: none is for ever.
+/// Returns the argument of `wait`; `None` is without a limit.
 pub(in crate::scripting) fn timeout(value: &Value) -> Result<Option<Duration>, String> {
     duration(value).map_err(|it| format!("stopped.wait: {it}"))
 }
 
 pin_project! {
-    /// Waits until it must stop, or for so long. Tells whether it must stop.
+    /// Waits until the daemon must stop, or for a time. Returns whether it must stop.
     ///
-    /// What counts is the flag, whichever was first. One piece of memory with all in it: many thousands may wait.
+    /// The flag decides, whichever came first. All of it is one allocation: many thousands may wait.
     pub(in crate::scripting) struct Wait {
         waiting: Waiting,
         #[pin]
@@ -40,13 +40,13 @@ pin_project! {
     #[project = PauseProjected]
     enum Pause {
         ForEver,
-        // Not begun: a timer belongs to the moment when it is waited for.
+        // The timer is created at the first poll: it must count from the moment when the wait begins.
         For { duration: Duration },
         Sleeping { #[pin] sleep: Sleep },
     }
 }
 
-/// Waits for the flag; without a timeout, for ever.
+/// Waits for the flag; without a timeout, indefinitely.
 pub(in crate::scripting) fn wait(stopped: &Stopped, timeout: Option<Duration>) -> Wait {
     let pause = match timeout {
         Some(timeout) => Pause::For { duration: timeout.min(SLEEP_MAX) },
@@ -76,12 +76,12 @@ impl Future for Wait {
     }
 }
 
-/// Why it must stop; nothing while it need not.
+/// Returns why it must stop; `None` while it need not.
 pub(in crate::scripting) fn reasons(stopped: &Stopped) -> Option<StopReasons> {
     Some(stopped.reasons()).filter(|it| !it.is_empty())
 }
 
-/// Whether the reason of this name is among them. The error names the nearest known one.
+/// Returns whether the reason of this name is among them. The error names the nearest known one.
 pub(in crate::scripting) fn contains(reasons: StopReasons, name: &Value) -> Result<bool, String> {
     let Some(name) = name.as_str() else {
         return Err(format!("stopped.reason: expected the name of a reason, got {name}"));
@@ -93,12 +93,12 @@ pub(in crate::scripting) fn contains(reasons: StopReasons, name: &Value) -> Resu
     Ok(reasons.contains(reason))
 }
 
-/// As data.
+/// Returns the reasons as data.
 pub(in crate::scripting) fn listed(reasons: StopReasons) -> Value {
     reasons.iter().map(StopReason::as_str).collect()
 }
 
-/// As text, also while there is none.
+/// Returns the reasons as a string, even while there are none.
 pub(in crate::scripting) fn shown(stopped: &Stopped) -> String {
     reasons(stopped).map_or_else(|| "not stopped".to_owned(), |it| it.to_string())
 }

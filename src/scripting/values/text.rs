@@ -1,42 +1,43 @@
-//! Texts for the authors of scripts, the same in both languages: what data look like, and what cannot be done.
+//! Strings for the authors of scripts, the same in both languages: how data print, and errors of invalid operations.
 //!
-//! Data are compact JSON. Keys are sorted, because maps of the languages have no order of their own.
+//! Data print as compact JSON. Keys are sorted, because maps of the languages have no order.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
 use crate::logic::text::nearest::nearest;
+use crate::sorted::CollectSorted as _;
 
-/// The error of assigning into a part of the object.
+/// The error of assigning to a part of the object.
 pub(crate) const READ_ONLY: &str =
     "this value is read-only: change the object through ctx.patch, or change a kopf.copy of it";
 
-/// The error of assigning into an index.
+/// The error of assigning to an index.
 pub(crate) const INDEX_READ_ONLY: &str =
     "indexes are read-only: they are filled with what the functions of kopf.index return";
 
 /// The error of `kopf.values` of something else.
 pub(crate) const NO_INDEX: &str = "kopf.values: expected an index, such as ctx.<id of the index>";
 
-/// The number that a step of a path is.
+/// Returns the number that a step of a path is.
 pub(crate) fn number(step: &str) -> Option<i64> {
     step.parse().ok()
 }
 
-/// The error of assigning to a field of `ctx`.
+/// Returns the error of assigning to a field of `ctx`.
 pub(crate) fn not_assignable(name: &str) -> String {
     format!(
         "ctx.{name} cannot be assigned: change the object through ctx.patch, keep own data in ctx.memo"
     )
 }
 
-/// Data as they are read: a null field is an absent one.
+/// Returns data as scripts read them: a null field is absent.
 pub(crate) fn shown(value: &Value) -> String {
     arranged(value, |it| !it.is_null()).to_string()
 }
 
-/// A patch as it is written: a null field deletes.
+/// Returns a patch as scripts write it: a null field deletes.
 pub(crate) fn of_patch(patch: &Value) -> String {
     arranged(patch, |_| true).to_string()
 }
@@ -45,7 +46,7 @@ fn arranged(value: &Value, is_field: fn(&Value) -> bool) -> Value {
     match value {
         Value::Object(fields) => {
             let fields = fields.iter().filter(|(_, it)| is_field(it));
-            let sorted: BTreeMap<_, _> = fields.collect();
+            let sorted: BTreeMap<_, _> = fields.collect_map();
             let arranged = |(key, it): (&String, &Value)| (key.clone(), arranged(it, is_field));
             Value::Object(sorted.into_iter().map(arranged).collect())
         }
@@ -54,7 +55,7 @@ fn arranged(value: &Value, is_field: fn(&Value) -> bool) -> Value {
     }
 }
 
-/// The end of a message about an unknown name: the nearest known one, if it is near.
+/// Returns the end of a message about an unknown name: the nearest known one, if it is near.
 pub(crate) fn did_you_mean<'a>(
     name: &str,
     known: impl Iterator<Item = &'a str>,

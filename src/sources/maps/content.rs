@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::logic::object::Object;
 use crate::scripting::{Modules, Source};
+use crate::sorted::CollectSorted as _;
 use crate::sources::{error::Error, paths};
 
 /// The scripts of one `ConfigMap`.
@@ -35,7 +36,7 @@ impl Map {
         Map {
             namespace: text("/metadata/namespace"),
             name: text("/metadata/name"),
-            data: texts.collect(),
+            data: texts.collect_map(),
             binary: entries("binaryData").map(|(key, _)| key.clone()).collect(),
         }
     }
@@ -65,7 +66,7 @@ impl Map {
     /// # Errors
     /// Fails if there are none, or if one is binary.
     pub(super) fn sources(&self) -> Result<Vec<Source>, Error> {
-        let texts = || self.data.iter().map(|(key, text)| (key.into(), text.clone())).collect();
+        let texts = || self.data.iter().map(|(key, text)| (key.into(), text.clone())).collect_map();
         let scripts = self.scripts()?.into_iter();
         let source = |(name, text): (String, &str)| Source {
             name,

@@ -1,4 +1,4 @@
--- says: a text would be longer than 4 MiB \(settings.sandbox.string_size\)
+-- says: a string would be longer than 4 MiB \(settings.sandbox.string_size\)
 -- holds: 20 MiB
 kopf.on_create("kopfexamples", { id = "hostile", labels = { role = "hostile" } }, function(ctx)
     local text = "x"

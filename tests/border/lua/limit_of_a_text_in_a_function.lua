@@ -1,4 +1,4 @@
--- says: a text would be longer than 4 MiB \(settings.sandbox.string_size\)
+-- says: a string would be longer than 4 MiB \(settings.sandbox.string_size\)
 local function padded(text)
     return string.rep(text, 5000000) -- HERE
 end

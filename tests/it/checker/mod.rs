@@ -41,7 +41,7 @@ fn terms() -> Terms {
     terms
 }
 
-/// Loads a script, as `kopf check` does, and looks inside. The error is that of loading.
+/// Loads a script and checks the bodies of its functions, as `kopf check` does. The error is that of loading.
 fn check(source: &Source) -> Result<Vec<Finding>, String> {
     let host = ScriptHost::new(terms());
     let prepared = run_paused(async { host.prepare(vec![source.clone()]).await });
@@ -62,7 +62,7 @@ fn told(finding: &Finding) -> String {
     format!("{line}:{column} {}", finding.error.message)
 }
 
-/// Returns the scripts of a file: the line where each begins, what is expected, its text.
+/// Returns the scripts of a file: the line where each begins, the expected findings, its source.
 fn scripts(file: &str) -> Vec<(usize, Vec<String>, String)> {
     let text = fs::read_to_string(root().join("tests/it/checker").join(file)).expect(file);
     let mut all: Vec<(usize, Vec<String>, String)> = Vec::new();
@@ -86,7 +86,7 @@ fn scripts(file: &str) -> Vec<(usize, Vec<String>, String)> {
     all
 }
 
-/// Returns a script with comments that allow what was found.
+/// Returns a script with comments that allow all findings.
 fn with_comments(text: &str, found: &[Finding]) -> String {
     let sign = if text.contains("kopf::") { "//" } else { "--" };
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -186,7 +186,7 @@ fn right_scripts_are_silent() {
     assert_eq!(alarms, "");
 }
 
-/// Scenarios and the tests of the standard library contain mistakes on purpose: this is all that is found there.
+/// Scenarios and the tests of the standard library contain mistakes on purpose: these are all of their findings.
 #[test]
 fn mistakes_of_scenarios_are_those_on_purpose() {
     let mut found = String::new();
@@ -204,7 +204,7 @@ fn mistakes_of_scenarios_are_those_on_purpose() {
     expect_file!["on_purpose.txt"].assert_eq(&found);
 }
 
-/// A script with the modules next to it.
+/// Returns a script with the modules next to it.
 fn beside(path: &Path) -> Source {
     let full = root().join(path);
     let text = fs::read_to_string(&full).expect("a script");
@@ -212,7 +212,7 @@ fn beside(path: &Path) -> Source {
     Source { name: path.display().to_string(), text, modules }
 }
 
-/// The scripts below a directory, without modules.
+/// Returns the scripts below a directory, without modules.
 fn files(directory: &str) -> Vec<PathBuf> {
     fn collect(directory: &Path, found: &mut Vec<PathBuf>) {
         let entries = fs::read_dir(root().join(directory)).expect("a directory");

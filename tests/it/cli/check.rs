@@ -1,4 +1,4 @@
-//! `kopf check`, and the grants of the command line, as a user meets them.
+//! `kopf check`, and the grants of the command line, as users see them.
 
 use std::{fs, path::PathBuf};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::text;
 
-/// A directory that goes with its test.
+/// A directory that is removed at the end of its test.
 pub(super) struct Directory(PathBuf);
 
 impl Directory {
@@ -23,7 +23,7 @@ impl Directory {
         Directory(path)
     }
 
-    /// What it says in this directory: exit code, stdout, stderr.
+    /// Runs the binary in this directory. Returns the exit code, stdout, stderr.
     pub(super) fn kopf(&self, args: &[&str], variables: &[(&str, &str)]) -> (i32, String, String) {
         let output = std::process::Command::new(env!("CARGO_BIN_EXE_kopf"))
             .args(args)

@@ -102,7 +102,7 @@ fn describe(text: &mut String, command: &Command) {
     }
 }
 
-/// `-n, --namespace PATTERN`
+/// Returns how an argument is written: `-n, --namespace PATTERN`.
 fn spelled(argument: &Arg) -> String {
     let short = argument.get_short().map(|it| format!("-{it}"));
     let long = argument.get_long().map(|it| format!("--{it}"));

@@ -219,7 +219,7 @@ fn run(name: &str, test: (&str, &str), args: &[&str]) -> (i32, String) {
     (ended, format!("{told}{problem}"))
 }
 
-/// The lines that tell of tests, and those of the log about objects.
+/// Checks the lines about tests, and those of the log about objects.
 fn check(name: &str, test: (&str, &str), code: i32, expected: &Expect) {
     let (ended, told) = run(name, test, &[]);
     let is_wanted = |it: &&str| !it.contains("] auth ");

@@ -1,4 +1,4 @@
-//! `kopf check` inside of functions, as a user meets it.
+//! The checks of function bodies by `kopf check`, as users see them.
 
 use expect_test::expect;
 use serde_json::json;

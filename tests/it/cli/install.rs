@@ -179,7 +179,7 @@ fn generated_permissions_are_enough_for_a_new_operator() {
         let (code, _, problem) = own.kopf(&["init", ".", language], &[]);
         assert_eq!(code, 0, "{problem}");
         let mut unused = check_generated(&own, language);
-        // An object is read after a conflict only, which depends on the threads of the engine.
+        // An object is read only after a conflict, which depends on the threads of the engine.
         unused.retain(|it| it != "get greetings.example.com");
         // The tests cause no events, and have one operator.
         unused.retain(|it| !it.ends_with(" leases.coordination.k8s.io"));
@@ -248,7 +248,7 @@ fn generated_permissions_are_enough_for_children_schedules_and_locks() {
         let files = [(name, text), ("tests/volume_test.lua", TEST_OF_CHILDREN)];
         let own = Directory::with(&format!("install-children-{name}"), &files);
         let mut unused = check_generated(&own, name);
-        // An object is read after a conflict only.
+        // An object is read only after a conflict.
         unused.retain(|it| it != "get volumes.example.com");
         assert_eq!(unused, ["create events.", "patch events."], "{name}");
     }
@@ -409,7 +409,7 @@ fn rendered(template: &str) -> String {
 
 #[test]
 fn a_chart_renders_to_the_manifests_without_the_namespace() {
-    // A script with a template of its own.
+    // A script with a separate template.
     let script = format!("{HANDLERS}\nlocal template = \"{{{{ spec.name }}}}\"\n");
     let own = operator("helm", &[("handlers.lua", &script)]);
     let common = ["--image", "example.com/kopf:1", "--name", "op", "--pod-monitor"];

@@ -1,4 +1,4 @@
-//! Keys, certificates, tokens and hashes of scripts, with the programs of others: openssl, ssh-keygen, and Python's `cryptography`.
+//! Keys, certificates, tokens and hashes of scripts, checked by other programs: openssl, ssh-keygen, and Python's `cryptography`.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::check::Directory;
 use crate::vectors::say;
 
-/// What a script makes at its top level, as JSON.
+/// Creates one of each at the top level of a script, and prints them as JSON.
 const MADE: &str = r#"
 local keys = {}
 for _, kind in { "ed25519", "p256", "p384", "rsa2048" } do keys[kind] = crypto.key(kind) end
@@ -57,7 +57,7 @@ impl Files {
         self.0.write(name, content.as_str().expect("a string"));
     }
 
-    /// Runs a program here; returns what it prints. A program that is absent is skipped, visibly.
+    /// Runs a program here; returns its output. If the program is missing, the test is skipped with a message.
     fn run(&self, program: &str, args: &[&str]) -> String {
         let mut command = Command::new(program);
         command.args(args).current_dir(&self.1).stdin(Stdio::null());
@@ -75,7 +75,7 @@ impl Files {
     }
 }
 
-/// Whether a program is there; says so if not.
+/// Returns whether a program is installed; prints a message if not.
 fn is_there(test: &str, program: &str, args: &[&str]) -> bool {
     let found = Command::new(program).args(args).stdin(Stdio::null()).output();
     let found = found.is_ok_and(|it| it.status.success());
@@ -213,7 +213,7 @@ fn ssh_keygen_reads_keys_of_scripts() {
     }
 }
 
-/// What Python thinks of it, and what it makes for a script.
+/// Checks everything in Python, and creates inputs for a script.
 const PYTHON: &str = r#"
 import base64, json, sys
 from cryptography import x509

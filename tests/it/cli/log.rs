@@ -40,7 +40,7 @@ impl Scripts {
         Scripts(path)
     }
 
-    /// What an operator of one of them writes to stderr.
+    /// Returns what an operator of one of them writes to stderr.
     fn run(&self, script: &str, options: &[&str]) -> String {
         let script = self.0.join(script).display().to_string();
         let output = kopf(&[&["run", "-A", &script], options].concat(), &[]);

@@ -1,4 +1,4 @@
-//! The binary as a user meets it: help, version, usage errors, scripts that are not there. No cluster is needed.
+//! The binary as users see it: help, version, usage errors, missing scripts. No cluster is needed.
 
 mod check;
 mod docs;

@@ -1,6 +1,7 @@
 //! `kopf manifests --olm`: bundles, which a server with the schema of OLM accepts in strict mode.
 //!
-//! `tests/olm/clusterserviceversion.json` has the fields of operator-framework/api v0.45.0 that a bundle may use, without its descriptions.
+//! `tests/olm/clusterserviceversion.json` has the fields of operator-framework/api v0.45.0 that a bundle may use, without
+//! descriptions.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -12,7 +13,7 @@ use super::{check::Directory, install::granted};
 const VERSIONS: &str =
     "/apis/operators.coreos.com/v1alpha1/namespaces/default/clusterserviceversions";
 
-/// Writes the bundle of an example. Returns what is said about it.
+/// Writes the bundle of an example. Returns the output.
 fn bundle(example: &str, crd: &str, more: &[&str]) -> (Directory, String) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
     let shown = |it: &str| root.join(it).display().to_string();
@@ -34,7 +35,7 @@ fn version(own: &Directory) -> Value {
     object(own, "bundle/manifests/op.clusterserviceversion.yaml")
 }
 
-/// Sends an object to a server. Returns its answer if it accepts the object, with all of its fields.
+/// Sends an object to a server. Returns the response if the server accepts the object with all of its fields.
 async fn create(client: &kube::Client, path: &str, object: &Value) -> Result<Value, String> {
     let request = http::Request::post(format!("{path}?fieldValidation=Strict"));
     let request = request.header("content-type", "application/json");
@@ -70,7 +71,7 @@ async fn check_on_server(own: &Directory) {
     });
     let path = "/apis/apps/v1/namespaces/default/deployments";
     create(&client, path, &deployment).await.expect("a Deployment");
-    // The schema is one that rejects.
+    // The schema does reject wrong objects.
     let mut wrong = version;
     wrong["metadata"]["name"] = json!("wrong");
     wrong["spec"]["instalModes"] = json!([]);

@@ -14,7 +14,7 @@ kopf.test("a volume gets ready", { timeout = "5m" }, function()
     check.equal(#kube.list("v1", "secrets"), 0)
 end)
 "#;
-/// Manifests of an operator, with the Deployment that is of no interest here.
+/// Manifests of an operator, with a Deployment that the tests ignore.
 const MANIFESTS: &str = "\
 apiVersion: apps/v1
 kind: Deployment

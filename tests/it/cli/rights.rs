@@ -1,4 +1,4 @@
-//! All examples: the permissions that `kopf rbac generate` finds are those that their tests use, no fewer and no more.
+//! All examples: `kopf rbac generate` finds exactly the permissions that their tests use.
 
 use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
@@ -9,7 +9,7 @@ struct Case {
     operator: &'static str,
     crd: &'static str,
     test: &'static str,
-    /// What is not known before the calls, and what the command then says to add.
+    /// The permissions that are unknown before the calls, and which the command suggests to add.
     also: &'static [&'static str],
 }
 
@@ -108,8 +108,8 @@ const RECONCILE: [Case; 5] = [
     ),
 ];
 
-/// What the operator itself may need, whatever the scripts are: events about failures, the Lease by which it notices another
-/// operator, and the certificates and CRDs of webhooks, which `kopf test` calls in its process.
+/// The permissions that the operator itself may need, whatever its scripts do: for events about failures, the Lease by which it
+/// notices another operator, and the certificates and CRDs of webhooks, which `kopf test` calls in its process.
 const OF_REACTOR: [&str; 9] = [
     "create events.",
     "patch events.",
@@ -122,7 +122,7 @@ const OF_REACTOR: [&str; 9] = [
     "get customresourcedefinitions.apiextensions.k8s.io",
 ];
 
-/// Runs a command of the binary at the examples. Returns its output and its warnings.
+/// Runs a command of the binary on the examples. Returns its output and its warnings.
 fn kopf(args: &[&str]) -> (String, String) {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
     let mut command = Command::new(env!("CARGO_BIN_EXE_kopf"));
@@ -133,7 +133,7 @@ fn kopf(args: &[&str]) -> (String, String) {
     (told, warned)
 }
 
-/// Whether the operator has a right for itself that it also has without a use in tests.
+/// Returns whether a permission is one of the operator itself that its tests need not use.
 fn is_of_reactor(right: &str, all: &BTreeSet<String>, operator: &str) -> bool {
     let Some((verb, resource)) = right.split_once(' ') else { return false };
     let has = |right: String| all.contains(&right);
@@ -145,7 +145,7 @@ fn is_of_reactor(right: &str, all: &BTreeSet<String>, operator: &str) -> bool {
         "patch" => {
             plural.strip_suffix("/status").is_some_and(|it| has(format!("patch {it}.{group}")))
         }
-        // A child that a function no longer returns; these always return the same ones.
+        // For a child that a function no longer returns; these always return the same ones.
         "delete" => operator.starts_with("reconcile/"),
         _ => false,
     }
@@ -173,7 +173,7 @@ fn check(case: &Case) {
         fs::write(&granting, &roles).expect("a file");
         let run = [&["test", "--operator", &operator][..], &crd, &[&test]].concat();
         let account = "system:serviceaccount:default:op";
-        // The tests of this one count the bindings on the server, where those of `--rbac` are, too.
+        // The tests of this one count the bindings on the server, including those of `--rbac`.
         if case.operator != "reconcile/clustered-parent" {
             kopf(&[&run[..], &["--rbac", &granting, "--as", account]].concat());
         }
@@ -187,9 +187,9 @@ fn check(case: &Case) {
         let mut unused: Vec<_> = generated.difference(&used).cloned().collect();
         unused.retain(|it| !OF_REACTOR.contains(&it.as_str()));
         unused.retain(|it| !is_of_reactor(it, &generated, &operator));
-        // Others check the account for this one: it is no request.
+        // The server checks the account for this permission: it is not a request.
         unused.retain(|it| !it.starts_with("bind "));
-        // Which of its handlers deletes `ctx.body` is not known.
+        // It is unknown which of its handlers deletes `ctx.body`.
         unused.retain(|it| {
             !(case.operator.starts_with("migration/") && it == "delete persistentvolumeclaims.")
         });

@@ -1,4 +1,4 @@
-//! The whole table of settings, through each way to set them: Lua, Rhai, `kopf.yaml`, environment. And its reference.
+//! The whole table of settings, through each way to set them: Lua, Rhai, `kopf.yaml`, environment; and its reference.
 
 use std::{
     collections::BTreeMap,
@@ -30,7 +30,7 @@ use kopf::{
     testing::run_paused,
 };
 
-/// A good value that is not the default, what reading gives then, and a bad value.
+/// Returns a valid value that is not the default, the value that is then read, and an invalid value.
 fn samples(setting: &Setting) -> (Value, Value, Value) {
     match (setting.group, setting.name) {
         ("persistence", "finalizer") => {
@@ -60,7 +60,7 @@ fn samples(setting: &Setting) -> (Value, Value, Value) {
         ("posting", "condition") => {
             (json!("HandlersReady"), json!("HandlersReady"), json!("not ready"))
         }
-        // Without an effect: it gives what it always gave.
+        // Without an effect: it keeps its value.
         ("queueing", "batch_window") => (json!(1), json!(0.1), json!("soon")),
         _ => by_type(setting),
     }
@@ -120,14 +120,14 @@ fn rhai(value: &Value) -> String {
     }
 }
 
-/// A script that sets every setting, and one handler for each that sets it wrongly.
+/// Returns a script that sets every setting, and has one handler for each that sets it wrongly.
 fn script(language: fn(&Value) -> String, declare: impl Fn(&str, &str) -> String) -> String {
     let mut good = String::new();
     let mut text = String::new();
     for setting in TABLE {
         let (group, name) = (setting.group, setting.name);
         let (value, _, bad) = samples(setting);
-        // Even a good value is a wrong one for a limit that holds the scripts themselves.
+        // Even a valid value is rejected for a limit that applies to the scripts themselves.
         let bad = if setting.by_scripts { bad } else { value.clone() };
         if setting.by_scripts {
             writeln!(good, "ctx.settings.{group}.{name} = {};", language(&value)).expect("memory");
@@ -139,7 +139,7 @@ fn script(language: fn(&Value) -> String, declare: impl Fn(&str, &str) -> String
     text
 }
 
-/// Calls start-up handlers of a script with fresh settings each.
+/// Calls the start-up handlers of a script, each with fresh settings.
 fn check_script(name: &str, text: &str) {
     run_paused(async {
         let source = Source::alone(name, text);
@@ -184,12 +184,12 @@ fn check_script(name: &str, text: &str) {
     });
 }
 
-/// Every setting has its good value.
+/// Checks that every setting has its valid value.
 fn check_good(way: &str, settings: &Settings, may: fn(&Setting) -> bool) {
     for setting in TABLE.iter().filter(|it| may(it)) {
         let (_, expected, _) = samples(setting);
         let found = setting.get(settings);
-        // `namespaced` is the other side of `clusterwide`, and comes after it.
+        // `namespaced` is the opposite of `clusterwide`, and comes after it.
         if setting.name != "clusterwide" {
             assert_eq!(
                 as_float(&found),
@@ -202,7 +202,7 @@ fn check_good(way: &str, settings: &Settings, may: fn(&Setting) -> bool) {
     }
 }
 
-/// Lua knows one kind of numbers.
+/// Converts integers to floats: Lua has one type of numbers.
 fn as_float(value: &Value) -> Value {
     match value {
         Value::Number(number) => json!(number.as_f64()),
@@ -257,12 +257,12 @@ fn a_file_sets_every_setting_and_no_wrong_value() {
     }
 }
 
-/// A value where there is only text.
+/// Returns a value where only strings are possible.
 fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Texts can be anything, and one without a rule has no wrong ones.
+/// Returns whether a setting accepts any string, so that none is invalid.
 fn takes_all_texts(setting: &Setting) -> bool {
     setting.shape == Shape::Text && setting.takes == "a string"
 }
@@ -302,7 +302,7 @@ fn the_reference_has_every_setting() {
     expect_file![root.join("docs/settings.md")].assert_eq(&reference());
 }
 
-/// What stands before the tables.
+/// The text before the tables.
 const INTRODUCTION: &str = "\
 # Settings
 
@@ -358,7 +358,7 @@ kopf::on_startup(|ctx| {
   `execution.event_timeout`, but cannot change them: see [the sandbox](sandbox.md).
 ";
 
-/// What stands after them.
+/// The text after the tables.
 const STORAGES: &str = "\
 ## Storages
 

@@ -1,4 +1,4 @@
-//! `kopf test` as its user meets it. No cluster is needed, and no time passes.
+//! `kopf test` as users see it. No cluster is needed, and no time passes.
 
 use expect_test::{Expect, expect};
 

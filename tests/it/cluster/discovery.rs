@@ -1,4 +1,4 @@
-//! What the cluster serves.
+//! Discovery of resources.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -85,7 +85,7 @@ async fn a_cluster_that_does_not_answer_is_an_error() {
     assert!(cluster.discover(&GroupFilter::All).await.is_err());
 }
 
-/// A cluster with aggregated discovery. `wide.dev/v1` could not be refreshed, and its own document is `wide`.
+/// Returns a cluster with aggregated discovery. `wide.dev/v1` could not be refreshed, and `wide` returns its separate document.
 fn aggregating(wide: fn() -> Reply) -> KubeCluster {
     let list = |items: Value| json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": items});
     let client = scripted(move |request| match request.uri().path() {

@@ -1,4 +1,4 @@
-//! The adapter of the Kubernetes API over scripted answers, on a paused clock; and over a real API server where one is at hand.
+//! The adapter of the Kubernetes API: with scripted responses on a paused clock, and with a real API server if one is available.
 
 mod discovery;
 mod kube;
@@ -11,7 +11,7 @@ pub(crate) use scripted::{Chunk, Reply, scripted};
 
 use kopf::logic::object::resource::Resource;
 
-/// The resource of these tests.
+/// Returns the resource of these tests.
 pub(crate) fn kopfexamples() -> Resource {
     Resource {
         group: "kopf.dev".into(),

@@ -20,10 +20,10 @@ use serde_json::json;
 
 use crate::vectors::say;
 
-/// The longest this test waits for anything.
+/// Maximum wait of this test.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The kubeconfig of a test environment, if one is running.
+/// Returns the kubeconfig of a test environment, if one is running.
 #[expect(clippy::disallowed_methods, reason = "the tests are the outermost layer")]
 fn kubeconfig() -> Option<String> {
     let path = std::env::var("KUBECONFIG").ok()?;
@@ -70,7 +70,7 @@ async fn a_real_server_takes_the_events_that_are_composed() {
     };
     let created = cluster.create(new).await.expect("the event is accepted");
     assert_eq!(created.body()["involvedObject"]["uid"], about.uid);
-    // Bytes are what it counts.
+    // The limit counts bytes.
     assert!(
         created.body()["message"].as_str().is_some_and(|it| it.len() > 1000 && it.contains("..."))
     );

@@ -1,4 +1,4 @@
-//! What is sent, and what comes back.
+//! Requests and their responses.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,7 +19,7 @@ use serde_json::json;
 
 use super::{Chunk, Reply, kopfexamples, scripted};
 
-/// A cluster with these answers, and the requests it gets.
+/// Returns a cluster with these responses, and the requests that it receives.
 fn cluster(mut replies: Vec<Reply>) -> (KubeCluster, Arc<Mutex<Vec<String>>>) {
     let requests = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&requests);
@@ -141,7 +141,7 @@ async fn a_refusal_says_what_the_caller_can_do() {
     }
 }
 
-/// As Kubernetes 1.20 answers, and the embedded server: see `apiserver/patch/tests.rs`.
+/// The responses are those of Kubernetes 1.20 and of the embedded server: see `apiserver/patch/tests.rs`.
 #[tokio::test(start_paused = true)]
 async fn an_outdated_patch_is_told_from_one_that_is_never_accepted() {
     let answers = [
@@ -205,7 +205,7 @@ async fn the_last_backoff_is_repeated_if_the_settings_say_so() {
     api.patch(patch(&resource, PatchKind::Merge, None)).await.expect("the seventh attempt");
     assert_eq!(requests.lock().len(), 7);
     assert_eq!(begin.elapsed(), seconds(1 + 5 + 5 + 5 + 5 + 5));
-    // Without it, there are as many attempts as backoffs, and one.
+    // Without it, there is one more attempt than backoffs.
     settings.networking.repeat_last_backoff = false;
     let (api, requests) = cluster(replies());
     api.configure(Arc::new(settings));
@@ -262,7 +262,7 @@ async fn a_json_patch_is_repeated_after_a_lost_response_only_if_it_tests_the_obj
     }
 }
 
-/// A cluster where all requests but those of kopfexamples are answered at once.
+/// Returns a cluster where all requests but those of kopfexamples get a response at once.
 fn partly_slow(pause: Duration) -> (KubeCluster, Arc<Mutex<(usize, usize)>>) {
     let count = Arc::new(Mutex::new((0, 0)));
     let counted = Arc::clone(&count);

@@ -1,4 +1,4 @@
-//! A cluster that answers by script.
+//! A cluster with scripted responses.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -11,17 +11,17 @@ use kube::client::Body;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-/// One scripted answer.
+/// One scripted response.
 pub(crate) enum Reply {
-    /// No answer: the connection fails with this text.
+    /// No response: the connection fails with this message.
     Refuse(&'static str),
     /// The request is not sent: there is no connection.
     Unreachable,
-    /// No answer at all.
+    /// No response, and the connection stays open.
     Never,
-    /// A status, headers and a whole body.
+    /// A status, headers and a complete body.
     Whole(u16, Vec<(&'static str, String)>, Value),
-    /// A success whose body comes piece by piece.
+    /// A success whose body arrives in pieces.
     Pieces(Vec<(Duration, Chunk)>),
 }
 
@@ -31,17 +31,17 @@ pub(crate) enum Chunk {
     Data(String),
     /// The connection breaks.
     Break,
-    /// Nothing more comes, and the connection stays open.
+    /// Nothing more arrives, and the connection stays open.
     Hang,
 }
 
 impl Reply {
-    /// A success with this body.
+    /// Returns a success with this body.
     pub(crate) fn ok(body: Value) -> Self {
         Reply::Whole(200, Vec::new(), body)
     }
 
-    /// A refusal as Kubernetes writes it.
+    /// Returns a refusal in Kubernetes' format.
     pub(crate) fn status(code: u16) -> Self {
         Reply::Whole(code, Vec::new(), serde_json::json!({"kind": "Status", "code": code}))
     }
@@ -49,7 +49,7 @@ impl Reply {
 
 type Answer = Response<UnsyncBoxBody<Bytes, io::Error>>;
 
-/// A client whose requests are answered by this script.
+/// Returns a client whose requests get these responses.
 pub(crate) fn scripted(
     script: impl FnMut(&Request<Body>) -> Reply + Send + 'static,
 ) -> kube::Client {

@@ -1,4 +1,4 @@
-//! Streams go on, whatever happens to them.
+//! Streams continue after failures.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,12 +15,12 @@ use tracing::Level;
 
 use super::{Chunk, Reply, kopfexamples, scripted};
 
-/// Plays the lists and the watches, and writes down what comes until the script of watches has ended with a hang.
+/// Plays the lists and the watches, and records the events until the last watch hangs.
 async fn transcript(lists: Vec<Reply>, watches: Vec<Reply>, items_max: usize) -> Vec<String> {
     transcript_with(|_| {}, lists, watches, items_max).await
 }
 
-/// The same with other settings.
+/// Plays them with other settings.
 async fn transcript_with(
     set: impl Fn(&mut Settings),
     mut lists: Vec<Reply>,
@@ -47,7 +47,7 @@ async fn transcript_with(
     let stream = KubeCluster::over(client, settings).stream(target);
     let told = |item: Result<StreamEvent, ApiError>| {
         let text = match item {
-            // Between the others, these would only repeat what the times say.
+            // Between the others, these would only repeat what the times show.
             Ok(StreamEvent::Listing | StreamEvent::Alive) => return None,
             Ok(StreamEvent::Listed) => "listed".to_owned(),
             Ok(StreamEvent::Object(kind, object)) => {
@@ -175,7 +175,7 @@ fn change(kind: &str, name: &str) -> Value {
     json!({"type": kind, "object": {"metadata": {"name": name, "resourceVersion": "7"}}})
 }
 
-/// The bookmark that ends the initial objects.
+/// Returns the bookmark that ends the initial objects.
 fn initial_events_end() -> Value {
     let annotations = json!({ "k8s.io/initial-events-end": "true" });
     let metadata = json!({ "resourceVersion": "7", "annotations": annotations });
@@ -315,7 +315,7 @@ fn instant_errors() -> Arc<Settings> {
     Arc::new(settings)
 }
 
-/// The same over a cluster that is made by a function.
+/// Does so with a cluster that a function creates.
 async fn requests_over(
     seconds: u64,
     mut watch: impl FnMut(usize) -> Reply + Send + 'static,
@@ -356,7 +356,7 @@ async fn versions_that_expire_again_and_again_mean_ever_fewer_lists() {
     };
     let (lists, _) = requests(60, move |_| expired(0)).await;
     assert_eq!(lists, [0.0, 0.1, 0.9, 2.5, 5.7, 12.1, 24.9, 50.5]);
-    // A watch that has lived for some seconds ends the row.
+    // A watch that has lived for some seconds resets the count.
     let (lists, _) = requests(40, move |number| expired(if number < 4 { 0 } else { 10 })).await;
     assert_eq!(lists, [0.0, 0.1, 0.9, 2.5, 12.6, 22.7, 32.8]);
 }

@@ -1,4 +1,4 @@
-//! Nothing is claimed in `docs/compatibility.md` without a test that exists.
+//! Every claim of `docs/compatibility.md` has a test that exists.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The table, by id: status, languages, and what proves it.
+/// Returns the table, by id: status, languages, and proof.
 fn rows(document: &str) -> BTreeMap<String, [String; 3]> {
     let mut rows = BTreeMap::new();
     for line in document.lines().filter(|it| it.starts_with("| ")) {
@@ -21,7 +21,7 @@ fn rows(document: &str) -> BTreeMap<String, [String; 3]> {
     rows
 }
 
-/// The last parts of the names in backticks.
+/// Returns the last parts of the names in backticks.
 fn names(proof: &str) -> Vec<String> {
     let names = proof.split('`').skip(1).step_by(2);
     names.map(|it| it.rsplit("::").next().unwrap_or(it).to_owned()).collect()
@@ -38,7 +38,7 @@ fn files(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Everything that a proof may name: test functions, folders of scenarios, suites of vectors.
+/// Returns everything that a proof may name: test functions, folders of scenarios, suites of vectors.
 fn tests() -> BTreeSet<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut sources = Vec::new();
@@ -105,7 +105,7 @@ fn every_letter_of_what_kopf_does_wrong_has_a_test() {
 
 #[test]
 fn the_table_is_complete() {
-    // 370 features are known; a row that is lost would be a claim that nobody checks.
+    // 370 features are known; a lost row would be a claim that nobody checks.
     assert_eq!(rows(&document()).len(), 370);
 }
 

@@ -1,5 +1,5 @@
-//! The documentation is true as far as a machine can tell: scripts in it load, manifests and commands are valid, links lead
-//! somewhere, and no block of code is left out.
+//! The documentation is true as far as a machine can check: its scripts load, its manifests and commands are valid, its links have
+//! targets, and no block of code is left out.
 
 use std::{
     collections::BTreeSet,
@@ -22,10 +22,10 @@ use kopf::{
 
 /// A fenced block.
 pub(crate) struct Block {
-    /// `docs/errors.md:12`
+    /// The position, such as `docs/errors.md:12`.
     pub place: String,
     pub language: String,
-    /// What is in it.
+    /// Its content.
     pub text: String,
 }
 
@@ -36,7 +36,7 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// All pages for users, relative to the root.
+/// Returns all pages for users, relative to the root.
 fn pages() -> Vec<PathBuf> {
     fn collect(directory: &Path, found: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(directory).expect("a directory") {
@@ -77,7 +77,7 @@ fn blocks(page: &Path) -> Vec<Block> {
     found
 }
 
-/// The blocks of all pages in these languages.
+/// Returns the blocks of all pages in these languages.
 pub(crate) fn all_blocks(languages: &[&str]) -> Vec<Block> {
     let all = pages().into_iter().flat_map(|it| blocks(&it));
     all.filter(|it| languages.contains(&it.language.as_str())).collect()
@@ -102,7 +102,7 @@ fn scripts_load() {
     let mut terms = Terms::of(Placement::CurrentRuntime, &Settings::default());
     terms.grants = Arc::new(Grants { all: access, ..Grants::default() });
     let mut told = String::new();
-    // One program in pieces has a test of its own.
+    // A separate test covers the program in pieces.
     let blocks = all_blocks(&["lua", "rhai"]).into_iter();
     let whole = blocks.filter(|it| !it.place.starts_with(MIGRATION) || it.language != "lua");
     let migrated = read(&Path::new("examples/migration").join("handlers.lua"));
@@ -142,7 +142,7 @@ fn documents(block: &Block) -> Vec<Value> {
     read.unwrap_or_else(|problem| panic!("{}: {problem}", block.place))
 }
 
-/// Whether a block is a `kopf.yaml`: all its keys are of it.
+/// Returns whether a block is a `kopf.yaml`: all its keys are known ones.
 fn is_configuration(block: &Block) -> bool {
     let known: BTreeSet<_> = config::KEYS.iter().map(|(key, _)| *key).collect();
     let known =
@@ -167,7 +167,7 @@ fn commands_are_those_that_there_are() {
     assert!(checked > 20, "only {checked} commands were found");
 }
 
-/// The words of a call of `kopf`, without what comes before.
+/// Returns the words of a call of `kopf`, without what precedes it.
 fn command(words: &[String]) -> Option<Vec<&str>> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let first = words.iter().position(|it| !it.contains('='))?;
@@ -208,7 +208,7 @@ fn links_lead_somewhere() {
     assert_eq!(told, "");
 }
 
-/// The headings of a page, as links name them.
+/// Returns the headings of a page, as links name them.
 fn anchors(page: &Path) -> Vec<String> {
     let text = fs::read_to_string(page).expect("a page");
     let headings = text.lines().filter(|it| it.starts_with('#'));
@@ -226,7 +226,7 @@ fn the_book_has_every_page() {
     for page in pages() {
         let Ok(page) = page.strip_prefix("docs") else { continue };
         let page = page.display().to_string();
-        // The reference has a table of contents of its own.
+        // The reference has a separate table of contents.
         if page != "SUMMARY.md" && !page.starts_with("reference/") {
             assert!(summary.contains(&format!("({page})")), "docs/SUMMARY.md lacks {page}");
         }

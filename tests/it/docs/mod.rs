@@ -1,4 +1,4 @@
-//! The documentation: what it claims and what it shows.
+//! The documentation: its claims and its examples.
 
 mod compatibility;
 pub(crate) mod documentation;

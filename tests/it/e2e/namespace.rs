@@ -45,8 +45,8 @@ impl Namespace {
     /// Waits until kubectl prints this.
     pub(crate) async fn until_prints(&self, args: &[&str], expected: &str) {
         until(&format!("{args:?} prints {expected:?}"), async || {
-            let printed = self.try_kubectl(args, "").await.unwrap_or_default();
-            if printed.trim() == expected { Ok(()) } else { Err(printed) }
+            let printed = self.try_kubectl(args, "").await?;
+            if printed.trim() == expected { Ok(()) } else { Err(format!("{printed:?}")) }
         })
         .await;
     }

@@ -150,6 +150,16 @@ impl Operator {
     }
 }
 
+impl Drop for Operator {
+    /// Prints the output if the test fails while the operator runs.
+    #[expect(clippy::print_stdout, reason = "shown with the failure")]
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!("The operator has written:\n{}", self.output());
+        }
+    }
+}
+
 impl Heard {
     fn lines(&self) -> parking_lot::MutexGuard<'_, Vec<String>> {
         self.lines.lock()

@@ -1,4 +1,4 @@
-//! The examples of handlers that work beside: daemons, timers, indexes.
+//! The examples of daemons, timers and indexes.
 
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ pub(super) async fn daemons<P: Place>(run: P) {
     ] {
         ended.assert_count(&format!("{prefix}{line}"), times);
     }
-    // Maybe twice: the touch and the release are two requests, and the event of the first may come between.
+    // Possibly twice: the touch and the release are two requests, and the event of the first may come between.
     let released = format!("{prefix}Removing the finalizer, thus allowing the actual deletion.");
     assert!(ended.count(&released) > 0);
 }
@@ -84,7 +84,7 @@ pub(super) async fn indexing<P: Place>(run: P) {
     for name in ["first", "second"] {
         run.create(&pod(name)).await;
     }
-    // On the embedded server a pretended kubelet does so.
+    // On the embedded server, a simulated kubelet does so.
     if P::IS_REAL {
         run.patch("pods", "first", &json!({ "status": { "phase": "Running" } })).await;
         run.create_object().await;

@@ -1,11 +1,11 @@
-//! The examples whose handlers make other objects, or handle those of Kubernetes.
+//! The examples whose handlers create other objects, or handle those of Kubernetes.
 
 use serde_json::{Value, json};
 
 use super::{EXAMPLES, OBJECT, Place};
 use crate::e2e::namespace::is_settled;
 
-/// Waits until the namespace has so many pods; gives them.
+/// Waits until the namespace has `count` pods; returns them.
 async fn until_pods<P: Place>(run: &P, count: usize) -> Vec<Value> {
     let mut pods = Vec::new();
     for _ in 0..run.patience() {
@@ -33,7 +33,7 @@ pub(super) async fn children<P: Place>(run: P) {
     assert_eq!(owners[0]["uid"], parent["metadata"]["uid"]);
     assert_eq!(owners[0]["controller"], true);
     assert_eq!(owners[0]["blockOwnerDeletion"], true);
-    // Nothing that happens later makes another one.
+    // Later changes create no other one.
     run.patch_object(&json!({ "spec": { "field": "changed" } })).await;
     run.until_object("the change is seen", |it| it["spec"]["field"] == "changed").await;
     until_pods(&run, 1).await;

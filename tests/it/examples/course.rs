@@ -1,4 +1,4 @@
-//! The examples of handlers that are called when something has happened.
+//! The examples of handlers of changes and events.
 
 use serde_json::{Value, json};
 
@@ -60,7 +60,7 @@ pub(super) async fn exceptions<P: Place>(run: P) {
             1,
         ),
     ];
-    // With the prefix of the object: the records in the logged patches have some of these texts, too.
+    // With the prefix of the object: the records in the logged patches contain some of these strings, too.
     for (text, times) in lines {
         ended.assert_count(&format!("{prefix}Handler {text}"), times);
     }
@@ -98,7 +98,7 @@ pub(super) async fn handlers<P: Place>(mut run: P) {
     for line in ["RESUMED 1st", "RESUMED 2nd", "DELETED 1st", "DELETED 2nd"] {
         P::assert_printed(&second, line, 1);
     }
-    // Once per handler, as each has a cycle of its own.
+    // Once per handler, as each has a separate cycle.
     second.assert_count(&format!("{prefix}Deletion is in progress:"), 2);
     first.assert_count(&format!("{prefix}Adding the finalizer"), 1);
 }
@@ -173,7 +173,7 @@ pub(super) async fn hooks<P: Place>(run: P) {
     ] {
         ended.assert_count(line, 1);
     }
-    // The embedded server knows everybody, and asks no login handlers.
+    // The embedded server accepts all clients, and calls no login handlers.
     P::assert_printed(&ended, "Logging in in 2s...", 1);
     P::assert_printed(&ended, "Activity 'login_fn' succeeded.", 1);
 }
@@ -198,7 +198,7 @@ pub(super) async fn subhandlers<P: Place>(run: P) {
     ended.assert_count(&format!("{prefix}Handler 'create_fn' succeeded."), 1);
 }
 
-/// Without another operator there is nothing to see: `tests/it/e2e/peering.rs` has the rest.
+/// Checks the example without another operator: `tests/it/e2e/peering.rs` has the rest.
 pub(super) async fn alone<P: Place>(run: P) {
     run.create_object().await;
     run.until_says("Handler 'create_fn' succeeded.").await;

@@ -24,7 +24,7 @@ use crate::e2e::operator::{Ended, file};
 /// The namespace of the examples.
 const NAMESPACE: &str = "default";
 const POLL: Duration = Duration::from_millis(100);
-/// Ten minutes: they take no time.
+/// Ten minutes of virtual time.
 const PATIENCE: u32 = 6000;
 
 /// A cluster with controllers, and an operator on it.
@@ -59,7 +59,7 @@ impl Embedded {
         Embedded { env, sources, log, running, _controllers: controllers, _capturing: capturing }
     }
 
-    /// The place of an object or of a collection in the API.
+    /// Returns the path of an object or of a collection.
     fn url(resource: &ResourceDef, name: &str) -> String {
         let version = resource.versions.first().expect("a version");
         let mut url = match resource.group.as_str() {
@@ -83,7 +83,7 @@ impl Embedded {
         self.log.lock().clone()
     }
 
-    /// Ends the operator. Returns what was seen of it.
+    /// Ends the operator. Returns its log and output.
     async fn end_operator(&mut self) -> Ended {
         if let Some(running) = self.running.take() {
             running.stop().await;
@@ -91,7 +91,7 @@ impl Embedded {
         Ended { status: ExitStatus::default(), output: self.log() }
     }
 
-    /// The answer to a request; `Err` with the reason and the message of a refusal.
+    /// Sends a request. `Err` has the reason and the message of a refusal.
     async fn request(
         &self,
         method: &str,
@@ -203,7 +203,7 @@ impl Place for Embedded {
     }
 }
 
-/// What the server knows before the operator starts.
+/// Returns the CRDs that the server has before the operator starts.
 fn definitions(part: Part) -> Vec<String> {
     let own = format!("examples/{}/crd.yaml", part.directory);
     let all = ["examples/crd.yaml".to_owned(), own];

@@ -1,7 +1,7 @@
-//! Each example in both languages, on the embedded server and on a real one: what a user sees who follows its README.
+//! Each example in both languages, on the embedded server and on a real one: what users see who follow its README.
 //!
-//! An example has one course of events, told in terms of a [`Place`]: `embedded.rs` runs it on virtual time and within the
-//! process, `real.rs` with the built binary on a control plane (see `tests/it/e2e`), if there is one.
+//! The steps of an example use a [`Place`]: `embedded.rs` runs them on virtual time in this process, `real.rs` with the built
+//! binary on a control plane (see `tests/it/e2e`), if there is one.
 
 mod background;
 mod children;
@@ -19,10 +19,10 @@ use crate::e2e::operator::Ended;
 
 /// The object of the examples.
 pub(crate) const OBJECT: &str = "kopf-example-1";
-/// Its resource.
+/// The resource of the examples.
 const EXAMPLES: &str = "kopfexamples.kopf.dev";
 
-/// How an example is played.
+/// How an example is run.
 #[derive(Clone, Copy)]
 struct Part {
     /// Its folder in `examples/`.
@@ -95,17 +95,17 @@ examples! {
     ttl_cleaner: "ttl-cleaner", false, crate::examples::operators::ttl_cleaner;
 }
 
-/// Where an example runs, with its operator. Resources are named as `kubectl` knows them: `pods`, `kopfexamples.kopf.dev`. An
-/// object of another namespace is named with it: `other/name`.
+/// Where an example runs, with its operator. Resources are named as in `kubectl`: `pods`, `kopfexamples.kopf.dev`. The name of an
+/// object in another namespace includes it: `other/name`.
 trait Place: Sized {
-    /// Whether it is a control plane with a process for the operator, but nothing that runs pods, and maybe no controllers. The
+    /// Whether it is a control plane with a process for the operator, but without kubelets, and maybe without controllers. The
     /// embedded server has both.
     const IS_REAL: bool;
 
-    /// The namespace of the example.
+    /// Returns the namespace of the example.
     fn namespace(&self) -> &str;
 
-    /// Waits until the operator has said this so often.
+    /// Waits until the operator has logged this `times` times.
     async fn until_says_times(&self, text: &str, times: usize);
 
     /// Waits until a script has printed this. Only a process has an output.
@@ -114,55 +114,55 @@ trait Place: Sized {
     /// Creates an object.
     async fn create(&self, object: &Value);
 
-    /// An object, or what is said instead.
+    /// Returns an object, or the error.
     async fn get(&self, resource: &str, name: &str) -> Result<Value, String>;
 
-    /// All objects of a resource in the namespace.
+    /// Returns all objects of a resource in the namespace.
     async fn list(&self, resource: &str) -> Vec<Value>;
 
-    /// Merges this into an object; a status into that.
+    /// Merges this patch into an object; a status into its status.
     async fn patch(&self, resource: &str, name: &str, patch: &Value);
 
     /// Deletes an object, and does not wait until it is gone.
     async fn delete(&self, resource: &str, name: &str);
 
-    /// Ends the operator and starts another one. Gives what was seen of the first.
+    /// Ends the operator and starts another one. Returns the log and output of the first one.
     async fn restart(&mut self) -> Ended;
 
     /// Ends the operator.
     async fn stop(self) -> Ended;
 
-    /// Does what a namespace controller would do, if there is none: lets a deleted namespace go.
+    /// Acts as a namespace controller, if there is none: finishes the deletion of a namespace.
     async fn finish_namespace(&self, name: &str);
 
-    /// Does what a Job controller would do, if there is none: the Job is complete.
+    /// Acts as a Job controller, if there is none: completes the Job.
     async fn finish_job(&self, name: &str);
 
-    /// Waits until a Job is gone, or is deleted where nobody deletes the pods that hold it.
+    /// Waits until a Job is gone; or is marked for deletion, where nothing deletes the pods that hold it.
     async fn until_job_deleted(&self, name: &str);
 
-    /// Creates an object unless it is there.
+    /// Creates an object unless it exists.
     async fn create_or_leave(&self, object: &Value);
 
-    /// Until something may have changed.
+    /// Waits until something may have changed.
     async fn pause(&self);
 
-    /// How often [`Place::pause`] is worth it.
+    /// Returns the maximum number of calls of [`Place::pause`].
     fn patience(&self) -> u32;
 
-    /// Fails the test unless a script has printed this so often. Only a process has an output.
+    /// Fails the test unless a script has printed this `times` times. Only a process has an output.
     fn assert_printed(ended: &Ended, text: &str, times: usize) {
         if Self::IS_REAL {
             ended.assert_count(text, times);
         }
     }
 
-    /// Waits until the operator has said this.
+    /// Waits until the operator has logged this.
     async fn until_says(&self, text: &str) {
         self.until_says_times(text, 1).await;
     }
 
-    /// The prefix of lines about the object of the examples.
+    /// Returns the prefix of lines about the object of the examples.
     fn prefix(&self) -> String {
         format!("[{}/{OBJECT}] ", self.namespace())
     }
@@ -184,17 +184,17 @@ trait Place: Sized {
         self.delete(EXAMPLES, OBJECT).await;
     }
 
-    /// The object of the examples.
+    /// Returns the object of the examples.
     async fn object(&self) -> Value {
         self.get(EXAMPLES, OBJECT).await.expect("the object is there")
     }
 
-    /// Waits until the object of the examples is as wanted; gives it.
+    /// Waits until the object of the examples satisfies `wanted`; returns it.
     async fn until_object(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         self.until(EXAMPLES, OBJECT, what, wanted).await
     }
 
-    /// Waits until an object is as wanted; gives it.
+    /// Waits until an object satisfies `wanted`; returns it.
     async fn until(
         &self,
         resource: &str,
@@ -234,14 +234,14 @@ trait Place: Sized {
     }
 }
 
-/// The documents of a YAML file of the project.
+/// Returns the documents of a YAML file of the project.
 fn documents(path: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(crate::e2e::operator::file(path)).expect(path);
     let documents = serde_saphyr::from_multiple::<Value>(&text).expect(path);
     documents.into_iter().filter(|it| !it.is_null()).collect()
 }
 
-/// Whether an object has a condition with this status and reason.
+/// Returns whether an object has a condition with this status and reason.
 fn has_condition(object: &Value, kind: &str, status: &str, reason: &str) -> bool {
     let all = object["status"]["conditions"].as_array();
     all.into_iter().flatten().any(|it| {
@@ -257,8 +257,8 @@ fn every_folder_is_played() {
     let folders = std::fs::read_dir(crate::e2e::operator::file("examples")).expect("the examples");
     let folders = folders.flatten().filter(|it| it.path().is_dir());
     let mut folders: Vec<_> = folders.filter_map(|it| it.file_name().into_string().ok()).collect();
-    // These have tests of their own: the operator of docs/migration.md, those of `tests/it/webhooks/examples.rs`, of `ports_templates.rs` and of
-    // `tests/it/reconcile`.
+    // These have separate tests: the operator of docs/migration.md, those of `tests/it/webhooks/examples.rs`, of
+    // `ports_templates.rs` and of `tests/it/reconcile`.
     let others =
         ["migration", "17-admission", "policy", "conversion", "ports", "schedules", "reconcile"];
     folders.retain(|it| !others.contains(&it.as_str()));
@@ -274,7 +274,7 @@ fn every_folder_is_played() {
     }
 }
 
-/// The script of the example runs where there is a `kubectl`; elsewhere a line says so.
+/// The script of the example runs if `kubectl` is installed; otherwise a line says so.
 #[tokio::test]
 async fn the_test_of_the_testing_example_passes() {
     use tokio::process::Command;

@@ -1,4 +1,4 @@
-//! The examples that are whole operators.
+//! The examples that are complete operators.
 
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ pub(super) async fn provisioner<P: Place>(run: P) {
     let policies = "networkpolicies.networking.k8s.io";
     run.get(policies, &within("tenant-walls")).await.expect("a policy");
 
-    // What is changed or deleted by hand comes back.
+    // What is changed or deleted manually is restored.
     run.delete(policies, &within("tenant-walls")).await;
     run.patch(
         "resourcequotas",
@@ -44,7 +44,7 @@ pub(super) async fn provisioner<P: Place>(run: P) {
     let is_mended = |it: &Value| it["spec"]["hard"]["pods"] == "20";
     run.until("resourcequotas", &within("tenant"), "it is mended", is_mended).await;
 
-    // Changes of the tenant are changes of its parts.
+    // Changes of the tenant change its parts.
     let open = json!({ "spec": { "isolated": false, "admins": ["carol@example.com"] } });
     run.patch(TENANTS, &name, &open).await;
     run.until_gone(policies, &within("tenant-walls")).await;
@@ -54,7 +54,7 @@ pub(super) async fn provisioner<P: Place>(run: P) {
     };
     run.until(roles, &within("tenant-admins"), "it has the new one", is_carols).await;
 
-    // A namespace of somebody else is left alone.
+    // A namespace that belongs to somebody else is not touched.
     let taken = format!("taken-of-{}", run.namespace());
     run.create(&namespace(&taken)).await;
     tenant["metadata"]["name"] = taken.as_str().into();
@@ -98,7 +98,7 @@ pub(super) async fn replicator<P: Place>(run: P) {
     let has = |text: &'static str| move |it: &Value| it["data"]["password"] == text;
     run.until("secrets", &within(&red, "registry"), "it is copied", has("MTIzNA==")).await;
 
-    // New namespaces have it at once, changes are followed, and what is deleted by hand comes back.
+    // New namespaces have it at once, changes are copied, and what is deleted manually is restored.
     run.create(&namespace(&green)).await;
     run.until("secrets", &within(&green, "registry"), "it is copied", has("MTIzNA==")).await;
     run.patch("secrets", "registry", &json!({ "data": { "password": "NTY3OA==" } })).await;
@@ -118,7 +118,7 @@ pub(super) async fn replicator<P: Place>(run: P) {
     run.patch("secrets", "registry", &none).await;
     run.until_gone("secrets", &within(&red, "registry")).await;
 
-    // The copies of a source go with it.
+    // The copies of a source are deleted with it.
     let map = json!({
         "apiVersion": "v1", "kind": "ConfigMap", "data": { "flag": "on" },
         "metadata": {
@@ -141,7 +141,7 @@ pub(super) async fn replicator<P: Place>(run: P) {
 }
 
 pub(super) async fn database_claim<P: Place>(run: P) {
-    // Another test may have made it.
+    // Another test may have created it.
     if run.get("namespaces", "databases").await.is_err() {
         run.create_or_leave(&namespace("databases")).await;
     }
@@ -202,7 +202,7 @@ pub(super) async fn ttl_cleaner<P: Place>(run: P) {
         let is_held = it["metadata"]["finalizers"].is_array();
         assert_eq!(is_held, name != "plain", "only what has a ttl is held");
     }
-    // The next look is at the annotation as it is then.
+    // The next check reads the current annotation.
     let patch = json!({ "metadata": { "annotations": { "ttl": "1s" } } });
     run.patch("configmaps", "odd", &patch).await;
     run.until_gone("configmaps", "odd").await;

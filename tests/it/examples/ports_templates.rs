@@ -1,4 +1,4 @@
-//! The ports of operators that render templates, by their own tests.
+//! The ports of operators that render templates, with their tests.
 
 use std::process::Command;
 

@@ -15,15 +15,15 @@ use crate::e2e::{
 };
 
 const POLL: Duration = Duration::from_millis(100);
-/// Two minutes, as the machine may be busy.
+/// Two minutes, because the machine may be busy.
 const PATIENCE: u32 = 1200;
 
-/// Operators of the whole cluster would handle each other's objects: one at a time.
+/// Operators of the whole cluster would handle each other's objects: only one runs at a time.
 static CLUSTER: Mutex<()> = Mutex::const_new(());
 
 /// A namespace of the shared server, and the operator.
 pub(super) struct Real {
-    /// Its turn with the whole cluster, if it needs that.
+    /// Its lock on the whole cluster, if it needs that.
     _turn: Option<MutexGuard<'static, ()>>,
     part: Part,
     script: PathBuf,
@@ -32,7 +32,7 @@ pub(super) struct Real {
 }
 
 impl Real {
-    /// Starts the operator of an example, or `None` and a visible line if there is no server.
+    /// Starts the operator of an example, or returns `None` and prints a line if there is no server.
     pub(super) async fn start(part: Part, language: &str) -> Option<Self> {
         let test = format!("example-{}-{language}", part.directory);
         let server = Namespace::for_test(&test).await?;
@@ -54,7 +54,7 @@ impl Real {
 }
 
 impl Real {
-    /// Old versions of kubectl cannot patch a status, but write a whole object to any place.
+    /// Writes a status. Old versions of kubectl cannot patch one, but write a whole object to any path.
     async fn write_status(&self, resource: &str, name: &str, status: &Value) {
         let mut told = String::new();
         for _ in 0..PATIENCE {
@@ -71,7 +71,7 @@ impl Real {
             let url = format!("/{root}/{api}/namespaces/{namespace}/{plural}/{name}/status");
             match self.replace(&url, &object).await {
                 Ok(_) => return,
-                // Somebody was faster.
+                // Another writer was faster.
                 Err(problem) => told = problem,
             }
             self.pause().await;
@@ -85,7 +85,7 @@ impl Real {
 }
 
 fn launch(part: Part, server: &Namespace, script: &PathBuf) -> Operator {
-    // The words of Kopf, and no more events than Kopf posts: the same course is checked on the embedded server.
+    // Kopf's messages, and no more events than Kopf posts: the same steps are checked on the embedded server.
     let quiet = ["--log-format=kopf", "--set=posting.failures=false"];
     let mut command = kopf(&server.kubeconfig(), &["--standalone", "--verbose"]);
     command.args(quiet);
@@ -209,7 +209,7 @@ impl Place for Real {
     }
 }
 
-/// The arguments for the namespace, and the name alone.
+/// Returns the arguments for the namespace, and the name alone.
 fn placed(name: &str) -> (Vec<&str>, &str) {
     match name.split_once('/') {
         Some((namespace, name)) => (vec!["--namespace", namespace], name),

@@ -51,7 +51,7 @@ const TIMER: [&str; 2] = ["timer begins", "timer ends"];
 const UPDATE: [&str; 2] = ["update begins", "update ends"];
 
 impl World {
-    /// Edits the object at this second; returns what scripts have said from then to the end of the given second.
+    /// Edits the object at the first second; returns the log of scripts from then to the second one.
     async fn says_after_edit(&self, edit: &str, (from, to): (u64, u64)) -> Vec<String> {
         self.env.until(from).await;
         let before = self.said().len();
@@ -86,7 +86,7 @@ fn changes_are_handled_after_the_call_of_an_exclusive_timer() {
         // The timer has begun one second before the edit.
         let said = world.says_after_edit("b", (32, 44)).await;
         assert_eq!(said, [&TIMER[1..], &UPDATE].concat(), "{}", world.log.text());
-        // It has begun again, so that the handler of the next edit waits. The deletion comes before its turn.
+        // It has started again, so that the handler of the next edit waits. The deletion comes before its turn.
         let said = world.says_after_edit("c", (46, 47)).await;
         assert_eq!(said, TIMER[..0], "{}", world.log.text());
         let before = world.said().len();

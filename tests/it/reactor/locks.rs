@@ -75,7 +75,7 @@ fn a_reload_frees_the_locks_of_daemons_that_it_ends_and_keeps_those_of_others() 
         world.env.until(5).await;
         world.create("waiter", &json!({}));
         world.env.until(20).await;
-        // Another line changes nothing for the daemon: it goes on, and so does its lock.
+        // Another line in the script does not affect the daemon: it keeps running, and keeps its lock.
         let same = world.source(&format!("{LUA}\n-- more\n"), &format!("{RHAI}\n// more\n"));
         process.reload(same).await;
         world.env.until(40).await;

@@ -1,6 +1,6 @@
-//! What the objects of an operator keep of its memory, counted to the byte: what thousands of them take is this, times thousands.
+//! The memory that an operator keeps for its objects, counted to the byte: for thousands of objects, it is multiplied by thousands.
 //!
-//! The server lives on the same heap, so it is not the whole that is counted, but what the end of the operator gives back.
+//! The server uses the same heap, so the test does not count the total, but what the end of the operator frees.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,10 +16,10 @@ use kopf::{
 };
 use serde_json::{Value, json};
 
-/// Enough for the holes in maps and lists to even out.
+/// Enough for gaps in maps and lists to even out.
 const OBJECTS: isize = 500;
 
-/// What an operator with handlers of these kinds keeps for each object at rest, in bytes.
+/// Returns the bytes that an operator with handlers of these kinds keeps for each object at rest.
 async fn kept(kinds: &[Kind]) -> isize {
     let (empty, full) = (held(kinds, 0).await, held(kinds, OBJECTS).await);
     (full - empty) / OBJECTS
@@ -65,7 +65,7 @@ fn handler(kind: Kind, scripts: &NativeScripts) -> Handler {
     declared(kind, vec![Argument::Value("kopfexamples".into())], options, function)
 }
 
-/// What a reconcile handler wants: one child, and a status.
+/// Returns the result of a reconcile handler: one child, and a status.
 fn children_of(invocation: &Invocation) -> Value {
     let live = invocation.background().expect("a reconcile handler").live.get();
     let name = live.header().name.clone().expect("a name");
@@ -83,7 +83,7 @@ fn object(number: isize) -> Value {
 #[tokio::test(start_paused = true)]
 async fn what_waits_takes_little() {
     let seen = kept(&[Kind::Event]).await;
-    // Its key, its place in two maps, and among its flags the version that our last request made.
+    // Its key, its entry in two maps, and among its flags the version that our last request created.
     assert!(seen <= 272, "an object that was seen: {seen} bytes");
     let timed = kept(&[Kind::Timer]).await - seen;
     assert!(timed <= 768, "an object with a timer that rests: {timed} bytes more");
@@ -95,7 +95,7 @@ async fn what_waits_takes_little() {
 #[tokio::test(start_paused = true)]
 async fn a_parent_and_its_child_take_little() {
     let both = kept(&[Kind::Reconcile]).await;
-    // The child is compressed, and what is known of it is a list; as text and as a map, it was 5,500 bytes.
+    // The child is compressed, and what is known of it is a list; as JSON and as a map, it took 5,500 bytes.
     assert!(both <= 3_200, "a parent with one child: {both} bytes");
 }
 
@@ -103,11 +103,11 @@ async fn a_parent_and_its_child_take_little() {
 async fn a_parent_that_waits_for_its_turn_takes_little() {
     let none = waiting(0).await;
     let each = (waiting(OBJECTS).await - none) / OBJECTS;
-    // After the start, all parents wait at once. The future of a call alone has 5,200 bytes; the one that waits has 500.
+    // After the start, all parents wait at once. The future of a call alone has 5,200 bytes; a waiting one has 500.
     assert!(each <= 3_000, "a parent that waits: {each} bytes");
 }
 
-/// What parents take while the first of them are being called, in bytes.
+/// Returns the bytes of parents while the first of them are being called.
 async fn waiting(objects: isize) -> isize {
     let env = Environment::default();
     env.create_all((0..objects).map(object));
@@ -117,7 +117,7 @@ async fn waiting(objects: isize) -> isize {
     let selector = vec![Argument::Value("kopfexamples".into())];
     let handler = declared(Kind::Reconcile, selector, vec![owns], function);
     let running = Running::start(env.operator(Arc::new(scripts), vec![handler]));
-    // Shorter than the time after which the next ones are called.
+    // Shorter than the time until the next ones are called.
     tokio::time::sleep(Duration::from_millis(900)).await;
     let held = heap::held();
     running.stop().await;
@@ -128,9 +128,9 @@ async fn waiting(objects: isize) -> isize {
 async fn an_operator_that_ends_gives_all_back() {
     let before = heap::held();
     held(&[Kind::Daemon, Kind::Timer], OBJECTS).await;
-    // Who closes the connections to the server comes after it.
+    // The task that closes the connections to the server runs later.
     pass(1).await;
     let left = heap::held() - before;
-    // What a thread keeps from its first use on is here too; the smallest piece of each object would be twice as much as this.
+    // Includes what a thread keeps from its first use on; the smallest allocation for each object would be twice as much as this.
     assert!(left < 16 * OBJECTS, "{left} bytes of {OBJECTS} objects");
 }

@@ -1,4 +1,4 @@
-//! Kubernetes events on their way: their order, their pace, their end, and what a refusal costs.
+//! The posting of Kubernetes events: their order, their rate, their end, and the cost of a refusal.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,17 +12,17 @@ use kopf::{
     ports::Cluster,
     settings::Settings,
     telemetry::Failures,
-    testing::{self, Environment, run_paused},
+    testing::{self, Environment, LogCapture, run_paused},
 };
 use kopf_apiserver::{ApiServer, Effect, Fault};
 use serde_json::json;
 use tokio::{sync::oneshot, task::JoinSet, time::sleep};
 use tokio_util::sync::CancellationToken;
 
-/// Longer than anything here takes.
+/// Longer than any test here takes.
 const LONG: Duration = Duration::from_hours(1);
 
-/// A server, and whoever posts events to it.
+/// A server, and the task that posts events to it.
 struct Office {
     env: Environment,
     posts: EventQueue,
@@ -57,7 +57,7 @@ impl Office {
         self.posts.post(QueuedEvent { about: about(name), note, backoffs });
     }
 
-    /// Stops it and waits for its end; returns what the server got: second, status, reason.
+    /// Stops it and waits for its end; returns what the server received: second, status, reason.
     async fn close(mut self) -> Vec<String> {
         self.stop.cancel();
         while self.task.join_next().await.is_some() {}
@@ -133,6 +133,35 @@ fn events_of_one_object_wait_for_each_other_and_delay_nobody_else() {
         office.close().await
     });
     assert_eq!(seen, ["0 503 a First", "1 201 b Other", "5 201 a First", "5 201 a Second"]);
+}
+
+#[test]
+fn one_line_tells_of_all_events_that_are_dropped_until_there_is_room() {
+    let (lines, posted) = run_paused(async {
+        let log = LogCapture::of("kopf");
+        let office = Office::open(Settings::default(), LONG);
+        office.env.server.fault(late(10));
+        for number in 0..300 {
+            office.post("a", &format!("Event{number}"));
+        }
+        sleep(Duration::from_secs(1)).await;
+        let dropped = || log.lines().into_iter().filter(|it| it.message.contains("are dropped"));
+        assert_eq!(dropped().count(), 1);
+        sleep(Duration::from_secs(10)).await;
+        for _ in 0..10 {
+            office.post("a", "Later");
+        }
+        let posted = office.close().await.len();
+        (dropped().map(|it| it.message).collect::<Vec<_>>(), posted)
+    });
+    let first = |reason: &str| {
+        format!(
+            "100 Kubernetes events of this object are waiting to be posted: further ones are dropped until there is room, first \
+             type='Normal', reason='{reason}', message='told'."
+        )
+    };
+    assert_eq!(lines, [first("Event100"), first("Later")]);
+    assert_eq!(posted, 101);
 }
 
 #[test]

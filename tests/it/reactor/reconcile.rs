@@ -1,4 +1,4 @@
-//! Reconcile handlers with others: replicas, each other, refused requests, namespaces that are not served.
+//! Reconcile handlers in combination with replicas, each other, refused requests, and namespaces that are not served.
 
 use std::sync::Arc;
 
@@ -150,7 +150,7 @@ fn an_edited_handler_deletes_a_child_of_another_namespace_that_its_watch_has_not
         world.create("one", &json!({ "names": ["a"], "x": "1" }));
         let process = world.start(&world.source(LUA, RHAI)).await;
         world.env.until(5).await;
-        // The watch stays open, but shows nothing of what comes.
+        // The watch stays open, but shows no more events.
         world.env.server.fault(Fault::always(Effect::Stall).times(1).on("GET", "/configmaps"));
         edit(&world, &json!({ "names": ["a", "far/c"] }));
         world.env.until(10).await;
@@ -211,7 +211,7 @@ fn two_handlers_that_undo_each_other_are_slowed_down_and_reported() {
             let warning = format!("Reconciler '{id}' has changed ConfigMap ns1/{id} 13 times");
             assert_eq!(world.log.count(&warning), 1, "{}", world.log.text());
         }
-        // At most one call per minute and handler, and those that have led to the warning.
+        // At most one call per minute and handler, plus those that have led to the warning.
         assert!(said < 100, "{said} calls: {}", world.log.text());
         world.env.until(1200).await;
         let more = world.said().len() - said;

@@ -24,7 +24,7 @@ pub(super) struct World {
     is_lua: bool,
 }
 
-/// A process of an operator.
+/// One process of an operator.
 pub(super) struct Process {
     pub(super) running: Running,
     host: Arc<ScriptHost>,
@@ -52,7 +52,7 @@ impl World {
         self.start_as(source, |operator| operator).await
     }
 
-    /// Starts a process of an operator that differs from the usual one.
+    /// Starts a process of an operator with other options.
     pub(super) async fn start_as(
         &self,
         source: &Source,

@@ -1,4 +1,4 @@
-//! `kopf.reconcile`: the examples by their own tests, and how handlers behave beyond the scenario `reconcile`.
+//! `kopf.reconcile`: the examples with their tests, and how handlers behave beyond the scenario `reconcile`.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! What answers in the place of containers: a few programs, one file, and a log.
+//! Fake containers: a few programs, one file, and a log.
 
 use std::sync::Arc;
 
@@ -8,7 +8,8 @@ use kopf_apiserver::streaming::{Exit, PodStreams, Process};
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-/// `cat`, `say WORDS`, `fail CODE`, `hang`, `flood`, and `tar` as `kube.copy_to` and `kube.copy_from` call it: with one file.
+/// Returns containers with `cat`, `say WORDS`, `fail CODE`, `hang`, `flood`, and `tar` as `kube.copy_to` and `kube.copy_from` call
+/// it: with one file.
 pub(super) fn containers() -> PodStreams {
     let file: Arc<Mutex<Vec<u8>>> = Arc::default();
     let exec = move |process: Process| run(process, Arc::clone(&file));

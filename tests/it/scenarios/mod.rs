@@ -1,8 +1,8 @@
-//! Parity of Lua and Rhai: each folder of `tests/scenarios` holds scripts of the same name in both languages, the steps of
-//! a user, and the one transcript that both must give.
+//! Parity of Lua and Rhai: each folder of `tests/scenarios` has scripts of the same name in both languages, the steps of a user,
+//! and the one transcript that both must produce.
 //!
-//! `steps.rs` reads a folder, `run.rs` runs it on the embedded API server and virtual time, `transcript.rs` writes down
-//! what is seen. `UPDATE_EXPECT=1` rewrites the transcripts.
+//! `steps.rs` reads a folder, `run.rs` runs it on the embedded API server and virtual time, `transcript.rs` records what is seen.
+//! `UPDATE_EXPECT=1` rewrites the transcripts.
 
 mod containers;
 mod pairs;
@@ -107,12 +107,12 @@ scenarios! {
     whole_objects
 }
 
-/// Where the scenarios are.
+/// Returns the directory of the scenarios.
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios")
 }
 
-/// Plays a scenario in every combination of languages: all must give the expected transcript.
+/// Runs a scenario in every combination of languages: all must produce the expected transcript.
 fn check(name: &str) {
     let scenario = Scenario::read(&root().join(name));
     let mut first: Option<(String, String)> = None;
@@ -132,7 +132,7 @@ fn check(name: &str) {
     expect_file![root().join(name).join("expected.txt")].assert_eq(&transcript);
 }
 
-/// The lines that only one of two transcripts has at its place.
+/// Returns the lines that only one of two transcripts has at its position.
 fn differences(one: &str, other: &str) -> String {
     /// Further lines only follow from the first ones.
     const SHOWN: usize = 10;

@@ -93,7 +93,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Message and hint of a script that cannot be loaded.
+/// Returns the message and the hint of a script that cannot be loaded.
 async fn told(name: &str, text: &str) -> String {
     let source = Source::alone(name, text);
     match ScriptHost::load(vec![source], Placement::CurrentRuntime).await {

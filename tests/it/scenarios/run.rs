@@ -19,7 +19,7 @@ use super::{
     transcript::{self, Transcript},
 };
 
-/// Runs it to the end. Returns what was seen.
+/// Runs a scenario to the end. Returns what was seen.
 pub(super) fn run(scenario: &Scenario, cast: &Cast) -> String {
     run_paused(async {
         let run = ScenarioRun::new();
@@ -70,7 +70,7 @@ impl ScenarioRun {
         self.transcript.finish(&self.env.server.list(EXAMPLES))
     }
 
-    /// A refusal is a part of the transcript.
+    /// Performs an action. A refusal is a part of the transcript.
     async fn act(
         &self,
         action: &Action,
@@ -136,7 +136,7 @@ impl ScenarioRun {
 }
 
 impl ScriptedOperator {
-    /// What becomes of an edit.
+    /// Reloads the scripts. Returns the result.
     async fn reload(&self, sources: Vec<Source>) -> String {
         let prepared = match self.host.prepare(sources).await {
             Ok(prepared) => prepared,
@@ -154,7 +154,7 @@ impl ScriptedOperator {
     }
 }
 
-/// The collection and the name of an object: `configmaps/settings`, or only the name.
+/// Returns the collection and the name of an object: `configmaps/settings`, or only the name.
 fn place(name: &str) -> (&str, &str) {
     name.split_once('/').unwrap_or((EXAMPLES, name))
 }

@@ -1,4 +1,4 @@
-//! The folder of a scenario: its scripts, and what users do in `steps.json`.
+//! The folder of a scenario: its scripts, and the actions of users in `steps.json`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,27 +17,27 @@ use serde_json::{Value, json};
 
 /// The languages, by the extension of their files.
 const LANGUAGES: [&str; 2] = ["lua", "rhai"];
-/// The namespace of objects that name none.
+/// The namespace of objects without one.
 pub(super) const NAMESPACE: &str = "ns1";
 
-/// One folder.
+/// One scenario.
 pub(super) struct Scenario {
     pub(super) plot: Plot,
     /// The scripts by name, then by language.
     scripts: BTreeMap<String, BTreeMap<String, PathBuf>>,
 }
 
-/// `steps.json`
+/// The content of `steps.json`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Plot {
-    /// What the scenario is about, and why anything in it is done differently in the languages.
+    /// The subject of the scenario, and the reasons for differences between the languages.
     #[expect(dead_code, reason = "for readers")]
     about: String,
-    /// Whether the lines of the log about single steps of the operator are of interest.
+    /// Whether the log lines about single steps of the operator are recorded.
     #[serde(default)]
     pub(super) verbose: bool,
-    /// What the scripts may reach, by option.
+    /// The permissions of the scripts, by option.
     #[serde(default)]
     grants: BTreeMap<String, Vec<String>>,
     /// The variables of the process.
@@ -49,21 +49,21 @@ pub(super) struct Plot {
     until: f64,
 }
 
-/// Something a user does.
+/// An action of a user with its time.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Step {
-    /// In seconds.
+    /// The time in seconds.
     at: f64,
     #[serde(flatten)]
     pub(super) action: Action,
 }
 
-/// What a user does.
+/// An action of a user.
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Action {
-    /// Creates this object; its type and namespace need not be said.
+    /// Creates this object; its type and namespace may be omitted.
     Create(Value),
     /// Merges the second into the object named first.
     Edit(String, Value),
@@ -73,11 +73,11 @@ pub(super) enum Action {
     Stop(()),
     /// Starts the operator from scratch.
     Start(()),
-    /// Saves the scripts of this folder, which is inside that of the scenario, in the place of those that run.
+    /// Replaces the running scripts by those of this folder, which is inside that of the scenario.
     Reload(String),
 }
 
-/// Which language each script of a scenario is played in.
+/// The language of each script in one run.
 pub(super) struct Cast(Vec<(String, PathBuf)>);
 
 impl Scenario {
@@ -92,7 +92,7 @@ impl Scenario {
                 it.and_then(|it| it.to_str()).unwrap_or_default().to_owned()
             };
             let (name, language) = (part(path.file_stem()), part(path.extension()));
-            // As for the command line: names with an underscore are modules.
+            // As on the command line: names with an underscore are modules.
             if LANGUAGES.contains(&language.as_str()) && !name.starts_with('_') {
                 scripts.entry(name).or_default().insert(language, path);
             }
@@ -100,7 +100,7 @@ impl Scenario {
         Scenario { plot, scripts }
     }
 
-    /// All in one language, all in the other, and the two mixed if there are several scripts.
+    /// Returns the runs: all in one language, all in the other, and the two mixed if there are several scripts.
     pub(super) fn casts(&self) -> Vec<Cast> {
         let cast = |first: usize, step: usize| {
             let language = |index: usize| LANGUAGES[(first + index * step) % LANGUAGES.len()];
@@ -122,7 +122,7 @@ impl Scenario {
 }
 
 impl Plot {
-    /// On which terms the scripts run.
+    /// Returns the terms of the scripts.
     pub(super) fn terms(&self) -> Terms {
         let mut grants = Grants::default();
         for (option, texts) in &self.grants {
@@ -149,18 +149,18 @@ impl Step {
 }
 
 impl Cast {
-    /// For messages.
+    /// Returns the languages, for messages.
     pub(super) fn languages(&self) -> String {
         let languages: BTreeSet<_> = self.0.iter().map(|(language, _)| language.as_str()).collect();
         languages.into_iter().collect::<Vec<_>>().join(" with ")
     }
 
-    /// The scripts, as read from their files.
+    /// Returns the scripts, read from their files.
     pub(super) fn sources(&self) -> Vec<Source> {
         self.0.iter().map(|(_, path)| source(path)).collect()
     }
 
-    /// The scripts of the same names in a folder beside them.
+    /// Returns the scripts of the same names in a folder next to them.
     pub(super) fn edited(&self, folder: &str) -> Vec<Source> {
         let edited = |path: &PathBuf| {
             let name = path.file_name().unwrap_or_default();
@@ -179,7 +179,7 @@ fn source(path: &Path) -> Source {
     }
 }
 
-/// An object with what the steps leave out.
+/// Returns an object with what the steps omit.
 pub(super) fn complete(body: &Value) -> Value {
     let mut complete = json!({
         "apiVersion": "kopf.dev/v1", "kind": "KopfExample", "metadata": { "namespace": NAMESPACE },

@@ -1,8 +1,8 @@
-//! What is seen of a scenario, in order: steps of the user, lines of the log, PATCH requests, Kubernetes events,
-//! and the objects at the end.
+//! Records what is seen of a scenario, in order: steps of the user, lines of the log, PATCH requests, Kubernetes events, and the
+//! objects at the end.
 //!
-//! Keys of objects are sorted, since tables of Lua have no order. Traces of errors name files and lines of a script, so only that
-//! there is one is written down. The stored essence is shortened: no script has a part in it.
+//! Keys of objects are sorted, since tables of Lua have no order. Traces of errors name files and lines of a script, so only their
+//! presence is recorded. The stored essence is shortened: no script influences it.
 
 use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
 
@@ -17,7 +17,7 @@ use tracing::{Level, dispatcher::DefaultGuard};
 
 use crate::vectors::without_uid;
 
-/// The stored essence.
+/// The annotation of the stored essence.
 const ESSENCE: &str = "kopf.zalando.org/last-handled-configuration";
 
 /// The lines so far. Clones are the same transcript.
@@ -32,11 +32,11 @@ struct Inner {
 #[derive(Default)]
 struct Lines {
     text: String,
-    /// Kubernetes events of this moment. They are posted beside everything else, so that only their own order is certain: they
-    /// are written down at the end of the moment.
+    /// Kubernetes events at the current time. They are posted concurrently, so only their own order is certain: they are recorded
+    /// when the time advances.
     posted: Vec<(f64, String)>,
     has_posted: bool,
-    /// How many of the server's requests are written down.
+    /// How many of the server's requests are recorded.
     requests: usize,
 }
 
@@ -45,7 +45,7 @@ impl Transcript {
         Transcript(Arc::new(Inner { env, lines: Mutex::default() }))
     }
 
-    /// Something happens now.
+    /// Records something at the current time.
     pub(super) fn note(&self, who: &str, what: &str) {
         let now = Instant::now();
         let mut lines = self.0.lines.lock();
@@ -53,7 +53,7 @@ impl Transcript {
         lines.add(self.seconds(now), who, what);
     }
 
-    /// The whole, with the objects as they are at the end.
+    /// Returns the transcript, with the final objects.
     pub(super) fn finish(&self, objects: &[Value]) -> String {
         let mut lines = self.0.lines.lock();
         self.catch_up(&mut lines);
@@ -62,7 +62,7 @@ impl Transcript {
         text = without_code(&text);
         for object in objects {
             let mut object = arranged(object);
-            // Events of the same moment take versions too, earlier or later.
+            // Events at the same time take versions too, earlier or later.
             if lines.has_posted {
                 object["metadata"]["resourceVersion"] = "…".into();
             }
@@ -71,7 +71,7 @@ impl Transcript {
         text
     }
 
-    /// Writes down the requests since the last line.
+    /// Records the requests since the last line.
     fn catch_up(&self, lines: &mut Lines) {
         let requests = self.0.env.server.requests();
         for request in requests.iter().skip(lines.requests) {
@@ -99,7 +99,7 @@ impl Lines {
         self.write(at, who, what);
     }
 
-    /// Writes down the events before this moment.
+    /// Records the events before this time.
     fn flush(&mut self, now: f64) {
         if self.posted.first().is_some_and(|(at, _)| *at < now) {
             for (at, told) in std::mem::take(&mut self.posted) {
@@ -113,7 +113,7 @@ impl Lines {
     }
 }
 
-/// Without the fingerprints of handlers that have failed: each language has its own.
+/// Removes the fingerprints of handlers that have failed: they differ between the languages.
 fn without_code(text: &str) -> String {
     let code = Regex::new(r#"(code\\*":\\*")[0-9a-f]{16}"#).expect("a pattern");
     code.replace_all(text, "$1…").into_owned()
@@ -128,7 +128,7 @@ fn told(request: &LoggedRequest) -> String {
     format!("{object} {kind}{status} {payload}")
 }
 
-/// What differs from event to event; the rest follows from the settings.
+/// Returns the varying part of an event; the rest follows from the settings.
 fn told_event(request: &LoggedRequest) -> String {
     let event = request.json();
     let part = |path: &str| event.pointer(path).and_then(Value::as_str).unwrap_or_default();
@@ -137,7 +137,7 @@ fn told_event(request: &LoggedRequest) -> String {
     let namespace = request.path.rsplit('/').nth(1).unwrap_or_default();
     let about = arranged(&event["involvedObject"]);
     let message = part("/message");
-    // Only the ends of a long message, and how many bytes it has.
+    // Only the ends of a long message, and its number of bytes.
     let short = |it: &str| it.chars().take(5).collect::<String>();
     let message = match message.len() {
         0..200 => message.to_owned(),
@@ -152,7 +152,7 @@ fn told_event(request: &LoggedRequest) -> String {
     )
 }
 
-/// The same data with sorted keys and the essence shortened.
+/// Returns the same data with sorted keys and a shortened essence.
 fn arranged(value: &Value) -> Value {
     match value {
         Value::Object(map) => {
@@ -168,14 +168,14 @@ fn arranged(value: &Value) -> Value {
     }
 }
 
-/// One line for each top-level field.
+/// Formats an object with one line for each top-level field.
 fn pretty(object: &Value) -> String {
     let fields = object.as_object().into_iter().flatten();
     let lines: Vec<_> = fields.map(|(key, value)| format!("{key}: {value}\n")).collect();
     lines.concat()
 }
 
-/// Writes the log of this thread into the transcript, and of the threads of its scripts, while the guard lives.
+/// Records the log of this thread and of the threads of its scripts, while the guard lives.
 pub(super) fn capture(transcript: &Transcript, verbose: bool) -> DefaultGuard {
     let transcript = transcript.clone();
     let level = if verbose { Level::DEBUG } else { Level::INFO };
@@ -190,7 +190,7 @@ fn told_line(line: &LogLine) -> String {
     told.push_str(&line.message);
     for (name, value) in &line.fields {
         match *name {
-            // Always the same, or told by the message.
+            // Always the same, or part of the message.
             "activity" | "object.api_version" | "object.kind" | "object.uid"
             | "object.namespace" | "object.name" | "trace" => {}
             // The same line in our own words; the message is Kopf's.

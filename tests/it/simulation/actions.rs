@@ -1,4 +1,4 @@
-//! What users, the server and the surroundings of the operator do in a run, from its seed.
+//! The actions of users, of the server and of the environment of the operator in a run, from its seed.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use super::{dice::Dice, world::Stage};
 /// The names of objects are `o0`, `o1`, ….
 const OBJECTS: usize = 4;
 
-/// Nothing goes wrong after this time.
+/// No fault happens after this time.
 pub(super) const FAULTS_END: Duration = Duration::from_mins(1);
 
-/// Something that happens.
+/// One action of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     /// A user creates an object.
@@ -25,7 +25,7 @@ pub(super) enum Action {
     Delete(usize),
     /// A user deletes an object, and creates another one of the same name as soon as possible.
     Replace(usize),
-    /// An object is removed in spite of its finalizers, and created again, while the watches are down.
+    /// An object is removed although it has finalizers, and created again, while the watches are down.
     Swap(usize),
     /// All watches end.
     CloseWatches,
@@ -37,7 +37,7 @@ pub(super) enum Action {
     Hide(Duration),
     /// Another generation of the scripts is loaded.
     Reload,
-    /// A process is stopped and started again. Processes are meant modulo their number.
+    /// A process is stopped and started again. The number is taken modulo that of processes.
     Restart(usize),
     /// A process is killed, and started again after this time.
     Kill(usize, Duration),
@@ -45,7 +45,7 @@ pub(super) enum Action {
     Start(usize),
     /// The requests of a process get lost for this time.
     CutOff(usize, Duration),
-    /// The end of it.
+    /// The end of [`Action::CutOff`].
     Reconnect(usize),
     /// A user deletes the CRD, and creates it again as soon as possible.
     DropDefinition,
@@ -55,7 +55,7 @@ pub(super) enum Action {
     BackUp,
     /// The backup is restored: objects and their versions go back.
     Restore,
-    /// The clock of the operator is set to so many seconds before or after the real time.
+    /// The clock of the operator is set this many seconds after or before the real time.
     SetClock(i64),
     /// A user deletes the namespace, and creates it again as soon as possible.
     DropNamespace,
@@ -63,15 +63,15 @@ pub(super) enum Action {
     MakeNamespace,
     /// A quota refuses new children, and admission refuses changes of objects, for this time.
     Quota(Duration),
-    /// The end of it.
+    /// The end of [`Action::Quota`].
     NoQuota,
     /// All processes are frozen for this time, as on a machine that is suspended.
     Freeze(Duration),
-    /// Somebody edits a child of an object with this number.
+    /// A user edits a child of an object with this number.
     EditChild(usize, u64),
-    /// Somebody deletes a child of an object with this number, or what is in its place.
+    /// A user deletes a child of an object with this number, or what is in its place.
     DeleteChild(usize, u64),
-    /// Somebody creates an object that has the name of a child.
+    /// A user creates an object that has the name of a child.
     Occupy(usize, u64),
     /// A user changes the object that reconcile handlers watch.
     Tune(u64),
@@ -118,7 +118,7 @@ pub(super) fn actions(dice: Dice, stage: Stage) -> Vec<(Duration, Action)> {
     actions
 }
 
-/// Returns an action that only this kind of world has, now and then.
+/// Returns an action that only this kind of world has, from time to time.
 fn own(stage: Stage, random: &mut Rng, pause: Duration) -> Option<Action> {
     let action = match stage {
         Stage::Restored if random.bool() => Action::BackUp,
@@ -139,7 +139,7 @@ fn own(stage: Stage, random: &mut Rng, pause: Duration) -> Option<Action> {
     (random.u32(..one_of) == 0).then_some(action)
 }
 
-/// Returns what others do to children.
+/// Returns an action on children.
 fn of_children(random: &mut Rng) -> Action {
     let (object, number) = (random.usize(..OBJECTS), random.u64(..8));
     match random.u32(..10) {

@@ -1,4 +1,4 @@
-//! What must be true when no fault has happened for some time, and after the operator has stopped.
+//! The conditions that must hold when no fault has happened for some time, and after the operator has stopped.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -52,9 +52,9 @@ fn check_object(world: &World, object: &Value) {
     if stored.handled != object["spec"]["x"].as_u64() {
         complain(format!("has x = {}, handled is {:?}", object["spec"]["x"], stored.handled));
     }
-    // What was being done when a backup was restored is recorded on an object that does not show it any more. As in Kopf, handlers
-    // that have not finished continue with the next change, and the annotation that triggers an event is removed by the next patch.
-    // A handler that has finished would not be called for the next change: its record must go.
+    // Work that was in progress when a backup was restored is recorded on an object that does not show it any more. As in Kopf,
+    // handlers that have not finished continue with the next change, and the annotation that triggers an event is removed by the
+    // next patch. A handler that has finished would not be called for the next change, so its record must be removed.
     let is_left_over = history.is_overtaken(uid) || history.is_revived(uid);
     let is_harmless = |id: &str| is_left_over && !stored.finished.contains(id);
     let mut records = stored.records.iter().filter(|(id, _)| !is_harmless(id)).peekable();
@@ -134,11 +134,11 @@ fn check_health(world: &World) {
     }
 }
 
-/// Checks that as many objects are remembered as there are, and that no queue is left. A standby remembers nothing.
+/// Checks that as many objects are remembered as exist, and that no queue is left. A standby remembers nothing.
 async fn check_memory(world: &World, objects: usize) {
     let objects = i64::try_from(objects).expect("a small number");
     let mut seen = Vec::new();
-    // A timer may be at work in this moment.
+    // A timer may be running at this moment.
     for _ in 0..INTERVAL {
         seen = world.operators.processes().map(|it| memory(&it.running)).collect();
         let leaders = seen.iter().filter(|it| **it == (objects, 0)).count();
@@ -192,6 +192,6 @@ pub(super) async fn stopped(world: &mut World) {
             world.history.complain(format!("the daemon of {uid} does not end with the operator"));
         }
     }
-    // Whatever a process does after its end is noticed by the history.
+    // The history notices whatever a process does after its end.
     pass(60).await;
 }

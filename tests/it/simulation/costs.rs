@@ -21,29 +21,29 @@ const PARENT: &str = "parent";
 /// An attempt: its process, handler, object, number of the cause, and number.
 type Attempt = (u64, String, String, u64, u64);
 
-/// What has happened, and how often handlers were called.
+/// The events that may cost calls, and the number of calls of each handler.
 #[derive(Debug, Default)]
 pub(super) struct Costs {
     /// Processes that have ended, or are about to.
     ends: BTreeSet<u64>,
     /// How often requests of each handler were rejected, by the name of the object.
     rejections: BTreeMap<(String, String), u64>,
-    /// How often each handler of an object fails by itself.
+    /// How often each handler of an object fails on purpose.
     planned: BTreeMap<String, Value>,
     attempts: BTreeMap<Attempt, Count>,
     /// By handler, object and number of the cause.
     calls: BTreeMap<(String, String, u64), Count>,
 }
 
-/// Calls, and what could cost calls.
+/// The number of calls, and of events that may cost calls.
 #[derive(Debug)]
 struct Count {
     calls: u64,
-    /// What could have cost calls before the first one.
+    /// The number of such events before the first call.
     before: u64,
-    /// How often the code had been edited before the last call.
+    /// The number of edits of the code before the last call.
     edits: u64,
-    /// How many calls were the first ones after an edit.
+    /// The number of calls that were the first ones after an edit.
     edited: u64,
 }
 
@@ -52,26 +52,26 @@ impl Count {
         Count { calls: 0, before, edits, edited: 0 }
     }
 
-    /// Counts one more call after so many edits.
+    /// Counts one more call after this many edits.
     fn add(&mut self, edits: u64) {
         self.calls += 1;
         self.edited += u64::from(self.edits != edits);
         self.edits = edits;
     }
 
-    /// Returns what could cost calls since the first one.
+    /// Returns the events that may have cost calls since the first one.
     fn faults(&self, costs: u64) -> u64 {
         costs - self.before + self.edited
     }
 }
 
 impl Costs {
-    /// A process has ended, or says that it ends.
+    /// Counts the end of a process, or its announcement.
     pub(super) fn end(&mut self, process: u64) {
         self.ends.insert(process);
     }
 
-    /// A request that writes results or records of these handlers to the object of this name is rejected.
+    /// Counts a rejected request that writes results or records of these handlers to the object of this name.
     pub(super) fn reject(&mut self, name: &str, handlers: &[&str]) {
         let parents = handlers.iter().map(|it| top(it));
         for id in handlers.iter().copied().chain(parents).collect::<BTreeSet<_>>() {
@@ -79,7 +79,7 @@ impl Costs {
         }
     }
 
-    /// An object is created. `failures`: how often each handler fails by itself.
+    /// Adds an object. `failures`: how often each handler fails on purpose.
     pub(super) fn plan(&mut self, uid: &str, failures: &Value) {
         self.planned.insert(uid.to_owned(), failures.clone());
     }
@@ -95,7 +95,7 @@ impl Costs {
         attempts.add(*edits);
         let is_repeated = attempts.calls > 1 + attempts.faults(rejections);
         let ends = u64::try_from(self.ends.len()).expect("a small number");
-        // A call of a process that ends at this moment: its end can cost this call.
+        // A call of a process that ends now: its end may cost this call.
         let is_ending = u64::from(self.ends.contains(process));
         let first = Count::new(rejections + ends - is_ending, *edits);
         let count = self.calls.entry((id.clone(), uid.clone(), cause)).or_insert(first);
@@ -115,7 +115,7 @@ impl Costs {
 fn planned(failures: &Value, id: &str) -> u64 {
     let failures = |id: &str| failures[id].as_u64().unwrap_or_default();
     match id {
-        // It is called again as long as any of its two sub-handlers is left.
+        // It is called again as long as one of its two sub-handlers is left.
         PARENT => 2 + failures("parent.two"),
         _ => failures(id),
     }
@@ -135,7 +135,7 @@ pub(super) fn written(patch: &str) -> Vec<&'static str> {
             [format!("\"{id}\""), format!("/{id}\""), format!("\"{}\"", id.replace('.', "/"))];
         names.iter().any(|it| patch.contains(it))
             || (*id == "marked" && (patch.contains("/status/mark\"") || patch.contains("\"mark\"")))
-            // The essence counts for all handlers of the change: their records go with it.
+            // The essence counts for all handlers of the change: their records are removed with it.
             || patch.contains("last-handled-configuration")
     };
     all.filter(is_written).collect()

@@ -1,4 +1,4 @@
-//! Random numbers by name: the same for the same seed and name, whatever else was asked.
+//! Random numbers by name: the same for the same seed and name, independent of other numbers.
 
 use fastrand::Rng;
 

@@ -1,4 +1,4 @@
-//! Which request, or which line of a watch, meets which fault: decided by the seed, counted by kind.
+//! Which request or line of a watch has which fault: decided by the seed, counted by kind.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,38 +14,38 @@ use tokio::time::Instant;
 
 use super::dice::Dice;
 
-/// What goes wrong.
+/// The kind of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
-    /// The server does not get the request, and no response comes.
+    /// The server does not receive the request, and no response arrives.
     LostRequest,
-    /// The server carries the request out, but no response comes.
+    /// The server executes the request, but no response arrives.
     LostAnswer,
-    /// The connection breaks before the server gets the request.
+    /// The connection breaks before the server receives the request.
     BrokenBefore,
-    /// The connection breaks after the server has carried the request out.
+    /// The connection breaks after the server has executed the request.
     BrokenAfter,
-    /// The server gets the request later.
+    /// The server receives the request later.
     LateRequest,
     /// The response arrives later.
     LateAnswer,
-    /// 409
+    /// Status 409.
     Conflict,
-    /// 422 of a JSON patch, as when its test fails.
+    /// Status 422 for a JSON patch, as when its test fails.
     Outdated,
-    /// 422 because of the content.
+    /// Status 422 because of the content.
     Invalid,
-    /// 403
+    /// Status 403.
     Forbidden,
-    /// 429, with or without `Retry-After`.
+    /// Status 429, with or without `Retry-After`.
     TooMany,
-    /// 500
+    /// Status 500.
     Internal,
-    /// 503
+    /// Status 503.
     Unavailable,
-    /// 404 that is not about the object.
+    /// Status 404 that is not about the object.
     NoRoute,
-    /// 410 of a list or a watch.
+    /// Status 410 for a list or a watch.
     Expired,
     /// A list shows an older state.
     StaleList,
@@ -59,9 +59,9 @@ pub(super) enum Kind {
     Twice,
     /// A line of a watch arrives later.
     LateLine,
-    /// The process dies before the server gets its request.
+    /// The process is killed before the server receives its request.
     DeathBefore,
-    /// The process dies after the server has carried out its request.
+    /// The process is killed after the server has executed its request.
     DeathAfter,
 }
 
@@ -71,7 +71,7 @@ use Kind::{
     NoRoute, Outdated, StaleList, Stall, TooMany, Twice, Unavailable,
 };
 
-/// Those of any request.
+/// The kinds that any request may have.
 const OF_REQUESTS: [Kind; 9] = [
     LostRequest,
     BrokenBefore,
@@ -84,14 +84,14 @@ const OF_REQUESTS: [Kind; 9] = [
     DeathBefore,
 ];
 
-/// What can go wrong here.
+/// A place where faults may happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Discovery, leases, and what else is asked.
+    /// Discovery, leases, and other requests.
     Other,
     /// A list.
     List,
-    /// The begin of a watch.
+    /// The start of a watch.
     Watch,
     /// A merge PATCH.
     Merge,
@@ -140,7 +140,7 @@ impl Place {
     }
 }
 
-/// One decision: the name of the place, and how often it was asked before. The same in each run of a seed, also when other faults
+/// One decision: the name of the place, and how often it was asked before. The same in each run of a seed, even when other faults
 /// are left out.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Part {
@@ -151,7 +151,7 @@ pub(super) enum Part {
 }
 
 impl Part {
-    /// Whether the name of the place contains this.
+    /// Returns whether the name of the place contains this.
     pub(super) fn is_about(&self, text: &str) -> bool {
         matches!(self, Part::Fault(place, _) if place.contains(text))
     }
@@ -181,7 +181,7 @@ pub(super) struct Faults(Arc<Mutex<State>>);
 struct State {
     dice: Dice,
     start: Instant,
-    /// How likely a fault is at each place.
+    /// The probability of a fault at each place.
     chance: f64,
     /// The kinds of this seed: few kinds together find other bugs than all at once.
     kinds: BTreeSet<Kind>,
@@ -192,7 +192,7 @@ struct State {
     only: Option<Arc<BTreeSet<Part>>>,
 }
 
-/// Deaths per run, by faults.
+/// Maximum number of processes that faults kill in one run.
 const DEATHS_MAX: u32 = 3;
 
 impl Faults {
@@ -215,7 +215,7 @@ impl Faults {
         })))
     }
 
-    /// Returns what goes wrong at this place, if anything does, with random numbers for its details.
+    /// Returns the fault at this place, if there is one, with random numbers for its details.
     pub(super) fn decide(&self, place: Place, name: &str) -> Option<(Kind, Rng)> {
         let mut state = self.0.lock();
         if !state.is_on {
@@ -252,17 +252,17 @@ impl Faults {
         state.dice.of(name, number)
     }
 
-    /// Whether anything may go wrong.
+    /// Returns whether faults may happen.
     pub(super) fn is_on(&self) -> bool {
         self.0.lock().is_on
     }
 
-    /// Lets nothing go wrong from now on.
+    /// Ends all faults.
     pub(super) fn end(&self) {
         self.0.lock().is_on = false;
     }
 
-    /// Returns what went wrong so far.
+    /// Returns the faults so far.
     pub(super) fn fired(&self) -> Vec<Fired> {
         self.0.lock().fired.clone()
     }

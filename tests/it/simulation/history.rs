@@ -1,4 +1,4 @@
-//! What happened in a run: calls of handlers, what of them reached the server, and the rules that were broken on the way.
+//! The history of a run: calls of handlers, what reached the server, and the rules that were broken.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,14 +12,14 @@ use tokio::time::Instant;
 
 use super::{costs::Costs, stored::Stored};
 
-/// Requests of one run; more mean a loop.
+/// Maximum number of requests in one run; more mean a loop.
 const REQUESTS_MAX: u64 = 30_000;
 
 /// The handlers of a creation, by the names of their records.
 pub(super) const OF_CREATION: [&str; 6] =
     ["made", "retried", "parent", "parent.one", "parent.two", "marked"];
 
-/// A handler that has ended so long before a backup is restored may not be recorded yet.
+/// A handler that has ended this long before a backup is restored may not be recorded yet.
 const IN_PROGRESS: Duration = Duration::from_secs(30);
 
 /// The handlers whose calls follow from a change.
@@ -31,11 +31,11 @@ pub(super) const OF_DELETION: &str = "gone";
 /// The daemon that stays as long as its object.
 pub(super) const STAYS: &str = "stays";
 
-/// A call of a handler.
+/// One call of a handler.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
     pub(super) process: u64,
-    /// As its record is named.
+    /// The name of its record.
     pub(super) id: String,
     pub(super) uid: String,
     /// `spec.x` of the object that it was called with.
@@ -44,9 +44,9 @@ pub(super) struct Call {
     /// How often the code of the handler had been edited. Scripts only have edits of a daemon.
     pub(super) edits: u64,
     pub(super) at: Duration,
-    /// `None`: it runs, or its process was killed.
+    /// `None`: it is running, or its process was killed.
     pub(super) ended: Option<Ending>,
-    /// What came of it was undone: an older backup was restored.
+    /// Whether its result was undone: an older backup was restored.
     is_undone: bool,
     ended_at: Duration,
 }
@@ -80,7 +80,7 @@ impl Call {
     }
 }
 
-/// Clones share it.
+/// The history of a run. Clones share it.
 #[derive(Clone)]
 pub(super) struct History(Arc<Mutex<Inner>>);
 
@@ -92,9 +92,9 @@ struct Inner {
     calls: Vec<Call>,
     broken: Vec<String>,
     requests: BTreeMap<u64, u64>,
-    /// What the server has stored of each object, by uid.
+    /// What the server has stored on each object, by uid.
     stored: BTreeMap<String, Stored>,
-    /// Objects that carried the finalizer when they were deleted, until they are gone.
+    /// Objects that had the finalizer when they were deleted, until they are gone.
     held: BTreeSet<String>,
     /// Objects that were being handled when a backup was restored.
     overtaken: BTreeSet<String>,
@@ -104,16 +104,16 @@ struct Inner {
     restored: BTreeSet<String>,
     /// The version of the last change of an object by each process.
     written: BTreeMap<u64, u64>,
-    /// Processes that may act, and since when.
+    /// Processes that may act, and their start times.
     alive: BTreeMap<u64, Duration>,
-    /// When processes have ended. What they do in that very moment is dropped together with them.
+    /// The end times of processes. What they do at that very time is dropped together with them.
     ended: BTreeMap<u64, Duration>,
     killed: BTreeSet<u64>,
     costs: Costs,
 }
 
 impl History {
-    /// `is_orderly`: all handlers of a cause see the same object.
+    /// Creates a history. `is_orderly`: all handlers of a cause see the same object.
     pub(super) fn new(is_orderly: bool) -> Self {
         History(Arc::new(Mutex::new(Inner {
             is_orderly,
@@ -141,12 +141,12 @@ impl History {
         self.0.lock().note(line.into());
     }
 
-    /// Notes that a rule is broken.
+    /// Records a broken rule.
     pub(super) fn complain(&self, rule: impl Into<String>) {
         self.0.lock().complain(rule.into());
     }
 
-    /// A process begins.
+    /// Adds a process.
     pub(super) fn begin_process(&self, process: u64) {
         let mut inner = self.0.lock();
         let at = inner.start.elapsed();
@@ -154,7 +154,7 @@ impl History {
         inner.note(format!("process {process} starts"));
     }
 
-    /// A process has ended: whatever it still does breaks a rule.
+    /// Ends a process: whatever it does afterwards breaks a rule.
     pub(super) fn end_process(&self, process: u64, how: &str) {
         let mut inner = self.0.lock();
         inner.alive.remove(&process);
@@ -164,14 +164,14 @@ impl History {
         inner.note(format!("process {process} {how}"));
     }
 
-    /// A process says that it ends: another one may act at once.
+    /// Records that a process announces its end: another one may act at once.
     pub(super) fn fail_process(&self, process: u64, why: &str) {
         let mut inner = self.0.lock();
         inner.costs.end(process);
         inner.note(format!("process {process} fails: {why}"));
     }
 
-    /// A process is killed. Its scripts may still begin calls that they have got before, in the same moment.
+    /// Kills a process. Its scripts may still begin calls that they have received before, at the same time.
     pub(super) fn kill_process(&self, process: u64, how: &str) {
         self.end_process(process, how);
         self.0.lock().killed.insert(process);
@@ -181,7 +181,7 @@ impl History {
         self.0.lock().killed.contains(&process)
     }
 
-    /// A handler is called. Returns the number of the call.
+    /// Records a call. Returns its number.
     pub(super) fn begin(&self, call: Call) -> usize {
         let mut inner = self.0.lock();
         let call = Call { at: inner.start.elapsed(), ..call };
@@ -193,7 +193,7 @@ impl History {
         inner.calls.len() - 1
     }
 
-    /// The latest call of a handler by a process has ended; scripts do not know its number.
+    /// Ends the latest call of a handler by a process; scripts do not know its number.
     pub(super) fn end_latest(&self, process: u64, id: &str, uid: &str, ending: Ending) {
         let is_meant =
             |it: &Call| it.process == process && it.id == id && it.uid == uid && it.ended.is_none();
@@ -213,7 +213,7 @@ impl History {
         self.0.lock().has_ended(process)
     }
 
-    /// The call with this number has ended.
+    /// Ends the call with this number.
     pub(super) fn end(&self, number: usize, ending: Ending) {
         let mut inner = self.0.lock();
         let at = inner.start.elapsed();
@@ -224,7 +224,7 @@ impl History {
         inner.note(line);
     }
 
-    /// A request was sent.
+    /// Counts a request.
     pub(super) fn count_request(&self, process: u64) {
         let mut inner = self.0.lock();
         if inner.has_ended(process) {
@@ -238,12 +238,12 @@ impl History {
         assert!(inner.requests[&process] <= REQUESTS_MAX, "an endless loop of requests");
     }
 
-    /// A request that writes results or records of these handlers to the object of this name is rejected.
+    /// Records a rejected request that writes results or records of these handlers to the object of this name.
     pub(super) fn reject(&self, name: &str, handlers: &[&str]) {
         self.0.lock().costs.reject(name, handlers);
     }
 
-    /// A user creates an object. `failures`: how often each handler fails by itself.
+    /// Records that a user creates an object. `failures`: how often each handler fails on purpose.
     pub(super) fn created(&self, uid: &str, failures: &Value) {
         let mut inner = self.0.lock();
         inner.objects += 1;
@@ -251,12 +251,12 @@ impl History {
         inner.note(format!("user creates {uid}"));
     }
 
-    /// Returns how many objects there were.
+    /// Returns how many objects were created.
     pub(super) fn objects(&self) -> usize {
         self.0.lock().objects
     }
 
-    /// A user deletes an object.
+    /// Records that a user deletes an object.
     pub(super) fn deleted(&self, object: &Value) {
         let stored = Stored::read(object);
         let mut inner = self.0.lock();
@@ -266,7 +266,7 @@ impl History {
         }
     }
 
-    /// An object is removed in spite of its finalizers.
+    /// Records that an object is removed although it has finalizers.
     pub(super) fn removed(&self, object: &Value) {
         let stored = Stored::read(object);
         let mut inner = self.0.lock();
@@ -274,8 +274,9 @@ impl History {
         inner.held.remove(&stored.uid);
     }
 
-    /// A backup of this moment is restored, with these objects: what has happened to them since then counts no more. Their handlers
-    /// may be called again, and what they were doing may be stored on the older object; at the end all must be well.
+    /// Restores a backup of this time, with these objects: what has happened to them since then does not count any more. Their
+    /// handlers may be called again, and their current work may be stored on the older object; at the end, everything must be
+    /// right.
     pub(super) fn restore(&self, moment: Duration, objects: &[Value]) {
         let mut inner = self.0.lock();
         inner.note(format!("the backup of {:.3} is restored", moment.as_secs_f64()));
@@ -306,7 +307,7 @@ impl History {
         }
     }
 
-    /// A request of a process has changed an object; `None` is an object that is not there.
+    /// Records that a request of a process has changed an object; `None` is a missing object.
     pub(super) fn observe(&self, before: Option<&Value>, after: Option<&Value>) {
         let mut inner = self.0.lock();
         let (before, after) = (before.map(Stored::read), after.map(Stored::read));
@@ -320,12 +321,12 @@ impl History {
         }
     }
 
-    /// A request of a process has made this version.
+    /// Records that a request of a process has created this version.
     pub(super) fn write(&self, process: u64, version: u64) {
         self.0.lock().written.insert(process, version);
     }
 
-    /// Returns the last version that another process has made; zero if there is none.
+    /// Returns the last version that another process has created; zero if there is none.
     pub(super) fn written_by_others(&self, process: u64) -> u64 {
         let inner = self.0.lock();
         let others = inner.written.iter().filter(|(it, _)| **it != process);
@@ -333,7 +334,7 @@ impl History {
     }
 
     /// Returns whether an object was being handled when a backup was restored: what its handlers had done before may be lost with
-    /// the backup, though what they do afterwards is recorded.
+    /// the backup, but what they do afterwards is recorded.
     pub(super) fn is_overtaken(&self, uid: &str) -> bool {
         self.0.lock().overtaken.contains(uid)
     }
@@ -398,7 +399,7 @@ impl Inner {
         self.calls.iter().rev().find(is_meant)
     }
 
-    /// Checks a call against what the server has stored at this moment.
+    /// Checks a call against what the server stores now.
     fn check(&mut self, call: &Call) {
         let Call { process, id, uid, x, retry, .. } = call;
         if self.has_ended(*process) {
@@ -447,7 +448,7 @@ impl Inner {
             }
         } else {
             now.causes += 1;
-            // A deletion takes the place of what was begun before.
+            // A deletion replaces what was begun before.
             if !now.is_deleting && !self.restored.contains(&now.uid) {
                 self.check_essence(&now, earlier);
             }

@@ -17,16 +17,16 @@ use super::{
     wire::{LineBody, Wire, status},
 };
 
-/// The longest delay of a line: shorter than `settings.persistence.consistency_timeout`.
+/// Maximum delay of a line: shorter than `settings.persistence.consistency_timeout`.
 const DELAY_MAX_MS: u64 = 4000;
 
-/// The longest delay of a server that lags behind: longer than the consistency timeout.
+/// Maximum delay of a server that lags behind: longer than the consistency timeout.
 const LAG_MAX_MS: u64 = 9000;
 
 /// A watch with faults.
 struct Watch<S> {
     lines: S,
-    /// Lines that come before others.
+    /// Lines that precede others.
     next: VecDeque<Bytes>,
     is_ended: bool,
     name: String,
@@ -56,7 +56,7 @@ pub(super) fn faulty(body: ResponseBody, name: &str, wire: &Wire) -> LineBody {
     StreamBody::new(frames).boxed_unsync()
 }
 
-/// Every second watch is served by a server that lags behind.
+/// Returns the lag of a watch: every second one is served by a server that lags behind.
 fn lag(name: &str, wire: &Wire) -> Option<(Instant, Duration)> {
     if !wire.is_lagging || !wire.faults.is_on() {
         return None;

@@ -1,10 +1,10 @@
-//! The whole operator in a world where everything goes wrong, from a seed: what it must do in spite of it.
+//! The whole operator in a world with all kinds of faults, from a seed: what it must do in spite of them.
 //!
 //! `world.rs` runs a seed: `actions.rs` is what users do, `operators.rs` starts and kills processes, whose handlers are in
-//! `natives.rs` or scripts. `faults.rs` decides which request or watch line meets which fault; `wire.rs` and `lines.rs` carry it
-//! out. `history.rs` checks each call against what the server has stored at that moment, and `costs.rs` its number;
-//! `checks.rs` checks the end. `levels` has the worlds with reconcile handlers and schedules. `report.rs` shrinks what fails.
-//! `mutants.rs` has bugs that must be found.
+//! `natives.rs` or scripts. `faults.rs` decides which request or watch line has which fault; `wire.rs` and `lines.rs` apply it.
+//! `history.rs` checks each call against what the server has stored at that time, and `costs.rs` the number of calls; `checks.rs`
+//! checks the end. `levels` has the worlds with reconcile handlers and schedules. `report.rs` shrinks failures. `mutants.rs` has
+//! bugs that must be found.
 #![expect(
     clippy::wildcard_enum_match_arm,
     reason = "each place carries out its own kinds of faults and actions"
@@ -32,10 +32,10 @@ use report::Tally;
 use scripts::Language;
 use world::{Plan, Stage};
 
-/// The seeds of one of the four tests of CI.
+/// The number of seeds of one of the four tests of CI.
 const SEEDS: u64 = 125;
 
-/// The seeds of the test of CI in worlds with reconcile handlers and schedules.
+/// The number of seeds of the test of CI in worlds with reconcile handlers and schedules.
 const LEVEL_SEEDS: u64 = 20;
 
 /// Seeds that failed once, and what was wrong.
@@ -54,7 +54,7 @@ const MENDED: [(u64, &str); 9] = [
     (1_000_178, "two runs of an interval had the same time, because the clock had been set back"),
 ];
 
-/// The seeds in which a deliberate bug must be found.
+/// The number of seeds in which a deliberate bug must be found.
 const MUTANT_SEEDS: u64 = 2000;
 
 /// Seeds that find the deliberate bugs, so that CI need not search.
@@ -72,7 +72,7 @@ fn variable(name: &str) -> Option<u64> {
     Some(value.parse().expect("a number"))
 }
 
-/// Returns what a seed means: its last two digits say in what world it is.
+/// Returns the plan of a seed: its last two digits determine its world.
 fn plan(seed: u64) -> Plan {
     let is_set = |name| variable(name).is_some_and(|it| it > 0);
     let stage = match seed % 20 {
@@ -94,7 +94,7 @@ fn plan(seed: u64) -> Plan {
     Plan { stage, seed, only: None, mutant: None, is_verbose }
 }
 
-/// Returns in which of the worlds with reconcile handlers and schedules a seed is.
+/// Returns the world of a seed, of those with reconcile handlers and schedules.
 fn stage_with_levels(seed: u64) -> Stage {
     match seed % 10 {
         0..4 => Stage::Levels(None),
@@ -159,14 +159,14 @@ fn seeds_that_failed_once_are_green() {
 
 #[test]
 fn a_seed_has_one_history() {
-    // A script runs on a thread of its own: what happens in one moment of the virtual clock, with which each line begins, has no order.
+    // A script runs on a separate thread: events at the same virtual time, with which each line begins, have no order.
     let history = |seed| {
         let mut lines = report::run(&plan(seed)).lines;
         lines.sort();
         lines
     };
-    // Rhai calls functions on several threads: later moments may depend on the order, too. So may the requests of two schedules that
-    // are due in the same moment, so the seeds with schedules are left out: the first fault may hit either of them.
+    // Rhai calls functions on several threads: later times may depend on the order, too. So may the requests of two schedules that
+    // are due at the same time, so the seeds with schedules are left out: the first fault may hit either of them.
     let has_order = |seed: &u64| plan(*seed).stage.language() != Some(Language::Rhai);
     let seeds = 0..20;
     for seed in seeds.filter(has_order) {
@@ -195,7 +195,7 @@ fn without_faults_and_bugs_nothing_is_broken() {
     }
 }
 
-/// Runs what the environment asks for: `scripts/simulate` sets it.
+/// Runs what the environment requests: `scripts/simulate` sets it.
 #[test]
 fn on_demand() {
     if let Some(seed) = variable("KOPF_SIMULATION_SEED") {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use fastrand::Rng;
 use serde_json::Value;
 
-/// A bug. It shows itself by chance.
+/// A bug. It shows at random.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Mutant {
     /// An event of a watch is dropped silently.
@@ -17,14 +17,14 @@ pub(super) enum Mutant {
     ForgetsFinalizer,
     /// A PATCH is sent once more after newer ones.
     RepeatsPatch,
-    /// Objects of the same name are taken for the same object.
+    /// Objects of the same name are treated as one object.
     IgnoresUid,
 }
 
-/// What becomes of a PATCH.
+/// How a PATCH is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sent {
-    /// It is sent.
+    /// It is sent once.
     Once,
     /// It is not sent, and the operator believes that it was.
     Never,
@@ -41,7 +41,7 @@ impl Mutant {
         Mutant::IgnoresUid,
     ];
 
-    /// Returns what becomes of a PATCH with this path and body.
+    /// Returns how a PATCH with this path and body is sent.
     pub(super) fn sent(self, path: &str, body: &[u8], random: &mut Rng) -> Sent {
         let is_status = path.ends_with("/status");
         let payload: Value = serde_json::from_slice(body).unwrap_or_default();
@@ -60,7 +60,7 @@ impl Mutant {
         }
     }
 
-    /// Whether a line of a watch is dropped.
+    /// Returns whether a line of a watch is dropped.
     pub(super) fn drops(self, random: &mut Rng) -> bool {
         self == Mutant::DropsEvent && random.u32(..20) == 0
     }

@@ -1,4 +1,4 @@
-//! The handlers of the simulation as closures. Their results depend only on the object, so that it is known what must be stored.
+//! The handlers of the simulation as closures. Their results depend only on the object, so the expected state is known.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ pub(super) const INTERVAL: u64 = 30;
 /// The pause after a temporary error.
 const RETRY_DELAY: Duration = Duration::from_secs(2);
 
-/// What the handlers of one process need.
+/// The state of the handlers of one process.
 #[derive(Clone)]
 pub(super) struct Natives {
     pub(super) scripts: NativeScripts,
@@ -45,7 +45,7 @@ pub(super) struct Natives {
     pub(super) clock: Clock,
 }
 
-/// Returns what a handler returns for an object.
+/// Returns the result of a handler for an object.
 pub(super) fn result(uid: &str, x: u64) -> Value {
     json!({ "uid": uid, "x": x })
 }
@@ -54,8 +54,8 @@ pub(super) fn result(uid: &str, x: u64) -> Value {
 const DECLARED: [&str; 10] =
     ["made", "retried", "parent", "marked", "changed", "also", "gone", "once", "stays", "tick"];
 
-/// Returns the code of a handler in this version of the script: each edit changes two of them, the one that the edit before has changed,
-/// which becomes what it was, and the next one. A sub-handler changes with its parent.
+/// Returns the code of a handler in this version of the script: each edit changes two of them, the one that the previous edit has
+/// changed, which is restored, and the next one. A sub-handler changes with its parent.
 fn code_of(id: &str, version: u64) -> u64 {
     let edited = usize::try_from(version).expect("a small number") % DECLARED.len();
     if id.split('.').next() == Some(DECLARED[edited]) { version + 1001 } else { 1000 }
@@ -85,14 +85,14 @@ impl Natives {
             self.stays(),
             self.handler(Kind::Timer, "tick", nothing),
         ];
-        // Otherwise each load would make functions with other code.
+        // Otherwise each load would create functions with different code.
         for (handler, id) in handlers.iter_mut().zip(DECLARED) {
             handler.code = code_of(id, self.version);
         }
         handlers
     }
 
-    /// A handler that works for a while, fails a few times, and returns a result.
+    /// Returns a handler that works for a while, fails a few times, and returns a result.
     fn handler(
         &self,
         kind: Kind,
@@ -144,7 +144,7 @@ impl Natives {
         self.history.begin(call)
     }
 
-    /// A handler with two sub-handlers.
+    /// Returns a handler with two sub-handlers.
     fn parent(&self) -> Handler {
         let natives = self.clone();
         let function = self.scripts.handler("parent", move |invocation| {
@@ -181,7 +181,7 @@ impl Natives {
         }
     }
 
-    /// A daemon that runs as long as its object.
+    /// Returns a daemon that runs as long as its object.
     fn stays(&self) -> Handler {
         let natives = self.clone();
         let function = self.scripts.handler("stays", move |invocation| {
@@ -227,7 +227,7 @@ fn cause_of(invocation: &Invocation) -> &ObjectCause {
     cause
 }
 
-/// What handlers look at. It is in the spec, so that scripts find it, too.
+/// The part of the object that handlers read. It is in the spec, so that scripts find it, too.
 struct Subject {
     uid: String,
     x: u64,
@@ -241,12 +241,12 @@ impl Subject {
         Subject { uid, x: spec["x"].as_u64().unwrap_or_default(), spec }
     }
 
-    /// How often a handler fails before it succeeds.
+    /// Returns how often a handler fails before it succeeds.
     fn failures(&self, id: &str) -> u64 {
         self.spec["failures"][id].as_u64().unwrap_or_default()
     }
 
-    /// How long a handler works.
+    /// Returns how long a handler works.
     fn nap(&self, id: &str) -> Duration {
         Duration::from_secs_f64(self.spec["naps"][id].as_f64().unwrap_or_default())
     }

@@ -40,10 +40,10 @@ use super::{
     world::{Plan, Stage},
 };
 
-/// How long a new process takes to start.
+/// The start time of a new process.
 pub(super) const START_DELAY: Duration = Duration::from_secs(1);
 
-/// What is recorded of a run, and decided.
+/// The records and the random numbers of a run.
 pub(super) struct Records<'a> {
     pub(super) history: &'a History,
     pub(super) faults: &'a Faults,
@@ -72,7 +72,7 @@ pub(super) struct Operators {
     code: u64,
 }
 
-/// A place for one process after the other.
+/// Holds one process after the other.
 #[derive(Default)]
 struct Slot {
     process: Option<Process>,
@@ -86,7 +86,7 @@ pub(super) struct Process {
     host: Option<Arc<ScriptHost>>,
 }
 
-/// Processes that have died, or have failed by themselves.
+/// Processes that were killed, or have failed by themselves.
 #[derive(Clone, Default)]
 pub(super) struct Ends {
     queue: Arc<Mutex<VecDeque<(u64, &'static str)>>>,
@@ -111,7 +111,7 @@ impl Ends {
     }
 }
 
-/// Takes the reports of scripts out of the log.
+/// Extracts the reports of scripts from the log.
 pub(super) struct Reporter {
     history: History,
     levels: Option<Levels>,
@@ -174,7 +174,7 @@ impl Operators {
         self.slots.iter().filter_map(|it| it.process.as_ref())
     }
 
-    /// Takes the processes out.
+    /// Removes and returns the processes.
     pub(super) fn take(&mut self) -> Vec<Process> {
         self.slots.iter_mut().filter_map(|it| it.process.take()).collect()
     }
@@ -188,7 +188,7 @@ impl Operators {
         }
     }
 
-    /// Returns the script in its present version.
+    /// Returns the current version of the script.
     fn source(&self, language: Language) -> Source {
         let source = if self.levels.is_some() { levels::source } else { scripts::source };
         source(language, self.code)
@@ -240,7 +240,7 @@ impl Operators {
         (Arc::<ScriptHost>::clone(&host), handlers, Some(host))
     }
 
-    /// Connects a process. Its pauses have no random parts: the streams that are woken at once take them in any order.
+    /// Connects a process. Its pauses have no random parts: streams that are woken at the same time would take them in any order.
     fn connect(&self, slot: usize, process: u64) -> Connect {
         let wire = Wire {
             server: self.env.server.clone(),
@@ -260,7 +260,7 @@ impl Operators {
         testing::connect(wire.client())
     }
 
-    /// Kills a process. Returns its slot, if it was there.
+    /// Kills a process. Returns its slot, if it was running.
     pub(super) fn kill(&mut self, process: u64, how: &str) -> Option<usize> {
         let is_meant = |it: &Slot| it.process.as_ref().is_some_and(|it| it.number == process);
         let slot = self.slots.iter().position(is_meant)?;
@@ -316,7 +316,7 @@ impl Operators {
             };
             self.history.note(format!("process {number} loads version {}: {is_taken}", self.code));
             if self.language.is_some() && !is_taken {
-                // Who saves a script in vain starts the operator again.
+                // A user whose script is rejected restarts the operator.
                 self.ends.push(number, "is killed");
             }
         }
@@ -349,7 +349,7 @@ fn candidate(generation: Generation) -> (Candidate, oneshot::Receiver<testing::A
     (Candidate { generation, verdict, withdrawn: CancellationToken::new() }, answer)
 }
 
-/// The usual settings, with shorter pauses after errors.
+/// Returns the default settings, with shorter pauses after errors.
 fn settings() -> Settings {
     let mut settings = Settings::default();
     let seconds = |all: &[u64]| all.iter().copied().map(Duration::from_secs).collect();

@@ -1,4 +1,4 @@
-//! Runs many seeds, shrinks what fails, and says how to repeat it.
+//! Runs many seeds, shrinks failures, and prints how to repeat them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,10 +15,10 @@ use super::{
     world::{self, Outcome, Plan, Stage},
 };
 
-/// Runs of one seed while it is shrunk.
+/// Maximum number of runs of one seed while it is shrunk.
 const SHRINKING_MAX: usize = 300;
 
-/// What came of many seeds.
+/// The results of many seeds.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) runs: u64,
@@ -27,7 +27,7 @@ pub(super) struct Tally {
     pub(super) failed: Vec<(u64, Vec<String>)>,
 }
 
-/// Runs a plan. A panic is a broken rule.
+/// Runs a plan. A panic counts as a broken rule.
 pub(super) fn run(plan: &Plan) -> Outcome {
     let run = || run_paused(world::run(plan));
     panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {

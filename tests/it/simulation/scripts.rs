@@ -23,8 +23,8 @@ pub(super) fn source(language: Language, code: u64) -> Source {
     Source::alone(name, text.replace("CODE", &code.to_string()))
 }
 
-/// Takes a line of the log, if it reports a call: `SIM begin ID UID X RETRY`, `SIM done ID UID`, `SIM later ID UID`,
-/// `SIM rejected ID UID` if a child could not be created.
+/// Processes a log line, if it reports a call: `SIM begin ID UID X RETRY`, `SIM done ID UID`, `SIM later ID UID`, `SIM rejected ID
+/// UID` if a child could not be created.
 pub(super) fn hear(history: &History, process: u64, line: &LogLine) {
     let Some(report) = line.message.strip_prefix("SIM ") else { return };
     match *report.split(' ').collect::<Vec<_>>() {

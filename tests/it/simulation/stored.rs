@@ -1,4 +1,4 @@
-//! What the operator has stored on an object, read from outside.
+//! What the operator has stored on an object, read by another client.
 
 use std::collections::BTreeSet;
 
@@ -16,17 +16,17 @@ pub(super) struct Stored {
     pub(super) uid: String,
     /// `spec.x` of the last handled essence.
     pub(super) handled: Option<u64>,
-    /// The handlers that are recorded as finished for the present cause.
+    /// The handlers that are recorded as finished for the current cause.
     pub(super) finished: BTreeSet<String>,
-    /// The records of handlers, and what else is stored under the prefix: names and texts.
+    /// The records of handlers, and what else is stored under the prefix: names and values.
     pub(super) records: Vec<(String, String)>,
-    /// Whether the finalizer is there.
+    /// Whether it has the finalizer.
     pub(super) is_held: bool,
     /// Whether its status has a result of another object.
     pub(super) is_foreign: bool,
     /// Whether it is being deleted.
     pub(super) is_deleting: bool,
-    /// How many causes were handled to their end.
+    /// The number of causes that were fully handled.
     pub(super) causes: u64,
 }
 
@@ -67,7 +67,7 @@ impl Stored {
         self.records.iter().any(|(key, _)| key == id)
     }
 
-    /// Takes over what was stored before for the same cause.
+    /// Keeps what was stored before for the same cause.
     pub(super) fn keep(&mut self, before: &Stored) {
         self.finished.extend(before.finished.iter().cloned());
     }

@@ -1,4 +1,4 @@
-//! The connection of one process to the server: carries out the faults, and shows the history what reached the server.
+//! The connection of one process to the server: applies the faults, and passes what reached the server to the history.
 
 use std::{
     collections::BTreeSet,
@@ -34,7 +34,7 @@ use super::{
 /// The namespace of all objects.
 pub(super) const NAMESPACE: &str = "ns1";
 
-/// The longest delay of a request or a response.
+/// Maximum delay of a request or a response.
 const DELAY_MAX_MS: u64 = 4000;
 
 pub(super) type LineBody = UnsyncBoxBody<Bytes, io::Error>;
@@ -47,19 +47,19 @@ pub(super) struct Wire {
     pub(super) history: History,
     /// The number of the process.
     pub(super) process: u64,
-    /// Comes before the names of places: whose watch is woken first is chance, and must not decide about faults.
+    /// Precedes the names of places: the order in which watches wake up is random, and must not decide about faults.
     pub(super) prefix: &'static str,
-    /// Told when the process is to die.
+    /// Gets a report when the process must be killed.
     pub(super) ends: Ends,
     /// Whether connections are refused.
     pub(super) is_down: Arc<AtomicBool>,
     /// Whether requests of this process get lost.
     pub(super) is_cut_off: Arc<AtomicBool>,
-    /// The version of the last list of objects that the process has got; zero if there was none.
+    /// The version of the last list of objects that the process has received; zero if there was none.
     pub(super) listed: Arc<AtomicU64>,
     /// Whether one of the servers behind the address lags behind.
     pub(super) is_lagging: bool,
-    /// Where there are reconcile handlers or schedules.
+    /// The history of reconcile handlers and schedules, if there are any.
     pub(super) levels: Option<Levels>,
     /// A bug that the operator has.
     pub(super) mutant: Option<Mutant>,
@@ -67,10 +67,10 @@ pub(super) struct Wire {
     pub(super) later: Arc<Mutex<JoinSet<()>>>,
 }
 
-/// What a request is about.
+/// The target of a request.
 struct Target {
     place: Place,
-    /// Names the place for the dice.
+    /// The name of the place in random numbers.
     name: String,
     /// The name of the object that it changes.
     object: Option<String>,
@@ -139,7 +139,7 @@ impl Wire {
         }
     }
 
-    /// Sends a request as an operator with a bug does. Without other faults, so that only the bug can be found.
+    /// Sends a request as an operator with a bug does; without other faults, so that only the bug can be found.
     async fn send_mutated(
         &self,
         mutant: Mutant,
@@ -182,7 +182,7 @@ impl Wire {
         std::future::pending().await
     }
 
-    /// Lets the server answer.
+    /// Lets the server respond.
     async fn pass(
         &self,
         request: Request<Body>,
@@ -227,9 +227,9 @@ impl Wire {
         }))
     }
 
-    /// Asks for the state of so many changes ago, or of fewer. Servers read lists without a version from etcd, so the operator takes
-    /// a list of objects as it is. It only protects what it has stored itself. So the list is not the first one of the process, and
-    /// not older than the one before, nor than what another process has stored. It also shows the objects that exist: neither one
+    /// Requests the state of this many changes ago, or of fewer. Servers read lists without a version from etcd, so the operator
+    /// trusts a list of objects. It only protects what it has stored itself. So the list is not the first one of the process, and
+    /// not older than the previous one, nor than what another process has stored. It also shows the objects that exist: neither one
     /// that is gone, nor none in place of one that was created since.
     async fn stale(&self, request: Request<Body>, target: &Target, changes: u64) -> Request<Body> {
         let last = self.server.revision();
@@ -315,7 +315,7 @@ impl Target {
         Target { place, name: format!("{prefix}{verb} {what}"), object, handlers }
     }
 
-    /// Finds the handlers that a request is about. Returns the same request.
+    /// Finds the handlers that a request concerns. Returns the same request.
     async fn read(&mut self, request: Request<Body>) -> Result<Request<Body>, io::Error> {
         if !matches!(self.place, Place::Merge | Place::Json) {
             return Ok(request);

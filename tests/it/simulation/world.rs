@@ -1,4 +1,4 @@
-//! One run: a server, an operator that dies and starts again, users, and faults, from one seed.
+//! One run: a server, an operator that is killed and started again, users, and faults, from one seed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -39,17 +39,17 @@ use super::{
 /// The time that the operator has after the last fault.
 const SETTLING: Duration = Duration::from_mins(4);
 
-/// The longest pause of a reconcile handler after errors.
+/// Maximum pause of a reconcile handler after errors.
 const BACKOFF_MAX: Duration = Duration::from_mins(5);
 
-/// When CRDs are watched again after a 403.
+/// The interval of watching CRDs again after a 403.
 const LOOK_AGAIN: Duration = Duration::from_mins(10);
 
 const NAMESPACES: &str = "namespaces";
 
 const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
-/// What kind of world it is.
+/// The kind of a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// One operator, with handlers in Rust.
@@ -70,7 +70,7 @@ pub(super) enum Stage {
     Quota(Language),
     /// Two replicas on a machine that freezes for longer than a lease.
     Frozen,
-    /// One operator, and two API servers behind one address: watches of one of them lag behind. Lists are read from etcd.
+    /// One operator, and two API servers with one address: watches of one of them lag behind. Lists are read from etcd.
     Lagging,
     /// One operator with reconcile handlers and schedules, as closures or scripts.
     Levels(Option<Language>),
@@ -115,7 +115,7 @@ impl Stage {
     }
 }
 
-/// What a run is made from.
+/// The input of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) stage: Stage,
@@ -128,7 +128,7 @@ pub(super) struct Plan {
     pub(super) is_verbose: bool,
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outcome {
     pub(super) broken: Vec<String>,
@@ -145,21 +145,21 @@ pub(super) struct World {
     pub(super) history: History,
     pub(super) operators: Operators,
     pub(super) stage: Stage,
-    /// Where there are reconcile handlers or schedules.
+    /// The history of reconcile handlers and schedules, if there are any.
     pub(super) levels: Option<Levels>,
     dice: Dice,
     faults: Faults,
     /// The last value of `spec.x` of any object.
     x: u64,
-    /// Sets the clock of the operator, where that happens.
+    /// Sets the clock of the operator, in worlds where it changes.
     steps: Option<Steps>,
-    /// How many seconds it is ahead.
+    /// How many seconds it is ahead now.
     ahead: i64,
-    /// The most seconds that it was ahead when a process started.
+    /// How many seconds it was ahead at most when a process started.
     ahead_max: i64,
-    /// The most seconds that it was ahead at all.
+    /// How many seconds it was ahead at most at any time.
     ahead_ever: i64,
-    /// A backup of the server, and when it was made.
+    /// A backup of the server, and its time.
     backup: Option<(Duration, Snapshot)>,
     timeline: BTreeMap<(Instant, u64), Action>,
     later: u64,
@@ -237,10 +237,10 @@ fn namespace() -> serde_json::Value {
 }
 
 impl World {
-    /// Also returns the numbers of the actions.
+    /// Creates a world. Also returns the numbers of the actions.
     fn new(plan: &Plan) -> (Self, Vec<u64>) {
         let dice = Dice::new(plan.seed);
-        // What the operator itself decides by chance.
+        // The random decisions of the operator itself.
         fastrand::seed(plan.seed);
         let start = Instant::now();
         let mut timeline = BTreeMap::from([((start, 0), Action::Start(0))]);
@@ -294,7 +294,7 @@ impl World {
         (world, numbers)
     }
 
-    /// Lets everything happen until then.
+    /// Runs the world until this time.
     pub(super) async fn play(&mut self, end: Instant) {
         let ends = self.operators.ends();
         loop {
@@ -337,7 +337,7 @@ impl World {
         SETTLING + looked_again + more
     }
 
-    /// Ends what goes on for some time.
+    /// Ends actions that last for some time.
     fn mend(&mut self) {
         self.operators.is_down.store(false, Ordering::Relaxed);
         self.operators.reconnect_all();
@@ -441,13 +441,13 @@ impl World {
         }
     }
 
-    /// Whether objects can be created.
+    /// Returns whether objects can be created.
     fn is_defined(&self) -> bool {
         self.stays(DEFINITIONS, EXAMPLES)
             && (self.stage != Stage::Namespaces || self.stays(NAMESPACES, NAMESPACE))
     }
 
-    /// Whether something without a namespace is there, and not being deleted.
+    /// Returns whether a cluster-scoped object exists, and is not being deleted.
     fn stays(&self, resource: &str, name: &str) -> bool {
         let found = self.env.server.get(resource, "", name);
         found.is_some_and(|it| it["metadata"].get("deletionTimestamp").is_none())
@@ -493,7 +493,7 @@ impl World {
         }
     }
 
-    /// Removes an object in spite of its finalizers, and creates another one, while nobody watches.
+    /// Removes an object although it has finalizers, and creates another one, without an active watch.
     fn swap(&mut self, number: usize) {
         let name = format!("o{number}");
         if let Some(object) = self.env.server.get(EXAMPLES, NAMESPACE, &name) {
@@ -516,7 +516,7 @@ impl World {
         self.later(Duration::from_secs(1), Action::Define);
     }
 
-    /// All objects are about to be deleted.
+    /// Records that all objects are about to be deleted.
     fn delete_all(&self) {
         for object in self.env.server.list(EXAMPLES) {
             if object["metadata"].get("deletionTimestamp").is_none() {

@@ -1,4 +1,4 @@
-//! Which file imports which: computed from `use` and from paths, with re-exports followed to the file that defines the name.
+//! Which file imports which: computed from `use` and from paths; re-exports are followed to the file that defines the name.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,7 +7,7 @@ use std::{
 
 use super::{File, SERVER, files, own_files, source};
 
-/// How many re-exports are followed: more is a circle.
+/// Maximum number of re-exports that are followed: more are a cycle.
 const REEXPORTS_MAX: usize = 8;
 
 /// The files of the package `kopf`, without tests, and what each imports.
@@ -46,7 +46,7 @@ impl Graph {
         graph
     }
 
-    /// The files that this one imports.
+    /// Returns the files that this one imports.
     fn used(&self, module: &Module) -> BTreeSet<PathBuf> {
         let imports = module.imports.iter().map(|(path, _)| path);
         let paths = imports.chain(&module.mentions);
@@ -54,7 +54,7 @@ impl Graph {
         found.filter(|it| **it != module.path).cloned().collect()
     }
 
-    /// The file that defines what this path names.
+    /// Returns the file that defines what this path names.
     fn definition(&self, path: &[String], reexports: usize) -> Option<&PathBuf> {
         let length = (0..=path.len()).rev().find(|it| self.modules.contains_key(&path[..*it]))?;
         let module = self.modules.get(&path[..length])?;
@@ -65,24 +65,24 @@ impl Graph {
         let Some((import, _)) = import else { return Some(&module.path) };
         let whole: Vec<_> = import.iter().chain(&path[length + 1..]).cloned().collect();
         let further = self.definition(&whole, reexports + 1);
-        // What other crates define is nobody's here.
+        // What other crates define belongs to no file here.
         further.or(Some(&module.path))
     }
 
-    /// All files with those that each imports.
+    /// Returns all files with those that each imports.
     pub(super) fn edges(&self) -> impl Iterator<Item = (&Path, &Path)> {
         let edges = self.edges.iter();
         edges.flat_map(|(from, to)| to.iter().map(move |it| (from.as_path(), it.as_path())))
     }
 
-    /// Whether one of the two files imports the other.
+    /// Returns whether one of the two files imports the other.
     pub(super) fn are_connected(&self, one: &Path, other: &Path) -> bool {
         let imports =
             |from: &Path, to: &Path| self.edges.get(from).is_some_and(|it| it.contains(to));
         imports(one, other) || imports(other, one)
     }
 
-    /// The files that import themselves by way of others.
+    /// Returns the files that import themselves through others.
     pub(super) fn in_cycles(&self) -> Vec<&Path> {
         let files = self.edges.keys().filter(|it| self.reachable(it).contains(it.as_path()));
         files.map(PathBuf::as_path).collect()
@@ -110,7 +110,7 @@ impl Module {
     }
 }
 
-/// The module of a file: that of a `mod.rs` is its folder.
+/// Returns the module of a file: that of a `mod.rs` is its folder.
 fn module_of(root: &Path, path: &Path) -> Vec<String> {
     let inside = path.strip_prefix(root).expect("a file of the package").with_extension("");
     let mut parts: Vec<_> =
@@ -121,7 +121,7 @@ fn module_of(root: &Path, path: &Path) -> Vec<String> {
     parts
 }
 
-/// A path as seen from the root; one that begins with a name begins at home.
+/// Returns a path as seen from the root; one that begins with a name is relative to `home`.
 fn absolute(path: &[String], home: &[String]) -> Vec<String> {
     let mut base = home.to_vec();
     let mut rest = path;

@@ -1,4 +1,4 @@
-//! The maps are true: walks name files that exist and that import each other, the words of the glossary are those of the code.
+//! The maps are true: walks name files that exist and import each other, the words of the glossary are those of the code.
 
 use std::{
     collections::BTreeSet,
@@ -12,17 +12,17 @@ use super::{imports::Graph, is_rust, own_files, root, source};
 const WALKS: &[&str] =
     &["one event", "a declaration", "a reload", "a request to the embedded server"];
 
-/// More words are no glossary but a dictionary.
+/// A longer list is not a glossary.
 const WORDS_MAX: usize = 40;
 
-/// A section of the map, by its heading.
+/// Returns a section of the map, by its heading.
 fn section(heading: &str) -> String {
     let map = fs::read_to_string(root().join("src/README.md")).expect("the map");
     let (_, section) = map.split_once(&format!("\n## {heading}\n")).expect(heading);
     section.split("\n## ").next().unwrap_or_default().to_owned()
 }
 
-/// The files that a walk names.
+/// Returns the files that a walk names.
 fn passed(walk: &str) -> BTreeSet<PathBuf> {
     let section = section(&format!("The walk: {walk}"));
     let names = section.split('`').skip(1).step_by(2).filter(|it| is_rust(it));

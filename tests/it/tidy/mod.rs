@@ -1,4 +1,4 @@
-//! The rules of the house that no compiler checks: the order of layers, the purity of `logic`, headers and lengths.
+//! The rules of the project that no compiler checks: the order of layers, the purity of `logic`, headers and lengths.
 //!
 //! Each failure names the file, the line and the rule. `tests/it/` is outside of all layers and may use everything.
 
@@ -17,6 +17,7 @@ use std::{
 /// The layers from the inside out: a module may use those before it.
 const LAYERS: &[&str] = &[
     "heap",
+    "sorted",
     "settings",
     "logic",
     "telemetry",
@@ -38,10 +39,10 @@ const LAYERS: &[&str] = &[
 /// In addition to the order: adapters never use each other.
 const STRANGERS: &[(&str, &[&str])] = &[("cluster", &["scripting"]), ("scripting", &["cluster"])];
 
-/// The embedded API server, a package of its own: the compiler keeps it from using anything of ours.
+/// The embedded API server, a separate package: the compiler keeps it from using anything of `kopf`.
 const SERVER: &str = "src/apiserver";
 
-/// What `logic/` has nothing to do with: it gets everything as arguments and gives everything as results.
+/// What `logic/` must not use: it receives everything as arguments and returns everything as results.
 const IMPURE: &[&str] = &[
     "async ",
     ".await",
@@ -63,12 +64,12 @@ const IMPURE: &[&str] = &[
     "static mut",
 ];
 
-/// A file fits a sitting.
+/// Maximum number of lines of a file that can be read in one go.
 const LINES_MAX: usize = 600;
 
 /// A Rust file of the project.
 struct File {
-    /// Relative to the root of the project.
+    /// The path relative to the root of the project.
     path: PathBuf,
     text: String,
 }
@@ -90,7 +91,7 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// All Rust files under these directories.
+/// Returns all Rust files under these directories.
 fn files(directories: &[&str]) -> Vec<File> {
     let mut found = Vec::new();
     for directory in directories {
@@ -100,7 +101,7 @@ fn files(directories: &[&str]) -> Vec<File> {
     found
 }
 
-/// The Rust files of the package `kopf` itself, without the embedded API server's.
+/// Returns the Rust files of the package `kopf` itself, without the embedded API server's.
 fn own_files() -> Vec<File> {
     let mut found = files(&["src"]);
     found.retain(|it| !it.path.starts_with(SERVER));
@@ -123,20 +124,20 @@ fn collect(directory: &Path, found: &mut Vec<File>) {
 }
 
 impl File {
-    /// The top module it belongs to; `None` for `lib.rs` and `main.rs`, which belong to none.
+    /// Returns the top module that it belongs to; `None` for `lib.rs` and `main.rs`, which belong to none.
     fn module(&self) -> Option<&'static str> {
         let part = self.path.components().nth(1)?.as_os_str().to_str()?;
         let part = part.strip_suffix(".rs").unwrap_or(part);
         LAYERS.iter().copied().find(|it| *it == part)
     }
 
-    /// Tests may wait, read and lock: what they test may not.
+    /// Returns whether it is a test. Tests may wait, read and lock; the code that they test may not.
     fn is_test(&self) -> bool {
         let stem = self.path.file_stem().and_then(|it| it.to_str()).unwrap_or_default();
         stem.ends_with("tests") || self.path.components().any(|it| it.as_os_str() == "tests")
     }
 
-    /// Lines of code with their numbers, without comments.
+    /// Returns the lines of code with their numbers, without comments.
     fn code(&self) -> impl Iterator<Item = (usize, &str)> {
         self.text
             .lines()
@@ -149,7 +150,7 @@ impl File {
     }
 }
 
-/// The top modules that a line names by `crate::`.
+/// Returns the top modules that a line names by `crate::`.
 fn used(line: &str) -> Vec<&str> {
     let mut found = Vec::new();
     for rest in line.split("crate::").skip(1) {
@@ -158,7 +159,7 @@ fn used(line: &str) -> Vec<&str> {
     found
 }
 
-/// Whether it is the name of a Rust file.
+/// Returns whether it is the name of a Rust file.
 fn is_rust(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|it| it == "rs")
 }
@@ -167,7 +168,7 @@ fn position(module: &str) -> Option<usize> {
     LAYERS.iter().position(|it| *it == module)
 }
 
-/// Why `module` may not use `other`, if so.
+/// Returns why `module` may not use `other`, if so.
 fn objection(module: &str, other: &str) -> Option<String> {
     if module == other {
         return None;

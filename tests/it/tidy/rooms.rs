@@ -31,7 +31,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Arrows against that order that are there already: from a file to a room. None may be added.
+/// Existing arrows against that order: from a file to a room. None may be added.
 const UPWARD: &[(&str, &str)] = &[
     ("src/scripting/functions/kopf.rs", "handles"),
     ("src/scripting/functions/kopf.rs", "surface"),
@@ -39,22 +39,22 @@ const UPWARD: &[(&str, &str)] = &[
     ("src/scripting/values/mod.rs", "handles"),
 ];
 
-/// How many files import themselves by way of others. May only fall.
-const FILES_IN_CYCLES: usize = 103;
+/// The number of files that import themselves through others. May only fall.
+const FILES_IN_CYCLES: usize = 100;
 
 /// How far a room may be below its budget before the budget must follow.
 const SLACK: usize = 200;
 
-/// Lines of production code by room, comments included, in hundreds. May only fall: a new feature gets a room of its own, or space
-/// by a cut; who raises a number says why in the commit.
+/// Lines of production code by room, comments included, in hundreds. May only fall: a new feature gets a separate room, or space by
+/// a cut; a commit that raises a number says why.
 const BUDGETS: &[(&str, usize)] = &[
     ("call", 2900),
     ("checker", 6000),
-    ("cli", 13500),
-    ("cluster", 4400),
+    ("cli", 13600),
+    ("cluster", 4700),
     ("features", 100),
     ("features/admission", 1100),
-    ("features/daemons", 2400),
+    ("features/daemons", 2500),
     ("features/duplicates", 200),
     ("features/indexes", 600),
     ("features/leadership", 400),
@@ -64,17 +64,17 @@ const BUDGETS: &[(&str, usize)] = &[
     ("features/reconcile", 700),
     ("features/schedules", 600),
     ("handling", 1600),
-    ("lib", 200),
+    ("lib", 300),
     ("logic", 100),
     ("logic/access", 1700),
-    ("logic/admission", 1500),
+    ("logic/admission", 1600),
     ("logic/background", 1400),
     ("logic/change", 2500),
     ("logic/configure", 1500),
     ("logic/discovery", 700),
     ("logic/generation", 500),
     ("logic/handlers", 3900),
-    ("logic/object", 2900),
+    ("logic/object", 3000),
     ("logic/reconcile", 1000),
     ("logic/replicas", 1000),
     ("logic/schedules", 500),
@@ -83,7 +83,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("ports", 1300),
     ("reactor", 100),
     ("reactor/generation", 900),
-    ("reactor/object", 4800),
+    ("reactor/object", 4850),
     ("reactor/observer", 1100),
     ("reactor/operator", 1300),
     ("reactor/streams", 1300),
@@ -91,8 +91,8 @@ const BUDGETS: &[(&str, usize)] = &[
     ("scripting/functions", 15400),
     ("scripting/handles", 2000),
     ("scripting/host", 700),
-    ("scripting/lua", 4700),
-    ("scripting/rhai", 6000),
+    ("scripting/lua", 5700),
+    ("scripting/rhai", 6600),
     ("scripting/script", 2800),
     ("scripting/surface", 2900),
     ("scripting/values", 1600),
@@ -100,10 +100,10 @@ const BUDGETS: &[(&str, usize)] = &[
     ("sources", 2300),
     ("telemetry", 1900),
     ("testing", 1300),
-    ("webhooks", 1400),
+    ("webhooks", 1500),
 ];
 
-/// The room of a file: `logic/text`, `cluster`, or `lib` for the files directly in `src`.
+/// Returns the room of a file: `logic/text`, `cluster`, or `lib` for the files directly in `src`.
 fn room(path: &Path) -> String {
     let parts: Vec<_> = path.iter().filter_map(|it| it.to_str()).skip(1).collect();
     let [module, rest @ ..] = parts.as_slice() else { return String::new() };
@@ -120,7 +120,7 @@ fn hundreds(lines: usize) -> usize {
     lines.div_ceil(100) * 100
 }
 
-/// Lines of a file that are no test.
+/// Returns the number of lines of a file that are not tests.
 fn lines(file: &File) -> usize {
     let tests = source::test_items(&file.text);
     let of_tests = tests.into_iter().filter_map(|it| file.text.get(it));

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// The code of a file: comments and strings are blank, all else keeps its place.
+/// Returns the code of a file: comments and strings are blank, everything else keeps its position.
 pub(super) fn code(text: &str) -> String {
     let mut code = text.as_bytes().to_vec();
     for (range, _) in opaque(text) {
@@ -13,7 +13,7 @@ pub(super) fn code(text: &str) -> String {
     String::from_utf8(code).expect("whole characters are blank")
 }
 
-/// The code of a file without its tests: blocks and items under `#[cfg(test)]` are blank.
+/// Returns the code of a file without its tests: blocks and items under `#[cfg(test)]` are blank.
 pub(super) fn production(text: &str) -> String {
     let mut code = code(text).into_bytes();
     for range in test_items(text) {
@@ -24,7 +24,7 @@ pub(super) fn production(text: &str) -> String {
     String::from_utf8(code).expect("whole characters are blank")
 }
 
-/// The items under `#[cfg(test)]`, with that attribute.
+/// Returns the items under `#[cfg(test)]`, with that attribute.
 pub(super) fn test_items(text: &str) -> Vec<Range<usize>> {
     const MARK: &str = "#[cfg(test)]";
     let code = code(text);
@@ -32,7 +32,7 @@ pub(super) fn test_items(text: &str) -> Vec<Range<usize>> {
     starts.map(|start| start..end_of_item(&code, start + MARK.len())).collect()
 }
 
-/// The end of the item that starts here: its last brace, or its semicolon.
+/// Returns the end of the item that starts here: its last brace, or its semicolon.
 fn end_of_item(code: &str, start: usize) -> usize {
     let mut depth = 0_usize;
     let rest = code.get(start..).unwrap_or_default();
@@ -52,7 +52,7 @@ fn end_of_item(code: &str, start: usize) -> usize {
     code.len()
 }
 
-/// The string literals of a file without its tests, with the line of each.
+/// Returns the string literals of a file without its tests, with the line of each.
 pub(super) fn strings(text: &str) -> Vec<(usize, &str)> {
     let tests = test_items(text);
     let is_test = |place: usize| tests.iter().any(|it| it.contains(&place));
@@ -67,7 +67,7 @@ pub(super) fn strings(text: &str) -> Vec<(usize, &str)> {
     found
 }
 
-/// Comments, strings and characters, and which of them are strings.
+/// Returns comments, strings and characters, and which of them are strings.
 fn opaque(text: &str) -> Vec<(Range<usize>, bool)> {
     let mut found = Vec::new();
     let mut place = 0;
@@ -95,7 +95,7 @@ fn is_word(character: char) -> bool {
     character.is_alphanumeric() || character == '_'
 }
 
-/// The length of the string that starts here.
+/// Returns the length of the string that starts here.
 fn quoted(text: &str) -> usize {
     let mut is_escaped = false;
     for (place, character) in text.char_indices().skip(1) {
@@ -108,7 +108,7 @@ fn quoted(text: &str) -> usize {
     text.len()
 }
 
-/// The length of the raw string that starts here, if one does.
+/// Returns the length of the raw string that starts here, if one does.
 fn raw(text: &str) -> Option<usize> {
     let body = text.strip_prefix("br").or_else(|| text.strip_prefix('r'))?;
     let hashes = body.chars().take_while(|it| *it == '#').count();
@@ -119,7 +119,7 @@ fn raw(text: &str) -> Option<usize> {
     Some(start + 1 + length + end.len())
 }
 
-/// The length of the character literal that starts here, if one does: `'a` alone is a lifetime.
+/// Returns the length of the character literal that starts here, if one does: `'a` alone is a lifetime.
 fn character(text: &str) -> Option<usize> {
     let mut rest = text.strip_prefix('\'')?.chars();
     let first = rest.next()?;
@@ -129,7 +129,7 @@ fn character(text: &str) -> Option<usize> {
     (rest.next()? == '\'').then_some(2 + first.len_utf8())
 }
 
-/// The paths of the imports in code, and the name that each has from then on.
+/// Returns the paths of the imports in code, and the name that each has from then on.
 pub(super) fn imports(code: &str) -> Vec<(Vec<String>, String)> {
     let mut found = Vec::new();
     for tree in uses(code).into_iter().filter_map(|it| code.get(it)) {
@@ -139,7 +139,7 @@ pub(super) fn imports(code: &str) -> Vec<(Vec<String>, String)> {
     found
 }
 
-/// The trees of the `use` statements in code.
+/// Returns the trees of the `use` statements in code.
 fn uses(code: &str) -> Vec<Range<usize>> {
     let starts = code
         .match_indices("use ")
@@ -149,7 +149,7 @@ fn uses(code: &str) -> Vec<Range<usize>> {
     trees.filter_map(|it| Some(it..it + code.get(it..)?.find(';')?)).collect()
 }
 
-/// Words, and the signs between them.
+/// Returns words, and the symbols between them.
 fn tokens(tree: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let mut is_open = false;
@@ -167,7 +167,7 @@ fn tokens(tree: &str) -> Vec<String> {
     found
 }
 
-/// One branch of a tree of imports.
+/// Reads one branch of a tree of imports.
 fn branch<'a>(
     tokens: &mut std::iter::Peekable<impl Iterator<Item = &'a str>>,
     prefix: &[String],
@@ -205,7 +205,7 @@ fn branch<'a>(
     found.push((path, name));
 }
 
-/// The paths in code that begin with `crate`, `self` or `super`, outside of imports too.
+/// Returns the paths in code that begin with `crate`, `self` or `super`, including those outside of imports.
 pub(super) fn paths(code: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     let uses = uses(code);

@@ -1,10 +1,11 @@
-//! Words that users do not read: the *not* columns of the style sheet, in messages, in the documentation of scripts and in `docs/`.
+//! Words that users should not read: the *not* columns of the style sheet, in messages, in the documentation of scripts and in
+//! `docs/`.
 
 use std::{fs, path::Path};
 
 use super::{own_files, root, source};
 
-/// Words and phrases that are not used at all, and what to write.
+/// Words and phrases that are never used, and their replacements.
 const FORBIDDEN: &[(&str, &str)] = &[
     ("a clock that does not wait", "virtual clock"),
     ("a thing of the past", "deprecated"),
@@ -24,29 +25,29 @@ const FORBIDDEN: &[(&str, &str)] = &[
     ("whole number", "integer"),
 ];
 
-/// Words that are ordinary ones too: how often they are there. May only fall.
+/// Words that are ordinary ones too, with the number of their uses, which may only fall.
 const COUNTED: &[(&str, &str, usize)] = &[
     ("afresh", "again, restarted", 8),
-    ("answer", "response", 4),
+    ("answer", "response", 1),
     ("answers", "responses", 1),
-    ("definition", "CRD", 2),
+    ("definition", "CRD", 1),
     ("gives", "returns", 2),
     ("logins", "credentials, authentication", 1),
     ("nothing", "nil, null, none", 32),
     ("tells", "returns, reports", 4),
-    ("text", "string", 22),
+    ("text", "string", 18),
     ("texts", "strings", 1),
     ("the most", "at most", 2),
 ];
 
-/// What users read, with the place of each: strings of the program, pages of documentation.
+/// Returns what users read, with its position: strings of the program, pages of documentation.
 fn read() -> Vec<(String, String)> {
     let mut found = Vec::new();
     for file in own_files().iter().filter(|it| !it.is_test()) {
         let lines: Vec<_> = file.text.lines().collect();
         for (line, text) in source::strings(&file.text) {
             let is_reason = lines.get(line - 1).is_some_and(|it| it.contains("reason = "));
-            // A string without a space is a name; reasons of exceptions are for us.
+            // A string without a space is a name; users do not see the reasons of exceptions.
             if text.contains(' ') && !is_reason {
                 found.push((format!("{}:{line}", file.path.display()), without_names(text)));
             }
@@ -56,7 +57,7 @@ fn read() -> Vec<(String, String)> {
     found
 }
 
-/// Without `{names}` in formats and without `code`.
+/// Removes `{names}` in formats and `code`.
 fn without_names(text: &str) -> String {
     let mut depth = 0_usize;
     let mut shown = String::new();
@@ -90,7 +91,7 @@ fn pages(directory: &Path, found: &mut Vec<(String, String)>) {
     }
 }
 
-/// Where a word is used, as a whole word.
+/// Returns where a word is used, as a whole word.
 fn uses<'a>(word: &str, texts: &'a [(String, String)]) -> Vec<&'a str> {
     let is_word = |it: char| it.is_alphanumeric() || matches!(it, '_' | '-');
     let mut found = Vec::new();

@@ -6,6 +6,7 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use kopf::call::{Cause, Invocation, LiveGeneration, Memo, ObjectCause, ObjectDetail, Scripts};
 use kopf::features::admission::{AdmissionHandlers, OperatorReviewer};
 use kopf::logic::admission::configuration::{self, ClientConfig, Endpoint, Extent, Service};
+use kopf::logic::admission::own_objects::OwnObjects;
 use kopf::logic::handlers::outcome::{Ended, Raised, RaisedKind};
 use kopf::logic::object::resource::Resource;
 use kopf::logic::{
@@ -19,7 +20,7 @@ use serde_json::{Value, json};
 
 use super::{Vector, catalogue, run, same};
 
-/// Handlers that do what the vectors say, by their ids.
+/// Handlers that act as the vectors say, by their ids.
 struct Actors {
     does: BTreeMap<String, Value>,
     calls: Mutex<Vec<String>>,
@@ -126,7 +127,7 @@ fn resources(vector: &Vector) -> Vec<Resource> {
     vector.input["resources"].as_array().into_iter().flatten().map(catalogue::resource).collect()
 }
 
-/// The response of our operator, in the notation of the vectors.
+/// Returns the response of our operator, in the notation of the vectors.
 async fn response(vector: &Vector) -> Result<Value, String> {
     let handlers = handlers(vector)?;
     let specs = vector.input["handlers"].as_array().cloned().unwrap_or_default();
@@ -201,7 +202,8 @@ fn admission_configurations() {
             if vector.input["persistent"] == true { Extent::Persistent } else { Extent::All };
         let kind = catalogue::kind(vector.input["kind"].as_str().expect("a kind"));
         let client = client(&vector.input["client"]);
-        let webhooks = configuration::webhooks(kind, &rules, ("auto.kopf.dev", &client), extent);
+        let (place, own) = (("auto.kopf.dev", &client), OwnObjects::default());
+        let webhooks = configuration::webhooks(kind, &rules, place, &own, extent);
         let mut actual = json!({ "webhooks": webhooks });
         let mut expected = vector.expected.clone();
         for webhooks in [&mut actual["webhooks"], &mut expected["webhooks"]] {
@@ -211,7 +213,7 @@ fn admission_configurations() {
     });
 }
 
-/// The reference goes through its resources in random order.
+/// Sorts a webhook: the reference processes its resources in random order.
 fn in_order(webhook: &mut Value) {
     if let Some(rules) = webhook["rules"].as_array_mut() {
         rules.sort_by_key(Value::to_string);

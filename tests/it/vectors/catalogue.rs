@@ -16,25 +16,25 @@ use serde_json::{Map, Value};
 
 use super::Vector;
 
-/// What whole-object callbacks look at.
+/// The state that whole-object callbacks read.
 pub(crate) struct Context<'a> {
     pub(crate) body: &'a Value,
     pub(crate) reason: Option<&'a str>,
     pub(crate) has_diff: bool,
 }
 
-/// A function that is the same whenever its name is.
+/// Returns a function that is identified by its name.
 pub(crate) fn function(name: &str) -> Function {
     let slot = name.bytes().fold(5381_u32, |hash, byte| hash.wrapping_mul(33) ^ u32::from(byte));
     Function::new(ScriptId(0), slot, name)
 }
 
-/// A handler as the vectors describe it: `on`, `fn`, `resource`, and options.
+/// Returns a handler as the vectors describe it: `on`, `fn`, `resource`, and options.
 pub(crate) fn handler(spec: &Value) -> Result<Handler, DeclareError> {
     declare(declaration(spec))
 }
 
-/// The same before it is declared.
+/// Returns the handler before it is declared.
 pub(crate) fn declaration(spec: &Value) -> Declaration {
     let spec = spec.as_object().expect("a handler is a map");
     let kind = kind(spec["on"].as_str().expect("the kind of a handler"));
@@ -60,7 +60,7 @@ pub(crate) fn declaration(spec: &Value) -> Declaration {
     }
 }
 
-/// A kind by the name of the decorator.
+/// Returns a kind by the name of the decorator.
 pub(crate) fn kind(name: &str) -> Kind {
     match name {
         "create" => Kind::Create,
@@ -84,7 +84,7 @@ pub(crate) fn kind(name: &str) -> Kind {
     }
 }
 
-/// A value of a declaration, with markers and callbacks inside.
+/// Returns a value of a declaration, with markers and callbacks inside.
 pub(crate) fn argument(value: &Value) -> Argument {
     if let Some(marker) = value.get("$").and_then(Value::as_str) {
         return Argument::Marker(match marker {
@@ -128,7 +128,7 @@ fn callback(name: &str) -> Argument {
     Argument::Callback(Callback::Function(function(name)))
 }
 
-/// What a callback of the catalogue answers.
+/// Returns the response of a callback of the catalogue.
 pub(crate) fn answer(question: &Question, context: &Context<'_>) -> bool {
     match (&*question.function.name, &question.about) {
         ("true", _) => true,
@@ -159,10 +159,10 @@ fn of_value(name: &str, value: &Value) -> bool {
     }
 }
 
-/// The pause of handlers that do not say, as in the settings.
+/// The pause of handlers without one, as in the settings.
 pub(crate) const DEFAULT_BACKOFF: Duration = Duration::from_mins(1);
 
-/// How a call ends that `raises`, or else has a `result`.
+/// Returns how a call ends that `raises`, or else has a `result`.
 pub(crate) fn ended(behaviour: &Value) -> Ended {
     let given = |key: &str| behaviour.get(key).filter(|it| !it.is_null());
     match given("raises") {
@@ -171,7 +171,7 @@ pub(crate) fn ended(behaviour: &Value) -> Ended {
     }
 }
 
-/// `["ClassName", args..., {kwargs}]`
+/// Returns the error of `["ClassName", args..., {kwargs}]`.
 pub(crate) fn raised(error: &Value) -> Raised {
     let items = error.as_array().expect("an error is a list");
     let class = items[0].as_str().expect("the class of an error");
@@ -185,7 +185,7 @@ pub(crate) fn raised(error: &Value) -> Raised {
         }
         "PermanentError" => (RaisedKind::Permanent, message.unwrap_or_default().to_owned()),
         "ChildrenRetry" => (RaisedKind::Unfinished(delay.and_then(seconds)), String::new()),
-        // Its text is the quoted key.
+        // Its message is the quoted key.
         "KeyError" => (
             RaisedKind::Arbitrary(class.into()),
             message.map(|it| format!("'{it}'")).unwrap_or_default(),
@@ -195,12 +195,12 @@ pub(crate) fn raised(error: &Value) -> Raised {
     Raised { kind, message, trace: None }
 }
 
-/// A number of seconds.
+/// Returns a number of seconds.
 pub(crate) fn seconds(value: &Value) -> Option<Duration> {
     value.as_f64().map(Duration::from_secs_f64)
 }
 
-/// The resource of handlers that name none.
+/// Returns the resource of handlers that name none.
 pub(crate) fn kopfexamples() -> Resource {
     resource(&serde_json::json!({
         "group": "kopf.dev", "version": "v1", "plural": "kopfexamples", "kind": "KopfExample",
@@ -209,7 +209,7 @@ pub(crate) fn kopfexamples() -> Resource {
     }))
 }
 
-/// A resource record.
+/// Returns a resource from its record.
 pub(crate) fn resource(spec: &Value) -> Resource {
     let text = |key: &str| spec[key].as_str().unwrap_or_default().to_owned();
     let set = |key: &str| {
@@ -231,14 +231,14 @@ pub(crate) fn resource(spec: &Value) -> Resource {
     }
 }
 
-/// A part of a vector that is a map.
+/// Returns a part of a vector that is a map.
 pub(crate) fn map(value: &Value) -> Map<String, Value> {
     value.as_object().cloned().unwrap_or_default()
 }
 
 pub(crate) type Check = Result<(), String>;
 
-/// For vectors where only that an error happens matters; `None` if it did and had to.
+/// Compares for vectors where only the presence of an error matters; `None` if there was one as expected.
 pub(crate) fn refused<T>(
     vector: &Vector,
     result: Result<T, impl std::fmt::Display>,

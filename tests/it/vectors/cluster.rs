@@ -1,4 +1,4 @@
-//! Requests and streams against the golden vectors, over scripted answers on a paused clock.
+//! Requests and streams against the golden vectors, with scripted responses on a paused clock.
 
 use std::{sync::Arc, time::Duration};
 
@@ -82,7 +82,7 @@ fn reply(response: &Value) -> Reply {
     }
 }
 
-/// The name that the reference gives to such an error.
+/// Returns the name that the reference gives to such an error.
 fn class(error: &ApiError) -> String {
     let name = match error.status {
         Some(401) => "APIUnauthorizedError",
@@ -105,7 +105,7 @@ fn class(error: &ApiError) -> String {
     name.into()
 }
 
-/// What failed is told in our own words: only the part before it must agree.
+/// Returns the log of requests. Errors have our own words, so only the part before them must agree.
 fn request_logs(log: &LogCapture) -> Vec<Value> {
     let lines = log.lines();
     let path = "/apis/kopf.dev/v1/kopfexamples";
@@ -141,7 +141,7 @@ async fn check_stream(vector: &Vector) -> Result<(), String> {
         while let Some(item) = stream.next().await {
             match item {
                 Ok(event) => events.extend(told(start, &event)),
-                // The reference ends here; ours goes on, as a test of its own shows.
+                // The reference ends here; ours continues, as a separate test shows.
                 Err(error) => {
                     raised = json!(class(&error));
                     return;
@@ -150,7 +150,7 @@ async fn check_stream(vector: &Vector) -> Result<(), String> {
         }
     };
     let until = seconds(&input["until"]).unwrap_or_default();
-    // Just before the end: what happens in that very moment is not looked at.
+    // Just before the end: events at that very time are not compared.
     let ended = timeout(until.saturating_sub(Duration::from_millis(20)), collecting).await.is_ok();
     if ended {
         drop(stream);
@@ -173,7 +173,7 @@ async fn check_stream(vector: &Vector) -> Result<(), String> {
     same("logs", &logs.collect(), &json!(expected))
 }
 
-/// Texts that quote an event quote it as JSON here, and as Python there.
+/// Normalizes quoted events: they are JSON here, and Python there.
 fn unquoted(text: &str) -> String {
     text.replace(['\'', '"', ' '], "")
 }
@@ -191,12 +191,12 @@ fn told(start: Instant, event: &StreamEvent) -> Option<Value> {
             let kind = kind.map(EventType::as_str);
             Some(json!([at, kind, header.name, header.resource_version]))
         }
-        // The reference has no such.
+        // The reference does not have these.
         StreamEvent::Listing | StreamEvent::Alive => None,
     }
 }
 
-/// Bookmarks end inside of the stream.
+/// Removes bookmarks, which the stream handles internally.
 fn without_bookmarks(events: &Value) -> Value {
     events.as_array().into_iter().flatten().filter(|it| it[1] != "BOOKMARK").cloned().collect()
 }
@@ -231,7 +231,7 @@ fn watching(given: &Value) -> Result<Settings, String> {
     Ok(settings)
 }
 
-/// `[[selector, text], …]`; a selector of several arguments is a list.
+/// Reads `[[selector, text], …]`; a selector of several arguments is a list.
 fn selectors(value: &Value) -> Selectors {
     let key = |it: &Value| match it.as_array() {
         Some(parts) => parts.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("/"),
@@ -241,7 +241,7 @@ fn selectors(value: &Value) -> Selectors {
     value.as_array().into_iter().flatten().map(pair).collect()
 }
 
-/// Lists and watches are answered each in their own order; the last answer is repeated.
+/// Returns responses: lists and watches each have a separate order; the last response is repeated.
 fn stream_script(
     input: &Value,
     requests: Arc<Mutex<Vec<Value>>>,
@@ -271,7 +271,7 @@ fn stream_script(
     }
 }
 
-/// Of what the selectors of the vectors have in them.
+/// Decodes what occurs in the selectors of the vectors.
 fn decoded(value: &str) -> String {
     [
         ("%2C", ","),
@@ -329,7 +329,7 @@ fn watch_reply(steps: &Value) -> Reply {
         let piece = if let Some(event) = step["event"].as_array() {
             let mut object = object(&event[1], &event[2]);
             if event[0] == "BOOKMARK" {
-                // The reference does not look at it, and the vectors leave it out; servers write it.
+                // The reference does not read it, and the vectors omit it; servers write it.
                 object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
             }
             let line = json!({"type": event[0], "object": object});

@@ -1,4 +1,4 @@
-//! Handlers: how they are declared, selected, filtered, ordered, and what their calls mean.
+//! Handlers: how they are declared, selected, filtered, ordered, and the meaning of their calls.
 
 use std::sync::Arc;
 
@@ -76,7 +76,7 @@ impl<'a> Case<'a> {
         Subject { object: &self.object, change: self.change.as_ref() }
     }
 
-    /// Answers questions until there are no more.
+    /// Evaluates callbacks until none is left.
     fn settle<T>(&self, mut attempt: impl FnMut(&Answers) -> Result<T, OpenQuestion>) -> T {
         let context = catalogue::Context {
             body: &self.spec["body"],
@@ -121,7 +121,7 @@ fn change(spec: &Value) -> Change {
     let reason = reasons.into_iter().find(|it| spec["reason"] == it.as_str());
     let old = Some(spec["old"].clone()).filter(|it| !it.is_null());
     let new = spec["new"].clone();
-    // Only whether there is any difference matters here.
+    // Only the presence of a difference matters here.
     let diff = DiffItem {
         operation: Operation::Change,
         field: Vec::new(),

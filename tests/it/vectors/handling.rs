@@ -1,4 +1,4 @@
-//! The suites of what handlers and patches do to the outside: activities and sequences of PATCH requests.
+//! The suites about the external effects of handlers and patches: activities and sequences of PATCH requests.
 
 use std::sync::Arc;
 
@@ -137,7 +137,7 @@ async fn check_patching(vector: &Vector) -> Result<(), String> {
     }
 }
 
-/// A body with a kind: unlike the emulation behind the vectors, the server insists on it, as the real one does.
+/// Returns a body with a kind: unlike the emulation behind the vectors, the server requires it, as the real one does.
 fn complete(body: &Value) -> Value {
     let mut body = body.clone();
     let (version, kind) = (Value::from("kopf.dev/v1"), Value::from("KopfExample"));
@@ -147,7 +147,7 @@ fn complete(body: &Value) -> Value {
     body
 }
 
-/// Deletes an object, whatever holds it.
+/// Deletes an object even if it has finalizers.
 fn remove(server: &ApiServer, object: &Value) {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     let free = json!({ "metadata": { "finalizers": null } });
@@ -201,10 +201,10 @@ async fn send(
     };
     let mut received = Received::default();
     let sent = patcher.apply_once(object, &mut patch, &mut received).await;
-    // The caller fails those whose functions are refused; the reference fails the whole cycle.
+    // The caller fails the handlers whose functions are refused; the reference fails the whole cycle.
     let sent = match (received.refused.pop(), sent) {
         (Some(refused), _) => Err(refused.error),
-        // The version of a status did not fit: the caller sends it again, the reference fails the whole cycle here, too.
+        // The version of a status did not match: the caller sends it again, the reference fails the whole cycle here, too.
         (None, Ok(it)) if it.is_outdated && !patch.merge.is_empty() => Err(PatchError::Conflict),
         (None, sent) => sent,
     };
@@ -218,7 +218,7 @@ async fn send(
     (sent, log.has("Merge-patching finished with inconsistencies"))
 }
 
-/// What came of a patch: the last answer, and the transformations that met a conflict.
+/// The result of a patch: the last response, and the transformations that met a conflict.
 struct Sent {
     object: Option<Arc<Object>>,
     left: Vec<Transformation>,
@@ -245,7 +245,8 @@ fn compare_requests(server: &ApiServer, vector: &Vector) -> Result<(), String> {
     same("requests", &requests.collect(), &expected)
 }
 
-/// Operations on lists can be put in several ways; what counts is the guard, the fields, and the final object.
+/// Normalizes a payload: operations on lists can be written in several ways; what counts is the guard, the fields, and the final
+/// object.
 fn comparable(payload: &Value) -> Value {
     let Some(operations) = payload.as_array() else { return payload.clone() };
     let field = |it: &Value| {
@@ -258,7 +259,7 @@ fn comparable(payload: &Value) -> Value {
     json!({ "guard": operations.first(), "fields": fields })
 }
 
-/// The version to wait for, as the vectors write it.
+/// Returns the version to wait for, as the vectors write it.
 fn version(patched: &Sent) -> Option<String> {
     let header = patched.object.as_ref()?.header();
     let version = header.resource_version.clone()?;

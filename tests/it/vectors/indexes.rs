@@ -1,4 +1,4 @@
-//! The suite of the tables: events of objects go through the indexer, and after each of them the tables are compared.
+//! The suite of the tables: events of objects are passed to the indexer, and after each of them the tables are compared.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -44,7 +44,7 @@ async fn check(vector: &Vector) -> Result<(), String> {
 struct Table {
     scripts: NativeScripts,
     handlers: Vec<Arc<Handler>>,
-    /// The results of the present step.
+    /// The results of the current step.
     results: Arc<Mutex<Map<String, Value>>>,
     invoked: Arc<Mutex<Vec<String>>>,
     services: Arc<CallServices>,
@@ -168,7 +168,7 @@ impl Table {
     }
 }
 
-/// How the function ends that has this result in the notation of the vectors.
+/// Returns how the function ends that has this result in the notation of the vectors.
 fn ended(result: &Value) -> Ended {
     if let Some(error) = result.get("$raise") {
         return Ended::Raised(catalogue::raised(error));
@@ -181,7 +181,7 @@ fn ended(result: &Value) -> Ended {
     Ended::Returned(Some(without_tuples(result)).filter(|it| !it.is_null()))
 }
 
-/// Tuples are lists.
+/// Converts tuples to lists.
 fn without_tuples(value: &Value) -> Value {
     match value {
         Value::Object(map) => match map.get("$tuple") {
@@ -195,7 +195,7 @@ fn without_tuples(value: &Value) -> Value {
     }
 }
 
-/// The reference does not tell the order of keys and values.
+/// Sorts a table: the reference does not define the order of keys and values.
 fn arranged(told: &Value) -> Value {
     let mut told = told.clone();
     for index in told["indices"].as_object_mut().into_iter().flat_map(Map::values_mut) {

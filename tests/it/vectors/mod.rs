@@ -1,8 +1,8 @@
 //! The golden vectors: input and expected output of the reference implementation, one test per suite.
 //!
-//! Reads `tests/vectors/` and each directory named in `KOPF_VECTORS` (colon-separated), where the same suites may stand with
-//! other cases. Prints how many passed and failed, past the capturing of the test runner. A knowing deviation is listed with
-//! its reason in `tests/vectors/DEVIATIONS.json`.
+//! Reads `tests/vectors/` and each directory named in `KOPF_VECTORS` (colon-separated), where the same suites may have other cases.
+//! Prints how many passed and failed, past the capturing of the test runner. A deliberate deviation is listed with its reason in
+//! `tests/vectors/DEVIATIONS.json`.
 
 mod admission;
 pub(crate) mod catalogue;
@@ -24,22 +24,22 @@ use serde_json::Value;
 pub(crate) struct Vector {
     /// Unique within the suite.
     pub(crate) id: String,
-    /// What goes in.
+    /// The input of the operation.
     pub(crate) input: Value,
-    /// What must come out.
+    /// The output that it must have.
     pub(crate) expected: Value,
-    /// Marks what the reference does against its own documentation.
+    /// Marks behaviour of the reference that contradicts its documentation.
     quirk: Option<String>,
 }
 
 impl Vector {
-    /// Whether the reference raises an error here. Only that *an* error happens matters.
+    /// Returns whether the reference raises an error here. Only that *an* error happens matters.
     pub(crate) fn expects_error(&self) -> bool {
         self.expected.get("error").is_some_and(Value::is_string)
     }
 }
 
-/// Suites that have a test. The rest is reported as not built yet.
+/// Suites that have a test. The others are reported as not built yet.
 const BUILT: &[&str] = &[
     "activities",
     "admission-configurations",
@@ -104,12 +104,12 @@ pub(crate) fn run(suite: &str, check: impl Fn(&Vector) -> Result<(), String>) {
     assert!(passed > 0, "no vectors of {suite} were found");
 }
 
-/// The vectors of a suite that are in the repository.
+/// Returns the vectors of a suite that are in the repository.
 pub(crate) fn own(suite: &str) -> Vec<Vector> {
     load(&own_directory(), suite)
 }
 
-/// Compares two results; the text names both.
+/// Compares two results; the message shows both.
 pub(crate) fn same(what: &str, actual: &Value, expected: &Value) -> Result<(), String> {
     if kopf_equal(actual, expected) {
         Ok(())
@@ -118,7 +118,7 @@ pub(crate) fn same(what: &str, actual: &Value, expected: &Value) -> Result<(), S
     }
 }
 
-/// Strict equality, except that numbers compare by value and the order of keys does not matter.
+/// Compares strictly, except that numbers are equal by value and the order of keys does not matter.
 fn kopf_equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
@@ -185,7 +185,7 @@ fn load(directory: &std::path::Path, suite: &str) -> Vec<Vector> {
         .collect()
 }
 
-/// `{"suite": {"id, or prefix*, or quirk:name": "reason"}}`
+/// Reads `{"suite": {"id, or prefix*, or quirk:name": "reason"}}`.
 fn deviations(suite: &str) -> BTreeMap<String, String> {
     let text = fs::read_to_string(own_directory().join("DEVIATIONS.json"))
         .expect("the list of deviations");
@@ -194,15 +194,15 @@ fn deviations(suite: &str) -> BTreeMap<String, String> {
     all.remove(suite).unwrap_or_default()
 }
 
-/// A pattern may have `*` for anything, so that it covers cases of the same kind in other directories.
+/// Matches a pattern, in which `*` is anything, so that it covers cases of the same kind in other directories.
 fn matches(pattern: &str, id: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else { return pattern == id };
     let Some(tail) = id.strip_prefix(start) else { return false };
     (0..=tail.len()).any(|it| tail.get(it..).is_some_and(|tail| matches(rest, tail)))
 }
 
-/// A patch without what ours insist on, so that no other object of that name accepts them: the uid, or the version in a
-/// merge-patch of a status.
+/// Returns a patch without the parts that only ours has, so that no other object of that name accepts it: the uid, or the version
+/// in a merge-patch of a status.
 pub(crate) fn without_uid(mut payload: Value) -> Value {
     if let Some(operations) = payload.as_array_mut() {
         operations.retain(|it| it["op"] != "test" || it["path"] != "/metadata/uid");

@@ -1,4 +1,4 @@
-//! Names of objects and places: namespaces, URLs, references, hierarchies, posted events.
+//! Names and addresses of objects: namespaces, URLs, references, hierarchies, posted events.
 
 use jiff::Timestamp;
 use kopf::{
@@ -79,7 +79,7 @@ fn object_references() {
     });
 }
 
-/// Absent options have their defaults; nulls leave the keys out.
+/// Reads the options of ownership. Absent ones have their defaults; nulls leave the keys out.
 fn ownership(options: &Value) -> Ownership {
     let flag = |key: &str| options.get(key).map_or(Some(true), Value::as_bool);
     Ownership { controller: flag("controller"), block_owner_deletion: flag("block_owner_deletion") }
@@ -138,7 +138,7 @@ fn change(objects: &mut Value, input: &Value) -> Result<(), HierarchyError> {
     }
 }
 
-/// One dotted path, or a list of paths.
+/// Returns one dotted path, or a list of paths.
 fn nested(options: &Value) -> Vec<FieldPath> {
     let path = |it: &Value| match it.as_str() {
         Some(path) => path.split('.').map(str::to_owned).collect(),
@@ -215,7 +215,7 @@ fn posted(input: &Value, settings: &Posting) -> Value {
         ..Resource::default()
     };
     let target = Target { namespace: Some(&event.namespace), ..Target::default() };
-    // The reference leaves out a fraction of zero, with which a real server refuses the event; see `cluster/real.rs`.
+    // The reference omits a fraction of zero, with which a real server rejects the event; see `cluster/real.rs`.
     let mut body = event.body;
     for key in ["firstTimestamp", "lastTimestamp", "eventTime"] {
         assert_eq!(body[key], "2026-01-01T00:00:00.000000+00:00", "{key}");
@@ -240,7 +240,7 @@ fn called(input: &Value, settings: &Posting) -> Value {
         Some("info") => posting::info(settings, reason.unwrap_or_default(), &message),
         Some("warn") => posting::warn(settings, reason.unwrap_or_default(), &message),
         _ => {
-            // Inside of an except-block, the error at hand is the one.
+            // Inside of an except-block, the current error is the one.
             let at_hand = json!(["ValueError", "boo!"]);
             let error = if options["in_except"] == true { &at_hand } else { &options["exc"] };
             let error = error.as_array().map(|it| {
@@ -270,7 +270,7 @@ fn flatten<'a>(objects: &'a Value, found: &mut Vec<&'a Value>) {
 }
 
 fn logged(input: &Value, settings: &Posting) -> Value {
-    // Other loggers are local to the process: the shell never asks for their lines.
+    // Other loggers are local to the process: the operator never requests their lines.
     if input["logger"] != "ObjectLogger" {
         return Value::Null;
     }

@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use super::{Vector, objects, run, same};
 use crate::scripting::engines::{run_paused, try_load};
 
-/// A language, in which a vector is a script.
+/// A language in which a vector becomes a script.
 #[derive(Clone, Copy)]
 enum Language {
     Lua,
@@ -32,7 +32,7 @@ impl Language {
         }
     }
 
-    /// A value as the language writes it.
+    /// Returns a value as the language writes it.
     fn literal(self, value: &Value) -> String {
         match (self, value) {
             (Language::Lua, Value::Null) => "kopf.null".into(),
@@ -64,7 +64,7 @@ impl Language {
         text + "}"
     }
 
-    /// A script with one handler, which returns this expression.
+    /// Returns a script with one handler, which returns this expression.
     fn script(self, declaration: &str, before: &str, expression: &str) -> String {
         match self {
             Language::Lua => {
@@ -77,7 +77,7 @@ impl Language {
     }
 }
 
-/// What the script of a vector does: the value that it returns, or its error.
+/// Runs the script of a vector. Returns its value, or its error.
 fn call(language: Language, context: Option<&Value>, before: &str, expression: &str) -> Ended {
     called(language, context, (before, expression), &Arc::default())
 }
@@ -107,7 +107,7 @@ fn called(
             Some(body) => {
                 let change = script.change("it", body, &SharedPatch::default());
                 let mut change = Arc::into_inner(change).expect("nobody else has it");
-                // What the reactor knows of the object, also if its body lacks it.
+                // What the reactor knows of the object, even if its body lacks it.
                 let about = Object::from_value(body.clone()).header().reference();
                 change.logger = Logger::of_object(LoggerKind::Full, Arc::new(about));
                 Arc::new(change)
@@ -126,7 +126,7 @@ fn returned(ended: Ended) -> Result<Value, String> {
     }
 }
 
-/// Only that an error happens is of interest.
+/// Compares; only the presence of an error matters.
 fn compare(vector: &Vector, ended: Ended, expected: &Value) -> Result<(), String> {
     match (returned(ended), vector.expects_error()) {
         (Err(_), true) => Ok(()),
@@ -161,7 +161,7 @@ fn hierarchies_in_both_languages() {
         let function = input["fn"].as_str().expect("a function");
         for language in LANGUAGES {
             let objects = language.literal(&input["objs"]);
-            // An empty map would be what comes by place: the owner, the labels.
+            // An empty map would be taken as a positional argument: the owner, the labels.
             let options = if options.is_empty() {
                 String::new()
             } else {
@@ -198,13 +198,13 @@ fn object_references_in_both_languages() {
 fn k8s_events_in_both_languages() {
     run("k8s-events", |vector| {
         let input = &vector.input;
-        // The others are about what comes after the functions.
+        // The others are about what follows the functions.
         if input["op"] != "call" {
             return Ok(());
         }
         for language in LANGUAGES {
             let posted = posted(language, input)?;
-            // The errors of scripts have classes of their own.
+            // The errors of scripts have separate classes.
             let expected = vector.expected.to_string().replace("ValueError", "PermanentError");
             let expected = expected.replace("NoneType", "Error");
             let expected = serde_json::from_str(&expected).expect("it was JSON");
@@ -214,10 +214,10 @@ fn k8s_events_in_both_languages() {
     });
 }
 
-/// What the call of a vector posts.
+/// Returns what the call of a vector posts.
 fn posted(language: Language, input: &Value) -> Result<Value, String> {
     let mut options = input["kwargs"].as_object().cloned().unwrap_or_default();
-    // No language has an error at hand that is not named.
+    // Neither language has a current error that is not named.
     let error = match (options.remove("in_except"), options.remove("exc")) {
         (Some(_), _) => Some("boo!".to_owned()),
         (None, Some(exc)) => Some(exc[1].as_str().unwrap_or_default().to_owned()),

@@ -38,7 +38,7 @@ struct Stopping<'a> {
     now: Duration,
     flagged: Option<Duration>,
     cancelled: Option<Duration>,
-    /// It had a chance to run since the last thing that was done to it.
+    /// Whether it had a chance to run since the last action on it.
     has_run: bool,
     reasons: StopReasons,
     logs: Vec<Value>,
@@ -163,7 +163,7 @@ impl<'a> Stopping<'a> {
         }
     }
 
-    /// Lets time pass, if wanted only until it has ended.
+    /// Lets time pass; if `ends_early`, only until it has ended.
     fn wait(&mut self, pause: Duration, ends_early: bool) {
         let end = self.now + pause;
         let exit = self.ends().filter(|_| ends_early).map_or(end, |it| it.max(self.now));

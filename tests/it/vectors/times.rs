@@ -28,7 +28,7 @@ fn timers() {
     });
 }
 
-/// One background handler of one object, alone in the world.
+/// One background handler of one object, in isolation.
 struct Simulation<'a> {
     input: &'a Value,
     handler: &'a Handler,
@@ -121,7 +121,7 @@ impl<'a> Simulation<'a> {
         schedule.ended(&outcome, self.now);
     }
 
-    /// What the function wrote, and its result in the status.
+    /// Applies what the function wrote, and its result in the status.
     fn deliver(&mut self, mut patch: Map<String, Value>, result: Option<&Value>) {
         if let Some(result) = result {
             let status = patch.entry("status").or_insert_with(|| json!({}));
@@ -158,7 +158,7 @@ fn throttling() {
     });
 }
 
-/// The worker of one object, as far as throttling goes.
+/// The worker of one object, as far as throttling is concerned.
 struct Worker {
     now: Duration,
     throttle: Throttle,
@@ -197,7 +197,7 @@ impl Worker {
         })
     }
 
-    /// Sleeps for the rest of the pause, or until a newer event; whether the pause is over.
+    /// Sleeps for the rest of the pause, or until a newer event. Returns whether the pause is over.
     fn sleep(&mut self, interrupt: Option<Duration>, lines: &mut Vec<outcome::LogLine>) -> bool {
         let remaining = self.throttle.remaining(self.now).unwrap_or_default();
         self.now += interrupt.map_or(remaining, |it| it.min(remaining));

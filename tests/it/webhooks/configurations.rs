@@ -1,14 +1,24 @@
 //! The webhook configurations of the cluster.
 
-use kopf::logic::generation::Generation;
-use kopf::ports::Candidate;
+use std::sync::Arc;
+
+use kopf::logic::{
+    admission::{
+        own_objects::{OwnObject, OwnObjects},
+        server::Publishing,
+    },
+    generation::Generation,
+};
+use kopf::ports::{BoxFuture, Candidate, RunningServer, WebhookParts, WebhookServer, WebhookSetup};
 use kopf::reactor::{Failure, Operator};
+use kopf::settings::Settings;
 use kopf::testing::{Running, run_paused};
+use kopf::webhooks::LocalWebhooks;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::{MUTATING, NAME, VALIDATING, in_both, local_environment, operator, started};
+use super::{MUTATING, NAME, VALIDATING, in_both, local_environment, operator, send, started};
 
 const BOTH: &str = r#"
     kopf.on_validate("kopfexamples", { id = "check" }, function(ctx) end)
@@ -99,6 +109,73 @@ fn the_last_of_several_replicas_removes_the_configurations() {
         standby.stop().await;
         assert_eq!(names(&env.get(VALIDATING, NAME)), ["kept.auto.kopf.dev"]);
         assert_eq!(names(&env.get(MUTATING, NAME)), [""; 0]);
+    });
+}
+
+/// The webhooks of this process, for an operator in the namespace `pods` whose scripts are in a `ConfigMap`.
+struct InPod(LocalWebhooks);
+
+impl WebhookServer for InPod {
+    fn own_objects(&self) -> OwnObjects {
+        let objects = vec![OwnObject::config_map("scripts", "handlers")];
+        OwnObjects { namespace: Some("pods".into()), objects }
+    }
+
+    fn setup(&self, settings: &Settings, publishing: Publishing) -> Result<WebhookSetup, String> {
+        self.0.setup(settings, publishing)
+    }
+
+    fn start(&self, parts: WebhookParts) -> BoxFuture<'static, Result<RunningServer, String>> {
+        self.0.start(parts)
+    }
+}
+
+#[test]
+fn with_a_url_the_objects_that_the_operator_needs_are_not_reviewed() {
+    const SCRIPT: &str = r#"
+        local function deny() error(kopf.AdmissionError("never")) end
+        kopf.on_validate("coordination.k8s.io", "v1", "leases", { id = "leases" }, deny)
+        kopf.on_validate("", "v1", "configmaps", { id = "maps" }, deny)
+        kopf.on_validate("kopfexamples", { id = "others" }, deny)
+    "#;
+    run_paused(async {
+        let (env, local) = local_environment();
+        let webhooks: Option<Arc<dyn WebhookServer>> = Some(Arc::new(InPod(local.clone())));
+        let operator = Operator { webhooks, ..operator(&env, SCRIPT, &local).await };
+        {
+            let mut settings = operator.settings.lock();
+            settings.leadership.enabled = true;
+            settings.leadership.name = "mine".into();
+            settings.leadership.namespace = Some("elections".into());
+        }
+        let running = Running::start(operator);
+        env.until(60).await;
+        assert_eq!(names(&env.get(VALIDATING, NAME)).len(), 3, "it leads");
+        assert_eq!(env.get(VALIDATING, NAME)["webhooks"][2]["matchConditions"], Value::Null);
+        let create = async |group: &str, kind: &str, plural: &str, namespace: &str, name: &str| {
+            let object = json!({
+                "apiVersion": group, "kind": kind, "metadata": { "name": name, "namespace": namespace },
+            });
+            let root = if group == "v1" { "/api" } else { "/apis" };
+            let path = format!("{root}/{group}/namespaces/{namespace}/{plural}");
+            send(&env, "POST", &path, &object).await.0
+        };
+        let lease = async |namespace: &str, name: &str| {
+            create("coordination.k8s.io/v1", "Lease", "leases", namespace, name).await
+        };
+        let map = async |namespace: &str, name: &str| {
+            create("v1", "ConfigMap", "configmaps", namespace, name).await
+        };
+        // Namespaces are selected by their labels.
+        let own =
+            json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "pods" } });
+        assert_eq!(send(&env, "POST", "/api/v1/namespaces", &own).await.0, 201);
+        assert_eq!(lease("elections", "mine-schedules").await, 201);
+        assert_eq!(lease("elections", "other").await, 500);
+        assert_eq!(lease("pods", "other").await, 201, "the namespace of the pod");
+        assert_eq!(map("scripts", "handlers").await, 201);
+        assert_eq!(map("scripts", "other").await, 500);
+        running.stop().await;
     });
 }
 

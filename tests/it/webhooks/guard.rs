@@ -11,7 +11,7 @@ use kopf::scripting::{Placement, Terms};
 use kopf::settings::Settings;
 use kopf::sources::{MapGuard, MapOption, Maps};
 use kopf::testing::{Environment, Running, client, namespace, run_paused};
-use kopf::webhooks::{GuardedWebhooks, LocalWebhooks};
+use kopf::webhooks::{GuardedWebhooks, HttpsWebhooks, LocalWebhooks};
 use kopf_apiserver::{ApiServer, Post};
 use serde_json::{Value, json};
 
@@ -69,7 +69,10 @@ fn refuses_broken_edits(
         let maps = Maps::open(&cluster, &[named("scripts"), named("labelled")], &settings).await;
         let maps = maps.map_err(|it| it.to_string()).expect("the maps");
         let guard = MapGuard::new(maps.guarded(), Terms::of(Placement::CurrentRuntime, &settings));
-        let webhooks = Arc::new(Guarded(local.clone(), GuardedWebhooks(Arc::new(guard))));
+        let webhooks = Arc::new(Guarded(
+            local.clone(),
+            GuardedWebhooks { server: HttpsWebhooks::default(), guard: Arc::new(guard) },
+        ));
         let running = Running::start(Operator {
             webhooks: Some(webhooks),
             ..operator(&env, "", &local).await

@@ -63,7 +63,7 @@ impl Server {
             health: health.clone(),
             stop: stop.clone(),
         };
-        let running = HttpsWebhooks.start(parts).await.expect("it opens");
+        let running = HttpsWebhooks::default().start(parts).await.expect("it opens");
         let mut serving = JoinSet::new();
         serving.spawn(running.serving);
         let mut client = running.client;

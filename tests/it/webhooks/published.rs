@@ -128,7 +128,7 @@ async fn published(cluster: KubeCluster, wanted: LocalCluster) -> (ClientConfig,
         health: kopf::telemetry::Health::default(),
         stop: stop.clone(),
     };
-    let running = HttpsWebhooks.start(parts).await.expect("it opens");
+    let running = HttpsWebhooks::default().start(parts).await.expect("it opens");
     let mut serving = JoinSet::new();
     serving.spawn(running.serving);
     let mut client = running.client;
@@ -239,9 +239,10 @@ async fn a_tunnel_is_published_under_its_url_and_asked_again() {
         health: health.clone(),
         stop: stop.clone(),
     };
-    let managed = HttpsWebhooks.setup(&settings, Publishing::Tunnel).expect("a tunnel is enough");
+    let managed =
+        HttpsWebhooks::default().setup(&settings, Publishing::Tunnel).expect("a tunnel is enough");
     assert_eq!(managed.managed.as_deref(), Some("auto.kopf.dev"));
-    let running = HttpsWebhooks.start(parts).await.expect("it opens");
+    let running = HttpsWebhooks::default().start(parts).await.expect("it opens");
     let mut serving = JoinSet::new();
     serving.spawn(running.serving);
     let (mut client, begun) = (running.client, Instant::now());

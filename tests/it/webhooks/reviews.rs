@@ -95,6 +95,7 @@ fn a_handler_that_fails_denies_without_details_unless_failures_are_ignored() {
             local all = {}
             while true do table.insert(all, string.rep("x", 100000) .. #all) end
         end)
+        kopf.on_validate("kopfexamples", { id = "long", labels = { mode = "long" } }, function(ctx) return string.rep("x", 1e8) end)
     "#;
     const RHAI: &str = r#"
         kopf::on_validate("kopfexamples", #{ id: "strict", labels: #{ mode: "strict" } }, |ctx| { kopf::sleep(60); });
@@ -109,6 +110,10 @@ fn a_handler_that_fails_denies_without_details_unless_failures_are_ignored() {
                 all.push(text);
             }
         });
+        kopf::on_validate("kopfexamples", #{ id: "long", labels: #{ mode: "long" } }, |ctx| {
+            let text = "x";
+            loop { text += text; }
+        });
     "#;
     in_both(LUA, RHAI, async |case| {
         for (mode, status, text) in [
@@ -117,6 +122,7 @@ fn a_handler_that_fails_denies_without_details_unless_failures_are_ignored() {
             ("brief", 500, "the handler 'brief' failed"),
             ("spins", 500, "the handler 'spins' failed"),
             ("grows", 500, "the handler 'grows' failed"),
+            ("long", 500, "the handler 'long' failed"),
         ] {
             let mut object = example(mode, &json!({}));
             object["metadata"]["labels"] = json!({ "mode": mode });

@@ -1,4 +1,4 @@
--- expect: a text would be longer than 1 MiB
+-- expect: a string would be longer than 1 MiB
 -- limit: string
 -- Natives take texts for numbers.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

@@ -1,4 +1,4 @@
--- expect: a text would be longer than
+-- expect: a string would be longer than
 -- limit: string
 -- A list of nothing, with half a megabyte between.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

@@ -1,4 +1,4 @@
--- expect: a text would be longer than
+-- expect: a string would be longer than
 -- limit: string
 -- Two hundred spaces in front of each of many lines.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

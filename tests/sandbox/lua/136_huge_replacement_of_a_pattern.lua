@@ -1,4 +1,4 @@
--- expect: a text would be longer than
+-- expect: a string would be longer than
 -- limit: string
 -- What was found, again and again in the place of what was found.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

@@ -1,4 +1,4 @@
--- expect: a text would be longer than
+-- expect: a string would be longer than
 -- limit: string
 -- Each group has caught the same text.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

@@ -1,4 +1,4 @@
--- expect: no YAML: 
+-- expect: invalid YAML: 
 -- limit: none
 -- A hundred million items of a few lines.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

@@ -1,4 +1,4 @@
--- expect: no YAML: 
+-- expect: invalid YAML: 
 -- limit: none
 -- Lists in lists.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

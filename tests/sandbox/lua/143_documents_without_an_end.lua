@@ -1,4 +1,4 @@
--- expect: no YAML: 
+-- expect: invalid YAML: 
 -- limit: none
 -- Many documents of nothing.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

@@ -1,4 +1,4 @@
--- expect: a text would be longer than
+-- expect: a string would be longer than
 -- limit: string
 -- Each item of a deep list has two hundred spaces in front of it.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

@@ -1,4 +1,4 @@
-//! The logs of containers that never ran: what the node has pretended, line by line, made from the status of the Pod.
+//! Logs of simulated containers, generated from the status of the Pod.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -9,35 +9,39 @@ use crate::{
     object::{self, text},
 };
 
-/// What a client asks for.
+/// The parameters of a request for logs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogParams {
-    /// May be left out if there is only one.
+    /// The name of the container; optional if there is only one.
     pub container: Option<String>,
-    /// The run before the present one.
+    /// The previous run instead of the current one.
     pub previous: bool,
-    /// Lines from this time on.
+    /// Only lines from this time on, RFC 3339.
     pub since_time: Option<String>,
-    /// Lines of the last so many seconds.
+    /// Only lines of this many last seconds.
     pub since_seconds: Option<i64>,
-    /// The last so many lines.
+    /// Only this many last lines.
     pub tail_lines: Option<i64>,
-    /// Stops before this would be exceeded.
+    /// The maximum size of the response.
     pub limit_bytes: Option<i64>,
-    /// Each line begins with its time.
+    /// Every line starts with its time.
     pub timestamps: bool,
 }
 
-/// The answer.
+/// The lines of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Logs {
-    /// Without ends of lines.
+    /// The lines, without line breaks.
     pub lines: Vec<String>,
-    /// Nothing will be added: who follows is done. Otherwise, ask again when the Pod has changed, and skip what you have seen.
+    /// No lines will follow. Otherwise, a client that follows the log must request it again after a change of the Pod, and skip the
+    /// lines that it has received.
     pub complete: bool,
 }
 
-/// The lines of one container. `now` is the time of the server.
+/// Returns the log of one container. `now` is the time of the server.
+///
+/// # Errors
+/// Fails if the container does not exist or has not run yet.
 pub fn logs(pod: &Value, params: &LogParams, now: &str) -> Result<Logs, Refusal> {
     let (spec, status) = find(pod, params.container.as_deref())?;
     let name = text(spec, "/name");
@@ -51,7 +55,7 @@ pub fn logs(pod: &Value, params: &LogParams, now: &str) -> Result<Logs, Refusal>
         return Err(Refusal::bad_request(message));
     }
     let running = status.pointer("/state/running").filter(|_| !params.previous);
-    // Between two runs there is the log of the last one.
+    // Between two runs, the log of the last one is shown.
     let last = status.pointer("/lastState/terminated");
     let Some(run) = terminated.or(running).or(last) else {
         let reason = text(status, "/state/waiting/reason");
@@ -62,13 +66,13 @@ pub fn logs(pod: &Value, params: &LogParams, now: &str) -> Result<Logs, Refusal>
         );
         return Err(Refusal::bad_request(message));
     };
-    let lines = story(pod, spec, run);
+    let lines = lines_of_run(pod, spec, run);
     let ended = matches!(text(pod, "/status/phase"), "Succeeded" | "Failed");
     let complete = params.previous || ended || (running.is_none() && object::deleting(pod));
     Ok(Logs { lines: chosen(lines, params, now), complete })
 }
 
-/// The container that is meant, with its status.
+/// Returns the requested container and its status.
 fn find<'a>(pod: &'a Value, wanted: Option<&str>) -> Result<(&'a Value, &'a Value), Refusal> {
     let all = |pointer: &str| pod.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
     let names =
@@ -102,8 +106,8 @@ fn find<'a>(pod: &'a Value, wanted: Option<&str>) -> Result<(&'a Value, &'a Valu
     Ok((spec, statuses.find(is_it).unwrap_or(&Value::Null)))
 }
 
-/// One run of a container: when, and what the line says.
-fn story(pod: &Value, spec: &Value, run: &Value) -> Vec<(String, String)> {
+/// Returns the lines of one run of a container, with their times.
+fn lines_of_run(pod: &Value, spec: &Value, run: &Value) -> Vec<(String, String)> {
     let started = text(run, "/startedAt");
     let at = |line: String| (started.to_owned(), line);
     let list = |field: &str| {

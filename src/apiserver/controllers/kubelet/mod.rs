@@ -1,18 +1,18 @@
-//! One node that pretends to run Pods.
+//! A simulated node that runs Pods.
 //!
-//! Nothing is executed: Pods are bound to the node, start, run and end by the clock, and their logs say so. Annotations of a
-//! Pod steer it; durations are written `1500ms`, `30s`, `2m`, `1h` or as a number of seconds.
+//! Nothing is executed: Pods are scheduled to the node, start, run and end by the clock, and their logs say so. Annotations of a
+//! Pod control it. Durations are written as `1500ms`, `30s`, `2m`, `1h` or a number of seconds.
 //!
-//! | annotation | means | default |
+//! | annotation | meaning | default |
 //! |---|---|---|
-//! | `dev.kopf/starts-after` | from bound to running | `1s` |
+//! | `dev.kopf/starts-after` | from scheduled to running | `1s` |
 //! | `dev.kopf/ready-after` | from running to ready | `0s` |
-//! | `dev.kopf/runs-for` | from running to ended | Pods that may end: `1s`; others run on |
-//! | `dev.kopf/exit-code` | what its containers exit with | `0` |
-//! | `dev.kopf/stops-after` | from deleted to gone, at most the grace period | `1s` |
-//! | `dev.kopf/log` | further lines in the log of each container | none |
+//! | `dev.kopf/runs-for` | from running to terminated | `1s` for Pods that may end; others keep running |
+//! | `dev.kopf/exit-code` | the exit code of its containers | `0` |
+//! | `dev.kopf/stops-after` | from deleted to removed, at most the grace period | `1s` |
+//! | `dev.kopf/log` | additional lines in the log of each container | none |
 //!
-//! A Pod that restarts its containers waits longer each time, as `CrashLoopBackOff` does: 10 seconds, doubled up to 5 minutes.
+//! The pause before a restart grows as in `CrashLoopBackOff`: 10 seconds, doubled up to 5 minutes.
 
 pub(crate) mod logs;
 mod node;
@@ -22,7 +22,7 @@ mod volumes;
 
 use super::Controller;
 
-/// The node, the Pods on it, and their volumes.
+/// The controllers of the node, of its Pods, and of their volumes.
 pub(super) const CONTROLLERS: [Controller; 3] =
     [node::CONTROLLER, volumes::CONTROLLER, pods::CONTROLLER];
 

@@ -1,33 +1,34 @@
-//! The one node: always there, always ready.
+//! The one node: it always exists and is always ready.
 
 use serde_json::{Value, json};
 
 use super::{NODE, NODE_IP};
 use crate::controllers::{
-    Controller, NO_STEP, Plan, conditions,
+    Controller, NO_STEP, Plan,
+    cache::{Cache, Key, Update},
+    conditions,
     time::Moment,
-    world::{Key, News, World},
     write::{Write, set},
 };
 
 pub(crate) const NODES: &str = "nodes";
 
 pub(super) const CONTROLLER: Controller =
-    Controller { reads: &[NODES], concerns, decide, step: NO_STEP, start: &[(NODES, NODE)] };
+    Controller { reads: &[NODES], affected, reconcile, step: NO_STEP, start: &[(NODES, NODE)] };
 
-fn concerns(_world: &World, news: &News<'_>, found: &mut Vec<Key>) {
-    if news.key.resource == NODES && news.key.name == NODE {
-        found.push(news.key.clone());
+fn affected(_world: &Cache, update: &Update<'_>, found: &mut Vec<Key>) {
+    if update.key.resource == NODES && update.key.name == NODE {
+        found.push(update.key.clone());
     }
 }
 
-fn decide(world: &World, key: &Key, moment: &Moment) -> Plan {
-    if world.def(NODES).is_none() {
+fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
+    if cache.def(NODES).is_none() {
         return Plan::none();
     }
-    match world.body(key) {
+    match cache.body(key) {
         None => vec![Write::Create { resource: NODES, body: node(moment) }].into(),
-        // An API client cannot set the status at creation: a node made by hand gets it here.
+        // API clients cannot set a status at creation: a node that a client has created gets it here.
         Some(body) if conditions::find(body, "Ready").is_none() => {
             vec![Write::change(key, body, vec![set(["status"], status(moment))])].into()
         }

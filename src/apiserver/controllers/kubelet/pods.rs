@@ -1,6 +1,6 @@
-//! The life of Pods: bound, started, running, ended, let go.
+//! The life of Pods: scheduled, started, running, terminated, removed.
 //!
-//! What goes on with a Pod is a `Stage`, read from the Pod alone; how long it takes comes from its annotations.
+//! The `Stage` of a Pod is derived from the Pod alone; its duration comes from annotations.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use super::{NODE, node::NODES, status};
 use crate::{
     controllers::{
         Controller, Plan,
+        cache::{Cache, Key, Update},
         kubelet::volumes,
         time::{Moment, duration},
         workloads::pods::{self, PODS},
-        world::{Key, News, World},
         write::{Write, set},
     },
     labels,
@@ -21,23 +21,23 @@ use crate::{
 };
 
 pub(super) const CONTROLLER: Controller =
-    Controller { reads: &[PODS, NODES, volumes::CLAIMS], concerns, decide, step, start: &[] };
+    Controller { reads: &[PODS, NODES, volumes::CLAIMS], affected, reconcile, step, start: &[] };
 
-/// A second is long enough to be seen, and short enough to be waited for.
+/// Duration of the steps of a Pod: long enough to be seen, short enough to wait for.
 const DEFAULT: Duration = Duration::from_secs(1);
-/// The first wait before a restart; it doubles with each.
+/// Pause before the first restart; doubled with each further one.
 const RESTART: Duration = Duration::from_secs(10);
 const RESTART_MAX: Duration = Duration::from_mins(5);
 
-fn concerns(world: &World, news: &News<'_>, found: &mut Vec<Key>) {
-    match news.key.resource.as_str() {
-        PODS => found.push(news.key.clone()),
-        // Pods that wait for the node or for a volume.
+fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<Key>) {
+    match update.key.resource.as_str() {
+        PODS => found.push(update.key.clone()),
+        // Pods may be waiting for a node or for a volume.
         NODES => found.extend(
-            world.all(PODS).filter(|(_, it)| waits(it.body.as_deref())).map(|(key, _)| key.clone()),
+            cache.all(PODS).filter(|(_, it)| waits(it.body.as_deref())).map(|(key, _)| key.clone()),
         ),
         volumes::CLAIMS => {
-            let near = world.within(PODS, &news.key.namespace);
+            let near = cache.within(PODS, &update.key.namespace);
             found.extend(
                 near.filter(|(_, it)| waits(it.body.as_deref())).map(|(key, _)| key.clone()),
             );
@@ -50,23 +50,23 @@ fn waits(pod: Option<&Value>) -> bool {
     pod.is_some_and(|it| text(it, "/spec/nodeName").is_empty())
 }
 
-/// Where a Pod stands.
+/// The stage of a Pod in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// On no node.
+    /// It is not scheduled yet.
     Unbound,
-    /// On another node, or ended: nothing to do here.
+    /// It is on another node, or terminated: nothing is left to do.
     NotOurs,
-    /// On our node, nothing started.
+    /// It is scheduled to our node; nothing has started.
     Bound,
-    /// Containers are being made.
+    /// Its containers are being created.
     Creating,
-    /// Containers run, not ready yet.
+    /// Its containers run, but are not ready yet.
     Running,
     Ready,
-    /// Containers wait for their next start.
+    /// Its containers wait for their restart.
     Restarting,
-    /// Deleted: containers stop.
+    /// It is deleted; its containers are stopping.
     Stopping,
 }
 
@@ -89,9 +89,9 @@ impl Stage {
     }
 }
 
-/// A change of labels must not start the clock anew; a restart must.
-fn step(world: &World, key: &Key) -> String {
-    let Some(pod) = world.body(key) else { return String::new() };
+/// Identifies the current step: a restart of containers restarts the time of the step, a change of labels does not.
+fn step(cache: &Cache, key: &Key) -> String {
+    let Some(pod) = cache.body(key) else { return String::new() };
     let stage = match Stage::of(pod) {
         // Both are part of one run.
         Stage::Running | Stage::Ready => "run",
@@ -103,8 +103,8 @@ fn step(world: &World, key: &Key) -> String {
     format!("{stage} {} {}", object::meta(pod, "uid"), status::restarts(pod))
 }
 
-/// A duration that an annotation gives.
-fn steered(pod: &Value, name: &str) -> Option<Duration> {
+/// Returns the duration in an annotation.
+fn annotated_duration(pod: &Value, name: &str) -> Option<Duration> {
     duration(annotation(pod, name)?)
 }
 
@@ -112,43 +112,43 @@ pub(super) fn annotation<'a>(pod: &'a Value, name: &str) -> Option<&'a str> {
     pod.pointer("/metadata/annotations")?.get(name)?.as_str()
 }
 
-/// What its containers exit with.
+/// Returns the exit code of the containers.
 pub(super) fn exit_code(pod: &Value) -> i64 {
     annotation(pod, "dev.kopf/exit-code").and_then(|it| it.trim().parse().ok()).unwrap_or(0)
 }
 
-/// How long its containers run; `None`: until they are stopped.
+/// Returns how long the containers run; `None` for until they are stopped.
 fn runs_for(pod: &Value) -> Option<Duration> {
-    let given = steered(pod, "dev.kopf/runs-for");
+    let given = annotated_duration(pod, "dev.kopf/runs-for");
     let ends = text(pod, "/spec/restartPolicy").starts_with(['N', 'O']);
     let ends = ends || annotation(pod, "dev.kopf/exit-code").is_some();
     given.or_else(|| ends.then_some(DEFAULT))
 }
 
-fn decide(world: &World, key: &Key, moment: &Moment) -> Plan {
-    let Some(pod) = world.body(key) else { return Plan::none() };
+fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
+    let Some(pod) = cache.body(key) else { return Plan::none() };
     let mut plan = Plan::none();
-    // True when this time is over; asks again if not.
+    // Returns whether this time is over, and requeues the Pod if not.
     let over = |after: Duration, plan: &mut Plan| match after.checked_sub(moment.in_step) {
         Some(left) if !left.is_zero() => {
-            plan.again(left);
+            plan.requeue_after(left);
             false
         }
         Some(_) | None => true,
     };
     let status = match Stage::of(pod) {
         Stage::NotOurs => return plan,
-        Stage::Unbound => return bind(world, key, pod, moment).into(),
+        Stage::Unbound => return bind(cache, key, pod, moment).into(),
         Stage::Bound => Some(status::creating(pod, moment)),
         Stage::Creating => {
-            let starts = steered(pod, "dev.kopf/starts-after").unwrap_or(DEFAULT);
+            let starts = annotated_duration(pod, "dev.kopf/starts-after").unwrap_or(DEFAULT);
             over(starts, &mut plan).then(|| status::running(key, pod, moment))
         }
         Stage::Running | Stage::Ready => match runs_for(pod) {
             Some(time) if over(time, &mut plan) => Some(status::ended(pod, moment)),
             Some(_) | None if pods::ready(pod) => None,
             Some(_) | None => {
-                let ready = steered(pod, "dev.kopf/ready-after").unwrap_or_default();
+                let ready = annotated_duration(pod, "dev.kopf/ready-after").unwrap_or_default();
                 over(ready, &mut plan).then(|| status::ready(pod, moment))
             }
         },
@@ -158,7 +158,7 @@ fn decide(world: &World, key: &Key, moment: &Moment) -> Plan {
             over(wait, &mut plan).then(|| status::restarted(pod, moment))
         }
         Stage::Stopping => {
-            let wait = steered(pod, "dev.kopf/stops-after").unwrap_or(DEFAULT);
+            let wait = annotated_duration(pod, "dev.kopf/stops-after").unwrap_or(DEFAULT);
             if over(wait.min(grace(pod)), &mut plan) {
                 plan.writes = release(key, pod, moment);
             }
@@ -179,27 +179,27 @@ fn grace(pod: &Value) -> Duration {
     Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
 }
 
-/// The containers have stopped: the node lets go. Finalizers still hold the Pod.
+/// Removes a Pod whose containers have stopped. Finalizers may still keep it.
 fn release(key: &Key, pod: &Value, moment: &Moment) -> Vec<Write> {
     let mut edits = vec![set(["metadata", "deletionGracePeriodSeconds"], 0)];
     if !pods::ended(pod) && !text(pod, "/spec/nodeName").is_empty() {
         edits.insert(0, set(["status"], status::stopped(pod, moment)));
     }
     let mut writes = vec![Write::change(key, pod, edits)];
-    if !object::held(pod) {
+    if !object::has_finalizers(pod) {
         writes.push(Write::Remove { at: key.clone(), uid: object::meta(pod, "uid").into() });
     }
     writes
 }
 
-/// Puts a Pod on the node, or says why not.
-fn bind(world: &World, key: &Key, pod: &Value, moment: &Moment) -> Vec<Write> {
+/// Schedules a Pod to the node, or sets the reason why it cannot be.
+fn bind(cache: &Cache, key: &Key, pod: &Value, moment: &Moment) -> Vec<Write> {
     let scheduler = text(pod, "/spec/schedulerName");
     let gates = pod.pointer("/spec/schedulingGates").and_then(Value::as_array);
     if !matches!(scheduler, "" | "default-scheduler") || gates.is_some_and(|it| !it.is_empty()) {
         return Vec::new();
     }
-    if let Some(message) = obstacle(world, key, pod) {
+    if let Some(message) = volume_problem(cache, key, pod) {
         let status = status::unschedulable(pod, &message, moment);
         return vec![Write::change(key, pod, vec![set(["status"], status)])];
     }
@@ -207,8 +207,8 @@ fn bind(world: &World, key: &Key, pod: &Value, moment: &Moment) -> Vec<Write> {
     vec![Write::change(key, pod, vec![set(["spec", "nodeName"], NODE), set(["status"], status)])]
 }
 
-fn obstacle(world: &World, key: &Key, pod: &Value) -> Option<String> {
-    let Some(node) = world.body(&Key::new(NODES, "", NODE)) else {
+fn volume_problem(cache: &Cache, key: &Key, pod: &Value) -> Option<String> {
+    let Some(node) = cache.body(&Key::new(NODES, "", NODE)) else {
         return Some("no nodes available to schedule pods".into());
     };
     let none = |why: &str| Some(format!("0/1 nodes are available: 1 {why}."));
@@ -224,21 +224,21 @@ fn obstacle(world: &World, key: &Key, pod: &Value) -> Option<String> {
     if wanted.into_iter().flatten().any(|(key, value)| labels.get(key) != Some(value)) {
         return none("node(s) didn't match node selector");
     }
-    volumes::obstacle(world, key, pod)
+    volumes::volume_problem(cache, key, pod)
 }
 
-/// An address of its own for each Pod, made of its uid: the same after a restart of the server.
+/// Returns the address of a Pod. It is derived from the uid, so it survives a restart of the server.
 pub(super) fn address(pod: &Value) -> String {
     let mut state: u32 = 0x811c_9dc5;
     for byte in object::meta(pod, "uid").bytes() {
         state = (state ^ u32::from(byte)).wrapping_mul(0x0100_0193);
     }
     let [_, second, third, fourth] = state.to_be_bytes();
-    // 10.0.0.0/9 is left to Services.
+    // 10.0.0.0/9 is used by Services.
     format!("10.{}.{third}.{}", second | 0x80, fourth.clamp(1, 254))
 }
 
-/// Conditions of Pods: what was probed never was.
+/// Makes a condition of a Pod. The time of the last probe is null, because nothing is probed.
 pub(super) fn condition(kind: &str, status: &str, why: Option<(&str, &str)>, since: &str) -> Value {
     let mut condition = json!({
         "type": kind,

@@ -1,10 +1,10 @@
-//! The status of a Pod at each point of its life, as a kubelet reports it.
+//! The status of a Pod in each stage, as a kubelet reports it.
 
 use serde_json::{Map, Value, json};
 
 use super::{NODE_IP, pods, pods::condition};
 use crate::{
-    controllers::{conditions, time::Moment, workloads::pods::ready as is_ready, world::Key},
+    controllers::{cache::Key, conditions, time::Moment, workloads::pods::ready as is_ready},
     object::{self, number, text},
 };
 
@@ -19,17 +19,17 @@ fn statuses(pod: &Value) -> impl Iterator<Item = &Value> {
     containers(pod, "/status/containerStatuses")
 }
 
-/// Whether its containers wait for their start.
+/// Returns whether containers wait for their start.
 pub(super) fn is_waiting(pod: &Value) -> bool {
     statuses(pod).any(|it| it.pointer("/state/waiting").is_some())
 }
 
-/// How often its containers were started again.
+/// Returns the highest restart count of the containers.
 pub(super) fn restarts(pod: &Value) -> i64 {
     statuses(pod).filter_map(|it| number(it, "/restartCount")).max().unwrap_or(0)
 }
 
-/// Sets conditions; the time of a transition stays if nothing changes.
+/// Sets a condition; the time of the transition is kept if its status is the same.
 fn put(status: &mut Value, kind: &str, value: &str, why: Option<(&str, &str)>, moment: &Moment) {
     let mut new = condition(kind, value, why, &moment.stamp);
     let Some(fields) = status.as_object_mut() else { return };
@@ -50,7 +50,7 @@ fn start(pod: &Value) -> Value {
     status.cloned().unwrap_or_else(|| json!({}))
 }
 
-/// No place for it.
+/// Returns the status of a Pod that cannot be scheduled.
 pub(super) fn unschedulable(pod: &Value, message: &str, moment: &Moment) -> Value {
     let mut status = start(pod);
     object::put(&mut status, "phase", Some("Pending".into()));
@@ -58,7 +58,7 @@ pub(super) fn unschedulable(pod: &Value, message: &str, moment: &Moment) -> Valu
     status
 }
 
-/// It has a place.
+/// Returns the status of a scheduled Pod.
 pub(super) fn scheduled(pod: &Value, moment: &Moment) -> Value {
     let mut status = start(pod);
     object::put(&mut status, "phase", Some("Pending".into()));
@@ -80,7 +80,7 @@ fn not_ready(status: &mut Value, pod: &Value, reason: &str, moment: &Moment) {
     put(status, "ContainersReady", "False", Some((reason, &message)), moment);
 }
 
-/// One entry of the container statuses.
+/// Returns one container status.
 fn container(spec: &Value, (state, last): (Value, Value), ready: bool, restarts: i64) -> Value {
     let started = state.get("running").is_some();
     json!({
@@ -95,7 +95,7 @@ fn container(spec: &Value, (state, last): (Value, Value), ready: bool, restarts:
     })
 }
 
-/// Sets the entries of all containers anew, each from its spec and its entry so far.
+/// Rebuilds all container statuses, each from its spec and its previous status.
 fn each(status: &mut Value, pod: &Value, make: impl Fn(&Value, &Value) -> Value) {
     let old =
         |name: &str| statuses(pod).find(|it| text(it, "/name") == name).unwrap_or(&Value::Null);
@@ -104,7 +104,7 @@ fn each(status: &mut Value, pod: &Value, make: impl Fn(&Value, &Value) -> Value)
     object::put(status, "containerStatuses", Some(new.into()));
 }
 
-/// Taken by the node: containers are being made.
+/// Returns the status while containers are being created.
 pub(super) fn creating(pod: &Value, moment: &Moment) -> Value {
     let mut status = start(pod);
     object::put(&mut status, "phase", Some("Pending".into()));
@@ -128,7 +128,7 @@ pub(super) fn creating(pod: &Value, moment: &Moment) -> Value {
     status
 }
 
-/// Containers run.
+/// Returns the status with running containers.
 pub(super) fn running(_key: &Key, pod: &Value, moment: &Moment) -> Value {
     let mut status = start(pod);
     object::put(&mut status, "phase", Some("Running".into()));
@@ -139,7 +139,7 @@ pub(super) fn running(_key: &Key, pod: &Value, moment: &Moment) -> Value {
         let state = json!({ "running": { "startedAt": moment.stamp } });
         with_id(container(spec, (state, json!({})), false, 0), pod, 0)
     });
-    // Init containers have been successful by now.
+    // Init containers have succeeded by now.
     let done = |spec: &Value| {
         let state = json!({ "terminated": terminated(&moment.stamp, &moment.stamp, 0) });
         with_id(container(spec, (state, json!({})), true, 0), pod, 0)
@@ -151,7 +151,7 @@ pub(super) fn running(_key: &Key, pod: &Value, moment: &Moment) -> Value {
     status
 }
 
-/// A name for the run of a container that no runtime knows.
+/// Adds the id of a container. No runtime knows it.
 fn with_id(mut status: Value, pod: &Value, restarts: i64) -> Value {
     let name = text(&status, "/name");
     let id = format!("kopf://{}/{name}/{restarts}", object::meta(pod, "uid"));
@@ -168,7 +168,7 @@ fn terminated(started: &str, finished: &str, code: i64) -> Value {
     })
 }
 
-/// Containers serve.
+/// Returns the status with ready containers.
 pub(super) fn ready(pod: &Value, moment: &Moment) -> Value {
     let mut status = start(pod);
     each(&mut status, pod, |_, old| {
@@ -189,7 +189,7 @@ pub(super) fn ready(pod: &Value, moment: &Moment) -> Value {
     status
 }
 
-/// Containers have exited by themselves: the Pod ends, or they wait for their next start.
+/// Returns the status after containers have exited by themselves: the Pod ends, or they wait for their restart.
 pub(super) fn ended(pod: &Value, moment: &Moment) -> Value {
     let code = pods::exit_code(pod);
     let ends = match text(pod, "/spec/restartPolicy") {
@@ -241,7 +241,7 @@ fn stop(status: &mut Value, pod: &Value, code: i64, moment: &Moment) {
     });
 }
 
-/// Containers have been started again.
+/// Returns the status after containers have been restarted.
 pub(super) fn restarted(pod: &Value, moment: &Moment) -> Value {
     let mut status = start(pod);
     each(&mut status, pod, |spec, old| {
@@ -253,7 +253,7 @@ pub(super) fn restarted(pod: &Value, moment: &Moment) -> Value {
     status
 }
 
-/// Containers were stopped because the Pod is deleted.
+/// Returns the status after containers have been stopped by the deletion of the Pod.
 pub(super) fn stopped(pod: &Value, moment: &Moment) -> Value {
     let mut status = start(pod);
     if is_ready(pod) || text(pod, "/status/phase") == "Running" {

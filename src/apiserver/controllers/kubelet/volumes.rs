@@ -1,12 +1,12 @@
-//! Volume claims: each gets a volume that was made for it, or the one it asks for.
+//! Volume claims: each is bound to a volume that is provisioned for it, or to the one it names.
 
 use serde_json::{Value, json};
 
 use crate::{
     controllers::{
         Controller, NO_STEP, Plan,
+        cache::{Cache, Key, Update},
         time::Moment,
-        world::{Key, News, World},
         write::{Write, set},
     },
     object::{self, text},
@@ -17,50 +17,50 @@ const VOLUMES: &str = "persistentvolumes";
 const PROVISIONER: &str = "dev.kopf/none";
 
 pub(super) const CONTROLLER: Controller =
-    Controller { reads: &[CLAIMS, VOLUMES], concerns, decide, step: NO_STEP, start: &[] };
+    Controller { reads: &[CLAIMS, VOLUMES], affected, reconcile, step: NO_STEP, start: &[] };
 
-fn concerns(world: &World, news: &News<'_>, found: &mut Vec<Key>) {
-    if news.key.resource == CLAIMS || news.key.resource == VOLUMES {
-        found.push(news.key.clone());
+fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<Key>) {
+    if update.key.resource == CLAIMS || update.key.resource == VOLUMES {
+        found.push(update.key.clone());
     }
-    let sides = || news.old.into_iter().chain(news.new).filter_map(|it| it.body.as_ref());
-    if news.key.resource == VOLUMES {
-        let claims = sides().map(|it| claim_of(it)).filter(|it| world.get(it).is_some());
+    let sides = || update.old.into_iter().chain(update.new).filter_map(|it| it.body.as_ref());
+    if update.key.resource == VOLUMES {
+        let claims = sides().map(|it| claim_of(it)).filter(|it| cache.get(it).is_some());
         found.extend(claims);
     }
-    if news.key.resource == CLAIMS {
+    if update.key.resource == CLAIMS {
         let volumes = sides().map(|it| Key::new(VOLUMES, "", text(it, "/spec/volumeName")));
         found.extend(volumes.filter(|it| !it.name.is_empty()));
     }
 }
 
-/// The claim that a volume is bound to.
+/// Returns the claim that a volume is bound to.
 fn claim_of(volume: &Value) -> Key {
     let part = |field: &str| text(volume, &format!("/spec/claimRef/{field}")).to_owned();
     Key::new(CLAIMS, &part("namespace"), &part("name"))
 }
 
-fn decide(world: &World, key: &Key, moment: &Moment) -> Plan {
-    let Some(body) = world.body(key).filter(|it| !object::deleting(it)) else {
+fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
+    let Some(body) = cache.body(key).filter(|it| !object::deleting(it)) else {
         return Plan::none();
     };
     if key.resource == VOLUMES {
-        volume(world, key, body, moment).into()
+        volume(cache, key, body, moment).into()
     } else {
-        claim(world, key, body).into()
+        claim(cache, key, body).into()
     }
 }
 
-/// A claim that has no volume yet.
-fn claim(world: &World, key: &Key, body: &Value) -> Vec<Write> {
-    if text(body, "/status/phase") == "Bound" || world.def(VOLUMES).is_none() {
+/// Binds a claim that has no volume yet.
+fn claim(cache: &Cache, key: &Key, body: &Value) -> Vec<Write> {
+    if text(body, "/status/phase") == "Bound" || cache.def(VOLUMES).is_none() {
         return Vec::new();
     }
     let asked = text(body, "/spec/volumeName");
     let name =
         if asked.is_empty() { format!("pvc-{}", object::meta(body, "uid")) } else { asked.into() };
     let mut writes = Vec::new();
-    let known = world.body(&Key::new(VOLUMES, "", &name));
+    let known = cache.body(&Key::new(VOLUMES, "", &name));
     match known {
         None if !asked.is_empty() => return Vec::new(),
         None => writes.push(Write::Create { resource: VOLUMES, body: provision(key, body, &name) }),
@@ -108,7 +108,7 @@ fn reference(key: &Key, body: &Value) -> Value {
     })
 }
 
-/// A volume in the size that is asked for. There is nothing behind it.
+/// Returns a volume of the requested size. No storage is behind it.
 fn provision(key: &Key, body: &Value, name: &str) -> Value {
     json!({
         "apiVersion": "v1",
@@ -130,8 +130,8 @@ fn provision(key: &Key, body: &Value, name: &str) -> Value {
     })
 }
 
-/// A volume whose claim is gone.
-fn volume(world: &World, key: &Key, body: &Value, _moment: &Moment) -> Vec<Write> {
+/// Updates the phase of a volume; deletes it after its claim, if its reclaim policy says so.
+fn volume(cache: &Cache, key: &Key, body: &Value, _moment: &Moment) -> Vec<Write> {
     let uid = text(body, "/spec/claimRef/uid");
     let phase = text(body, "/status/phase");
     if uid.is_empty() {
@@ -139,7 +139,7 @@ fn volume(world: &World, key: &Key, body: &Value, _moment: &Moment) -> Vec<Write
         let available = || Write::change(key, body, vec![set(["status", "phase"], "Available")]);
         return fresh.then(available).into_iter().collect();
     }
-    if world.by_uid(uid).is_some() {
+    if cache.by_uid(uid).is_some() {
         return Vec::new();
     }
     if text(body, "/spec/persistentVolumeReclaimPolicy") == "Delete" {
@@ -148,13 +148,13 @@ fn volume(world: &World, key: &Key, body: &Value, _moment: &Moment) -> Vec<Write
     vec![Write::change(key, body, vec![set(["status", "phase"], "Released")])]
 }
 
-/// Why a Pod cannot start because of its volumes.
-pub(super) fn obstacle(world: &World, key: &Key, pod: &Value) -> Option<String> {
+/// Returns the reason why a Pod cannot start because of its volumes.
+pub(super) fn volume_problem(cache: &Cache, key: &Key, pod: &Value) -> Option<String> {
     let volumes = pod.pointer("/spec/volumes").and_then(Value::as_array);
     let names =
         volumes.into_iter().flatten().map(|it| text(it, "/persistentVolumeClaim/claimName"));
     for name in names.filter(|it| !it.is_empty()) {
-        let claim = world.body(&Key::new(CLAIMS, &key.namespace, name));
+        let claim = cache.body(&Key::new(CLAIMS, &key.namespace, name));
         match claim {
             None => return Some(format!("persistentvolumeclaim {name:?} not found")),
             Some(it) if text(it, "/status/phase") != "Bound" => {

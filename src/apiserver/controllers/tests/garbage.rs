@@ -1,4 +1,4 @@
-//! Who goes with whom.
+//! Deletion of dependents and owners.
 
 use expect_test::expect;
 
@@ -21,7 +21,7 @@ fn config_map(name: &str, owners: &[Value], finalizers: &[&str]) -> Value {
     } })
 }
 
-/// An owner with three dependents: a free one, one that blocks nobody, one that blocks and is held itself.
+/// Creates an owner with three dependents: one that blocks, one with a finalizer that does not block, one with both.
 fn family(cluster: &Cluster) {
     let owner = cluster.create("configmaps", config_map("owner", &[], &[]));
     cluster.create("configmaps", config_map("d1", &[owned_by(&owner, true)], &[]));
@@ -30,7 +30,7 @@ fn family(cluster: &Cluster) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_the_background_dependents_follow_their_owner() {
+async fn a_background_deletion_removes_the_owner_before_its_dependents() {
     let cluster = Cluster::new(GARBAGE);
     family(&cluster);
     cluster.wait(1).await;
@@ -48,7 +48,7 @@ async fn in_the_background_dependents_follow_their_owner() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_the_foreground_the_owner_waits_for_those_that_block() {
+async fn a_foreground_deletion_waits_for_blocking_dependents() {
     let cluster = Cluster::new(GARBAGE);
     family(&cluster);
     cluster.merge(
@@ -80,7 +80,7 @@ async fn in_the_foreground_the_owner_waits_for_those_that_block() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn orphans_forget_their_owner() {
+async fn orphans_lose_their_owner_reference() {
     let cluster = Cluster::new(GARBAGE);
     family(&cluster);
     cluster.merge("configmaps", "owner", json!({ "metadata": { "finalizers": ["orphan"] } }));
@@ -91,7 +91,7 @@ async fn orphans_forget_their_owner() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_living_owner_is_enough_and_the_others_are_forgotten() {
+async fn one_existing_owner_is_enough_and_references_to_others_are_removed() {
     let cluster = Cluster::new(GARBAGE);
     let [a, b] = ["a", "b"].map(|it| cluster.create("configmaps", config_map(it, &[], &[])));
     let owners = [owned_by(&a, true), owned_by(&b, true)];
@@ -111,7 +111,7 @@ async fn one_living_owner_is_enough_and_the_others_are_forgotten() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_owner_is_meant_by_its_uid_in_its_place() {
+async fn an_owner_is_identified_by_uid_and_namespace() {
     let cluster = Cluster::new(GARBAGE);
     let here = cluster.create("configmaps", config_map("here", &[], &[]));
     let mut other = config_map("other", &[], &[]);
@@ -134,7 +134,7 @@ async fn an_owner_is_meant_by_its_uid_in_its_place() {
     ] {
         cluster.create("configmaps", config_map(name, &[owner], &[]));
     }
-    // A cluster-scoped object cannot have an owner inside a namespace: nothing is done about it.
+    // A cluster-scoped object cannot have an owner in a namespace: it is kept.
     let owners = json!([with("uid", json!("u"))]);
     cluster.create("nodes", json!({ "metadata": { "name": "n2", "ownerReferences": owners } }));
     cluster.wait(1).await;
@@ -144,7 +144,7 @@ async fn an_owner_is_meant_by_its_uid_in_its_place() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_circle_that_is_deleted_in_the_foreground_goes() {
+async fn a_cycle_can_be_deleted_in_the_foreground() {
     let cluster = Cluster::new(GARBAGE);
     let a = cluster.create("configmaps", config_map("a", &[], &[]));
     let b = cluster.create("configmaps", config_map("b", &[owned_by(&a, true)], &[]));
@@ -160,7 +160,7 @@ async fn a_circle_that_is_deleted_in_the_foreground_goes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_chain_goes_from_its_end_in_the_foreground() {
+async fn a_foreground_deletion_of_a_chain_starts_at_its_end() {
     let cluster = Cluster::new(GARBAGE);
     let a = cluster.create("configmaps", config_map("a", &[], &["foregroundDeletion"]));
     let b = cluster.create("configmaps", config_map("b", &[owned_by(&a, true)], &[]));
@@ -189,7 +189,7 @@ async fn a_chain_goes_from_its_end_in_the_foreground() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_lost_while_nobody_looked_is_collected_at_the_start() {
+async fn garbage_is_collected_at_the_start() {
     let cluster = Cluster::new(Controllers::default());
     family(&cluster);
     cluster.delete("configmaps", "owner");

@@ -1,4 +1,4 @@
-//! Jobs and `CronJob`s. No kubelet: Pods end by hand.
+//! Jobs and `CronJob`s. Without a kubelet: tests end the Pods.
 
 use expect_test::expect;
 
@@ -19,7 +19,7 @@ fn job(spec: &Value) -> Value {
     job
 }
 
-/// All running Pods end like this.
+/// Ends all running Pods in this phase.
 fn end(cluster: &Cluster, phase: &str) {
     for pod in cluster.server.list("pods") {
         if text(&pod, "/status/phase").is_empty() {
@@ -162,7 +162,7 @@ fn cron_job(spec: &Value) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cron_job_starts_jobs_on_time_and_forgets_old_ones() {
+async fn a_cron_job_starts_jobs_on_time_and_deletes_old_ones() {
     let cluster = Cluster::new(WORKLOADS);
     let spec = json!({ "schedule": "*/2 * * * *", "successfulJobsHistoryLimit": 1 });
     cluster.create("cronjobs.batch", cron_job(&spec));
@@ -196,7 +196,7 @@ async fn a_cron_job_starts_jobs_on_time_and_forgets_old_ones() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cron_job_that_forbids_company_waits_for_the_running_job() {
+async fn a_cron_job_that_forbids_concurrency_waits_for_the_running_job() {
     let cluster = Cluster::new(WORKLOADS);
     let spec = json!({ "schedule": "* * * * *", "concurrencyPolicy": "Forbid" });
     cluster.create("cronjobs.batch", cron_job(&spec));

@@ -1,4 +1,4 @@
-//! The pretended node.
+//! The simulated node.
 
 use expect_test::expect;
 
@@ -25,7 +25,7 @@ fn pod(policy: &str, annotations: &Value) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_is_bound_started_and_ready_and_stops_when_it_is_deleted() {
+async fn a_pod_is_scheduled_started_and_ready_and_stops_when_it_is_deleted() {
     let cluster = Cluster::new(KUBELET);
     cluster.create("pods", pod("Always", &json!({ "dev.kopf/ready-after": "2s" })));
     cluster
@@ -51,7 +51,7 @@ async fn a_pod_is_bound_started_and_ready_and_stops_when_it_is_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_may_end_ends() {
+async fn a_pod_without_restarts_ends() {
     let cluster = Cluster::new(KUBELET);
     cluster.create(
         "pods",
@@ -72,7 +72,7 @@ async fn a_pod_that_may_end_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failing_pod_is_restarted_later_and_later() {
+async fn restarts_of_a_failing_pod_back_off() {
     let cluster = Cluster::new(KUBELET);
     cluster.create("pods", pod("OnFailure", &json!({ "dev.kopf/exit-code": "1" })));
     cluster
@@ -104,7 +104,7 @@ async fn a_failing_pod_is_restarted_later_and_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_held_pod_stops_but_stays() {
+async fn a_pod_with_finalizers_stops_but_stays() {
     let cluster = Cluster::new(KUBELET);
     let mut held = pod("Always", &json!({}));
     held["metadata"]["finalizers"] = json!(["x.dev/f"]);
@@ -203,7 +203,7 @@ async fn an_idle_cluster_writes_nothing_and_has_no_timers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_restarted_loop_changes_nothing_that_is_settled() {
+async fn restarted_controllers_change_nothing() {
     let cluster = Cluster::new(KUBELET);
     cluster.create("pods", pod("Always", &json!({})));
     cluster.wait(10).await;
@@ -215,28 +215,28 @@ async fn a_restarted_loop_changes_nothing_that_is_settled() {
 }
 
 #[test]
-fn logs_are_asked_for_in_the_words_of_the_real_server() {
+fn requests_for_logs_get_the_messages_of_the_real_server() {
     let ask = |pod: &Value, container: &str| {
         let params = LogParams { container: Some(container.into()), ..LogParams::default() };
         logs(pod, &params, "2026-01-01T00:00:00Z").map_err(|it| (it.code, it.message))
     };
     let mut pod = pod("Always", &json!({}));
     pod["spec"]["containers"] = json!([{ "name": "c" }, { "name": "d" }]);
-    let mut told = vec![];
+    let mut recorded = vec![];
     for container in ["", "x", "c"] {
-        told.push(format!("{:?}", ask(&pod, container)));
+        recorded.push(format!("{:?}", ask(&pod, container)));
     }
     let params = LogParams { container: Some("c".into()), previous: true, ..LogParams::default() };
-    told.push(format!("{:?}", logs(&pod, &params, "").map_err(|it| it.message)));
+    recorded.push(format!("{:?}", logs(&pod, &params, "").map_err(|it| it.message)));
     expect![[r#"
         Err((400, "a container name must be specified for pod p, choose one of: [c d]"))
         Err((400, "container x is not valid for pod p"))
         Err((400, "container \"c\" in pod \"p\" is waiting to start: ContainerCreating"))
         Err("previous terminated container \"c\" in pod \"p\" not found")"#]]
-    .assert_eq(&told.join("\n"));
+    .assert_eq(&recorded.join("\n"));
 }
 
-/// Of a Pod that was ready after three seconds.
+/// Returns the status of a Pod that became ready after three seconds.
 fn expected_status() -> Expect {
     expect![[r#"
         {

@@ -1,4 +1,4 @@
-//! Controllers on virtual time: what happens is told as a transcript, one line for each object that a burst has changed.
+//! Controllers on virtual time, compared as transcripts: one line for each object that a batch has changed.
 
 mod garbage;
 mod jobs;
@@ -20,19 +20,19 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::{task::JoinSet, time::Instant};
 
-use super::{Controllers, run, world::Key};
+use super::{Controllers, cache::Key, run};
 use crate::{
     ApiServer, ResourceDef,
     object::{self, text},
 };
 
-/// The stamps of the tests begin here.
+/// The time at which tests start, in seconds since 1970.
 const START: i64 = 1_767_225_600;
 
-/// A server with its controllers, and a listener who writes down what happens.
+/// A server with its controllers, and a task that records what happens.
 struct Cluster {
     server: ApiServer,
-    told: Arc<Mutex<Vec<String>>>,
+    recorded: Arc<Mutex<Vec<String>>>,
     /// Ends with the test.
     _tasks: JoinSet<()>,
 }
@@ -50,24 +50,24 @@ impl Cluster {
             builder = builder.resource(def);
         }
         let server = builder.build();
-        let told = Arc::new(Mutex::new(Vec::new()));
+        let recorded = Arc::new(Mutex::new(Vec::new()));
         let mut tasks = JoinSet::new();
-        tasks.spawn(listen(server.clone(), Arc::clone(&told), start));
+        tasks.spawn(listen(server.clone(), Arc::clone(&recorded), start));
         tasks.spawn(run(server.clone(), options));
-        Self { server, told, _tasks: tasks }
+        Self { server, recorded, _tasks: tasks }
     }
 
-    /// Lets the world run for so many seconds, and compares what happened.
+    /// Advances the time by seconds, and compares what has happened.
     async fn check(&self, seconds: u64, expected: Expect) {
         tokio::time::sleep(Duration::from_millis(seconds * 1000 + 5)).await;
-        let told: Vec<String> = self.told.lock().drain(..).collect();
-        expected.assert_eq(&told.join("\n"));
+        let recorded: Vec<String> = self.recorded.lock().drain(..).collect();
+        expected.assert_eq(&recorded.join("\n"));
     }
 
-    /// Lets the world run without looking.
+    /// Advances the time without recording.
     async fn wait(&self, seconds: u64) {
         tokio::time::sleep(Duration::from_millis(seconds * 1000 + 5)).await;
-        self.told.lock().clear();
+        self.recorded.lock().clear();
     }
 
     fn create(&self, resource: &str, body: Value) -> Value {
@@ -86,13 +86,13 @@ impl Cluster {
         self.server.delete(resource, "ns", name).expect("a deletion");
     }
 
-    /// The names of the objects of a resource.
+    /// Returns the names of the objects of a resource.
     fn names(&self, resource: &str) -> Vec<String> {
         let all = self.server.list(resource);
         all.iter().map(|it| object::meta(it, "name").to_owned()).collect()
     }
 
-    /// Pods become ready as a kubelet does it.
+    /// Makes all Pods ready, as a kubelet does.
     fn make_ready(&self) {
         for pod in self.server.list("pods") {
             let now = self.server.now();
@@ -106,7 +106,7 @@ impl Cluster {
     }
 }
 
-/// What the controllers know; the rules of the native kinds have tests of their own.
+/// Returns the resources that the controllers use. Here they are plain ones; the rules of the native kinds have separate tests.
 fn resources() -> Vec<ResourceDef> {
     let def = |group: &str, plural: &str, kind: &str| ResourceDef {
         status_subresource: true,
@@ -131,14 +131,14 @@ fn resources() -> Vec<ResourceDef> {
     ]
 }
 
-/// Writes down each burst: `+` is new, `~` changed, `-` gone.
-async fn listen(server: ApiServer, told: Arc<Mutex<Vec<String>>>, start: Instant) {
-    // A new server has seen nothing yet.
+/// Records each batch: `+` is new, `~` changed, `-` deleted.
+async fn listen(server: ApiServer, recorded: Arc<Mutex<Vec<String>>>, start: Instant) {
+    // A new server has no changes yet.
     let mut seen = 0;
     let mut known: BTreeMap<Key, String> = BTreeMap::new();
     loop {
         server.moved(seen).await;
-        // Virtual time goes on when nothing else is left to do: who is woken first makes no difference.
+        // Virtual time advances only when all tasks are idle, so the order of tasks makes no difference.
         tokio::time::sleep(Duration::from_millis(1)).await;
         let (changes, revision) = server.changes(seen).expect("not too many changes");
         seen = revision;
@@ -167,12 +167,12 @@ async fn listen(server: ApiServer, told: Arc<Mutex<Vec<String>>>, start: Instant
                 (Some(_), None) => format!("- {key}"),
             };
             let at = start.elapsed().as_secs();
-            told.lock().push(format!("{at} {line}"));
+            recorded.lock().push(format!("{at} {line}"));
         }
     }
 }
 
-/// What a reader of a transcript wants to know of an object.
+/// Returns the fields of an object that matter in a transcript.
 fn brief(resource: &str, object: &Value) -> String {
     let status = |fields: &[&str]| {
         let all = fields.iter().filter_map(|it| {
@@ -243,12 +243,12 @@ fn brief(resource: &str, object: &Value) -> String {
     parts.join("; ")
 }
 
-/// The metadata of an object in the namespace of the tests.
+/// Returns the metadata of an object in the namespace of the tests.
 fn meta(name: &str) -> Value {
     json!({ "name": name, "namespace": "ns" })
 }
 
-/// A reference to an owner.
+/// Returns a reference to an owner.
 fn owned_by(owner: &Value, blocks: bool) -> Value {
     json!({
         "apiVersion": owner["apiVersion"],
@@ -259,7 +259,7 @@ fn owned_by(owner: &Value, blocks: bool) -> Value {
     })
 }
 
-/// A template of Pods with this label and one container.
+/// Returns a Pod template with this label and one container.
 fn template(label: &str, image: &str) -> Value {
     json!({
         "metadata": { "labels": { "app": label } },

@@ -1,4 +1,4 @@
-//! Namespaces and definitions, from the first to the last.
+//! Namespaces and CRDs, from creation to deletion.
 
 use expect_test::expect;
 
@@ -22,7 +22,7 @@ fn namespace() -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_has_its_namespaces_and_each_has_its_content() {
+async fn a_cluster_has_its_namespaces_with_their_initial_objects() {
     let cluster = Cluster::new(NAMESPACES);
     cluster
         .check(
@@ -57,7 +57,7 @@ async fn a_cluster_has_its_namespaces_and_each_has_its_content() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deleted_namespace_is_emptied_and_then_goes() {
+async fn a_deleted_namespace_is_emptied_and_then_removed() {
     let cluster = Cluster::new(NAMESPACES);
     cluster.create("namespaces", namespace());
     for (name, finalizers) in
@@ -98,7 +98,7 @@ async fn a_deleted_namespace_is_emptied_and_then_goes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_empty_namespace_goes_at_once_but_waits_for_other_finalizers() {
+async fn an_empty_namespace_is_removed_at_once_unless_it_has_other_finalizers() {
     let cluster = Cluster::new(NAMESPACES);
     let mut held = namespace();
     held["spec"]["finalizers"] = json!(["kubernetes", "z.dev/f"]);
@@ -116,7 +116,7 @@ async fn an_empty_namespace_goes_at_once_but_waits_for_other_finalizers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deleted_definition_takes_its_objects_along() {
+async fn a_deleted_crd_is_removed_after_its_objects() {
     let cluster = Cluster::new(NAMESPACES);
     cluster.wait(1).await;
     cluster.create(

@@ -1,4 +1,4 @@
-//! The arithmetic behind decisions.
+//! The arithmetic of decisions.
 
 use super::*;
 use crate::controllers::{
@@ -7,7 +7,7 @@ use crate::controllers::{
 };
 
 #[test]
-fn durations_are_read_as_they_are_written() {
+fn durations_are_parsed() {
     let ms = |text: &str| duration(text).map(|it| it.as_millis());
     assert_eq!(
         ["1500ms", "2", "30s", "1.5m", "1h"].map(ms),
@@ -35,7 +35,7 @@ fn surge_is_rounded_up_and_unavailability_down() {
 }
 
 #[test]
-fn a_moment_counts_whole_seconds_and_never_waits_for_the_past() {
+fn a_moment_counts_seconds_and_never_waits_for_the_past() {
     let moment = Moment::new("2026-01-01T00:00:10Z".into(), Duration::ZERO);
     assert_eq!(moment.until("2026-01-01T00:00:05Z", 7), Some(Duration::from_secs(2)));
     assert_eq!(moment.until("2026-01-01T00:00:05Z", 5), None);

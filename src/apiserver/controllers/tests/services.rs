@@ -1,4 +1,4 @@
-//! Services and what is behind them.
+//! Services, Endpoints and slices.
 
 use expect_test::expect;
 
@@ -79,7 +79,7 @@ async fn a_service_without_a_selector_is_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_big_service_has_several_slices() {
+async fn a_large_service_has_several_slices() {
     let cluster = Cluster::new(WORKLOADS);
     for number in 0..150 {
         pod(&cluster, &format!("p{number:03}"), &format!("10.0.0.{number}"), true);
@@ -105,7 +105,7 @@ async fn a_big_service_has_several_slices() {
     assert_eq!(sizes(&cluster), [90]);
 }
 
-/// Of two Pods, one of them ready.
+/// Returns the slice of two Pods, one of them ready.
 #[expect(clippy::too_many_lines, reason = "one object, as it is stored")]
 fn expected_slice() -> Expect {
     expect![[r#"
@@ -182,7 +182,7 @@ fn expected_slice() -> Expect {
         }"#]]
 }
 
-/// With the rules of the native kinds, which store an empty list as none.
+/// Uses the rules of the native kinds, which store an empty list as null.
 #[tokio::test(start_paused = true)]
 async fn a_port_that_no_pod_has_is_left_out_once() {
     let server = ApiServer::builder().build();
@@ -198,7 +198,7 @@ async fn a_port_that_no_pod_has_is_left_out_once() {
     let spec = json!({ "selector": { "app": "web" }, "ports": ports });
     let service = json!({ "metadata": meta("web"), "spec": spec });
     server.create("services", service).expect("a new object");
-    // Without a pause: who writes for ever would keep the clock from moving.
+    // Without a pause: a controller that writes again and again would keep the clock from moving.
     for _ in 0..1_000 {
         tokio::task::yield_now().await;
     }

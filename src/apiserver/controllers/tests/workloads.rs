@@ -1,4 +1,4 @@
-//! Deployments, `ReplicaSet`s, `StatefulSet`s, `DaemonSet`s. No kubelet: Pods become ready by hand.
+//! Deployments, `ReplicaSet`s, `StatefulSet`s, `DaemonSet`s. Without a kubelet: tests make Pods ready.
 
 use expect_test::expect;
 
@@ -29,7 +29,7 @@ fn image(image: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deployment_comes_up() {
+async fn a_deployment_becomes_available() {
     let cluster = Cluster::new(WORKLOADS);
     cluster.create("deployments.apps", deployment(2, "nginx"));
     cluster.check(1, expect![[r"
@@ -53,7 +53,7 @@ async fn a_deployment_comes_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rolling_update_goes_step_by_step() {
+async fn a_rolling_update_proceeds_in_steps() {
     let cluster = Cluster::new(WORKLOADS);
     cluster.create("deployments.apps", deployment(2, "nginx"));
     cluster.wait(1).await;
@@ -97,16 +97,16 @@ async fn an_old_template_gets_a_new_revision() {
         super::super::workloads::annotation(it, &format!("deployment.kubernetes.io/{name}"))
             .to_owned()
     };
-    let mut told: Vec<[String; 2]> = sets
+    let mut recorded: Vec<[String; 2]> = sets
         .iter()
         .map(|it| [annotation(it, "revision"), annotation(it, "revision-history")])
         .collect();
-    told.sort();
-    assert_eq!(told, [["2", ""], ["3", "1"]]);
+    recorded.sort();
+    assert_eq!(recorded, [["2", ""], ["3", "1"]]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn recreation_waits_until_the_old_pods_are_gone() {
+async fn recreation_waits_for_the_removal_of_the_old_pods() {
     let cluster = Cluster::new(WORKLOADS);
     let mut wanted = deployment(2, "nginx");
     wanted["spec"]["strategy"] = json!({ "type": "Recreate" });
@@ -158,7 +158,7 @@ async fn pause_scale_and_resume() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rollout_that_hangs_is_told_after_the_deadline() {
+async fn a_stuck_rollout_is_reported_after_the_deadline() {
     let cluster = Cluster::new(WORKLOADS);
     cluster.create("deployments.apps", deployment(1, "nginx"));
     cluster.wait(599).await;
@@ -166,7 +166,7 @@ async fn a_rollout_that_hangs_is_told_after_the_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deleted_deployment_takes_everything_along() {
+async fn the_dependents_of_a_deleted_deployment_are_deleted() {
     let cluster = Cluster::new(WORKLOADS);
     cluster.create("deployments.apps", deployment(2, "nginx"));
     cluster.wait(1).await;
@@ -184,7 +184,7 @@ async fn a_deleted_deployment_takes_everything_along() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replica_set_replaces_what_is_lost_adopts_strays_and_drops_strangers() {
+async fn a_replica_set_replaces_lost_pods_adopts_loose_ones_and_releases_others() {
     let cluster = Cluster::new(WORKLOADS);
     let stray = json!({ "name": "stray", "namespace": "ns", "labels": { "app": "rs" } });
     cluster.create("pods", json!({ "metadata": stray }));
@@ -240,7 +240,7 @@ fn stateful_set() -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stateful_set_goes_up_and_down_in_order() {
+async fn a_stateful_set_scales_up_and_down_in_order() {
     let cluster = Cluster::new(WORKLOADS);
     cluster.create("statefulsets.apps", stateful_set());
     cluster
@@ -304,7 +304,7 @@ async fn a_stateful_set_goes_up_and_down_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_daemon_set_is_on_every_node_that_fits() {
+async fn a_daemon_set_runs_on_every_matching_node() {
     let cluster = Cluster::new(WORKLOADS);
     let taint = json!({ "key": "k", "effect": "NoSchedule" });
     cluster.create("nodes", json!({ "metadata": { "name": "n1" } }));

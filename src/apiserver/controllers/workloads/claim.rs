@@ -1,4 +1,4 @@
-//! Who manages what: children by their controller reference, and stray ones that match the selector.
+//! The children of an owner: those with its controller reference, and loose ones that match its selector.
 
 use std::sync::Arc;
 
@@ -6,22 +6,22 @@ use serde_json::{Value, json};
 
 use crate::{
     controllers::{
-        world::{Key, News, World},
+        cache::{Cache, Key, Update},
         write::{Edit, Write},
     },
     labels, object,
 };
 
-/// What an owner manages, and what is to be done so that it stays right.
+/// The children of an owner, and the writes that keep this relation correct.
 pub(crate) struct Claimed<'a> {
     pub(crate) children: Vec<(&'a Key, &'a Arc<Value>)>,
-    /// Adoptions and releases.
+    /// Writes that adopt or release children.
     pub(crate) writes: Vec<Write>,
 }
 
-/// The children of an owner with a label selector in `spec.selector`.
+/// Returns the children of an owner with a label selector in `spec.selector`.
 pub(crate) fn claim<'a>(
-    world: &'a World,
+    cache: &'a Cache,
     owner: &'a Key,
     body: &'a Value,
     child: &'a str,
@@ -29,7 +29,7 @@ pub(crate) fn claim<'a>(
 ) -> Claimed<'a> {
     let selector = body.pointer("/spec/selector");
     let uid = object::meta(body, "uid");
-    let (children, lost): (Vec<_>, Vec<_>) = world
+    let (children, lost): (Vec<_>, Vec<_>) = cache
         .managed(uid, child)
         .partition(|(_, it)| selector.is_none() || labels::selects(selector, labels::of(it)));
     let mut writes = Vec::new();
@@ -37,7 +37,7 @@ pub(crate) fn claim<'a>(
         let lost = lost.iter().filter(|(_, it)| !object::deleting(it));
         let release = || vec![Edit::DropOwners(vec![uid.into()])];
         writes.extend(lost.map(|(key, it)| Write::change(key, it, release())));
-        let strays = world
+        let strays = cache
             .loose(child, &owner.namespace)
             .filter(|(_, it)| !object::deleting(it) && labels::selects(selector, labels::of(it)));
         let adopt = || vec![Edit::Adopt(reference(body, kind))];
@@ -46,7 +46,7 @@ pub(crate) fn claim<'a>(
     Claimed { children, writes }
 }
 
-/// The reference to a managing owner.
+/// Returns a controller reference to an owner.
 pub(crate) fn reference(owner: &Value, (api_version, kind): (&str, &str)) -> Value {
     json!({
         "apiVersion": api_version,
@@ -58,25 +58,25 @@ pub(crate) fn reference(owner: &Value, (api_version, kind): (&str, &str)) -> Val
     })
 }
 
-/// Which owners of a resource a change of itself or of one of its children concerns.
-pub(crate) fn concerned(
-    world: &World,
-    news: &News<'_>,
+/// Collects the owners of a resource that a change of themselves or of one of their children affects.
+pub(crate) fn affected_owners(
+    cache: &Cache,
+    update: &Update<'_>,
     (parent, child): (&str, &str),
     found: &mut Vec<Key>,
 ) {
-    if news.key.resource == parent {
-        found.push(news.key.clone());
+    if update.key.resource == parent {
+        found.push(update.key.clone());
     }
-    if news.key.resource != child {
+    if update.key.resource != child {
         return;
     }
-    let owners = news.owners().filter(|it| it.controller).filter_map(|it| world.by_uid(&it.uid));
+    let owners = update.owners().filter(|it| it.controller).filter_map(|it| cache.by_uid(&it.uid));
     found.extend(owners.filter(|(key, _)| key.resource == parent).map(|(key, _)| key.clone()));
-    let stray = news.new.filter(|it| it.controller().is_none()).and_then(|it| it.body.as_ref());
+    let stray = update.new.filter(|it| it.controller().is_none()).and_then(|it| it.body.as_ref());
     let Some(stray) = stray else { return };
     let labels = labels::of(stray);
-    let takers = world.within(parent, &news.key.namespace).filter(|(_, it)| {
+    let takers = cache.within(parent, &update.key.namespace).filter(|(_, it)| {
         let body = it.body.as_ref();
         body.is_some_and(|it| labels::selects(it.pointer("/spec/selector"), labels))
     });

@@ -1,4 +1,4 @@
-//! `CronJob`: a Job whenever its schedule says so.
+//! `CronJob`: starts a Job at every scheduled time.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,16 +6,18 @@ use cronexpr::{Crontab, FallbackTimezoneOption, ParseOptions};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::sorted;
 use crate::{
     controllers::{
-        Controller, NO_STEP, Plan, conditions,
+        Controller, NO_STEP, Plan,
+        cache::{Cache, Key, Update},
+        conditions,
         time::Moment,
         workloads::{
             claim,
             jobs::{self, JOBS},
             pods,
         },
-        world::{Key, News, World},
         write::{Edit, Write, set, unset},
     },
     object::{self, number, text},
@@ -24,19 +26,19 @@ use crate::{
 const CRON_JOBS: &str = "cronjobs.batch";
 const KIND: (&str, &str) = ("batch/v1", "CronJob");
 const SCHEDULED: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
-/// Missed times that are counted one by one. After a longer gap the count starts shortly before now.
+/// Limit of missed times that are counted one by one. After a longer gap, counting starts shortly before now.
 const MISSED_MAX: usize = 100;
 
 pub(crate) const CONTROLLER: Controller =
-    Controller { reads: &[CRON_JOBS, JOBS], concerns, decide, step: NO_STEP, start: &[] };
+    Controller { reads: &[CRON_JOBS, JOBS], affected, reconcile, step: NO_STEP, start: &[] };
 
-fn concerns(world: &World, news: &News<'_>, found: &mut Vec<Key>) {
-    if news.key.resource == CRON_JOBS {
-        found.push(news.key.clone());
+fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<Key>) {
+    if update.key.resource == CRON_JOBS {
+        found.push(update.key.clone());
     }
-    if news.key.resource == JOBS {
+    if update.key.resource == JOBS {
         let owners =
-            news.owners().filter(|it| it.controller).filter_map(|it| world.by_uid(&it.uid));
+            update.owners().filter(|it| it.controller).filter_map(|it| cache.by_uid(&it.uid));
         found.extend(
             owners.filter(|(key, _)| key.resource == CRON_JOBS).map(|(key, _)| key.clone()),
         );
@@ -45,11 +47,11 @@ fn concerns(world: &World, news: &News<'_>, found: &mut Vec<Key>) {
 
 type Jobs<'a> = Vec<(&'a Key, &'a Arc<Value>)>;
 
-fn decide(world: &World, key: &Key, moment: &Moment) -> Plan {
-    let Some(body) = world.body(key).filter(|it| !object::deleting(it)) else {
+fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
+    let Some(body) = cache.body(key).filter(|it| !object::deleting(it)) else {
         return Plan::none();
     };
-    let all: Jobs<'_> = world.managed(object::meta(body, "uid"), JOBS).collect();
+    let all: Jobs<'_> = cache.managed(object::meta(body, "uid"), JOBS).collect();
     let (ended, active): (Jobs<'_>, Jobs<'_>) =
         all.into_iter().partition(|(_, it)| jobs::finished(it).is_some());
     let mut plan = Plan::none();
@@ -64,13 +66,13 @@ fn decide(world: &World, key: &Key, moment: &Moment) -> Plan {
         && let Some(schedule) = Schedule::of(body)
         && let Some(time) = due(body, &schedule, &mut plan, moment)
     {
-        start(world, (key, body), (&active, time), &mut plan, &mut edits);
+        start(cache, (key, body), (&active, time), &mut plan, &mut edits);
     }
     plan.writes.push(Write::change(key, body, edits));
     plan
 }
 
-/// Old Jobs beyond the history go, the oldest first.
+/// Deletes old Jobs beyond the limits of the history, the oldest first.
 fn prune(body: &Value, ended: &Jobs<'_>, plan: &mut Plan) {
     let limits =
         [("Complete", "successfulJobsHistoryLimit", 3), ("Failed", "failedJobsHistoryLimit", 1)];
@@ -79,7 +81,7 @@ fn prune(body: &Value, ended: &Jobs<'_>, plan: &mut Plan) {
         let mut jobs: Vec<_> =
             ended.iter().filter(|(_, it)| conditions::holds(it, condition)).collect();
         jobs.retain(|(_, it)| !object::deleting(it));
-        jobs.sort_by_key(|(key, it)| (text(it, "/status/startTime"), *key));
+        sorted::sort_by_key(&mut jobs, |(key, it)| (text(it, "/status/startTime"), *key));
         let surplus = jobs.len().saturating_sub(usize::try_from(limit).unwrap_or(0));
         let go = jobs.into_iter().take(surplus);
         plan.writes.extend(go.map(|(key, it)| Write::delete(key, object::meta(it, "uid"))));
@@ -103,7 +105,7 @@ fn list_active(active: &Jobs<'_>) -> Edit {
     }
 }
 
-/// The latest time that is due and not served yet; if there is none, asks for the next one.
+/// Returns the latest time that is due and has not started a Job yet. Without one, requeues for the next time.
 fn due(body: &Value, schedule: &Schedule, plan: &mut Plan, moment: &Moment) -> Option<Timestamp> {
     let last = text(body, "/status/lastScheduleTime");
     let last = if last.is_empty() { object::meta(body, "creationTimestamp") } else { last };
@@ -114,7 +116,7 @@ fn due(body: &Value, schedule: &Schedule, plan: &mut Plan, moment: &Moment) -> O
     let found = schedule.latest(from, moment.now);
     let next = schedule.next(found.unwrap_or(from).max(moment.now))?;
     let wait = next.as_second().saturating_sub(moment.now.as_second());
-    plan.again(Duration::from_secs(u64::try_from(wait).unwrap_or(0).max(1)));
+    plan.requeue_after(Duration::from_secs(u64::try_from(wait).unwrap_or(0).max(1)));
     found
 }
 
@@ -122,16 +124,16 @@ fn shift(time: Timestamp, seconds: i64) -> Option<Timestamp> {
     Timestamp::from_second(time.as_second().checked_add(seconds)?).ok()
 }
 
-/// Starts the Job of a time, as far as others that still run allow it.
+/// Starts the Job of a scheduled time, if the concurrency policy allows it.
 fn start(
-    world: &World,
+    cache: &Cache,
     (key, body): (&Key, &Value),
     (active, time): (&Jobs<'_>, Timestamp),
     plan: &mut Plan,
     edits: &mut Vec<Edit>,
 ) {
     match text(body, "/spec/concurrencyPolicy") {
-        // The time is served when the running one has ended, if it is not too late then.
+        // The Job starts when the running one has ended, unless it is too late then.
         "Forbid" if !active.is_empty() => return,
         "Replace" => {
             let delete =
@@ -141,7 +143,7 @@ fn start(
         _ => {}
     }
     let name = format!("{}-{}", key.name, time.as_second() / 60);
-    if world.get(&Key::new(JOBS, &key.namespace, &name)).is_none() {
+    if cache.get(&Key::new(JOBS, &key.namespace, &name)).is_none() {
         let body = job(key, body, &name, time);
         plan.writes.push(Write::Create { resource: JOBS, body });
     }
@@ -166,15 +168,15 @@ fn job(key: &Key, body: &Value, name: &str, time: Timestamp) -> Value {
     job
 }
 
-/// When something happens.
+/// The times at which a Job starts.
 enum Schedule {
     Times(Crontab),
-    /// Every so many seconds.
+    /// An interval in seconds: `@every`.
     Interval(i64),
 }
 
 impl Schedule {
-    /// `None` if the schedule makes no sense: the server refuses those, older objects may have them.
+    /// Parses the schedule; `None` if it is invalid. The server refuses those, but older objects may have them.
     fn of(body: &Value) -> Option<Self> {
         let text_of = text(body, "/spec/schedule").trim();
         let zone = text(body, "/spec/timeZone");
@@ -197,7 +199,7 @@ impl Schedule {
             "@hourly" => "0 * * * *",
             fields => fields,
         };
-        // A question mark is a star there.
+        // A question mark means the same as an asterisk.
         let fields = fields.replace('?', "*");
         let text = if zone.is_empty() { fields } else { format!("{fields} {zone}") };
         let mut options = ParseOptions::default();
@@ -205,7 +207,7 @@ impl Schedule {
         cronexpr::parse_crontab_with(&text, options).ok().map(Self::Times)
     }
 
-    /// The first time after this one.
+    /// Returns the first time after this one.
     fn next(&self, after: Timestamp) -> Option<Timestamp> {
         match self {
             Self::Times(table) => Some(table.find_next(after).ok()?.timestamp()),
@@ -213,7 +215,7 @@ impl Schedule {
         }
     }
 
-    /// The last time after `from` and not after `now`.
+    /// Returns the last time after `from` and not after `now`.
     fn latest(&self, from: Timestamp, now: Timestamp) -> Option<Timestamp> {
         let first = self.next(from).filter(|it| *it <= now)?;
         let mut found = first;

@@ -1,12 +1,14 @@
-//! `DaemonSet`: one Pod on every node that fits.
+//! `DaemonSet`: one Pod on every matching node.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Value, json};
 
+use crate::sorted;
 use crate::{
     controllers::{
         Controller, NO_STEP, Plan,
+        cache::{Cache, Key, Update},
         time::Moment,
         workloads::{
             claim,
@@ -14,7 +16,6 @@ use crate::{
             revisions::{self, Newest, REVISIONS},
             rollout,
         },
-        world::{Key, News, World},
         write::{Write, set},
     },
     labels,
@@ -27,7 +28,7 @@ const KIND: (&str, &str) = ("apps/v1", "DaemonSet");
 const HASH: &str = "controller-revision-hash";
 const GENERATION_LABEL: &str = "pod-template-generation";
 const GENERATION: &str = "deprecated.daemonset.template.generation";
-/// Pods of daemons bear what others do not: the key of a taint, and its effect.
+/// The tolerations that Pods of daemon sets get: the key of a taint, and its effect.
 const TOLERATED: [(&str, &str); 6] = [
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),
@@ -39,43 +40,43 @@ const TOLERATED: [(&str, &str); 6] = [
 
 pub(crate) const CONTROLLER: Controller = Controller {
     reads: &[DAEMON_SETS, PODS, NODES, REVISIONS],
-    concerns,
-    decide,
+    affected,
+    reconcile,
     step: NO_STEP,
     start: &[],
 };
 
-fn concerns(world: &World, news: &News<'_>, found: &mut Vec<Key>) {
-    claim::concerned(world, news, (DAEMON_SETS, PODS), found);
-    claim::concerned(world, news, (DAEMON_SETS, REVISIONS), found);
-    if news.key.resource == NODES {
-        found.extend(world.all(DAEMON_SETS).map(|(key, _)| key.clone()));
+fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<Key>) {
+    claim::affected_owners(cache, update, (DAEMON_SETS, PODS), found);
+    claim::affected_owners(cache, update, (DAEMON_SETS, REVISIONS), found);
+    if update.key.resource == NODES {
+        found.extend(cache.all(DAEMON_SETS).map(|(key, _)| key.clone()));
     }
 }
 
 type Pods<'a> = Vec<(&'a Key, &'a Arc<Value>)>;
 
-/// A set with its Pods and the nodes for them.
+/// A daemon set with its Pods and their nodes.
 struct View<'a> {
     key: &'a Key,
     body: &'a Value,
     newest: Newest,
     nodes: Vec<&'a str>,
-    /// By their nodes.
+    /// The Pods by their nodes.
     placed: BTreeMap<&'a str, Pods<'a>>,
 }
 
-fn decide(world: &World, key: &Key, moment: &Moment) -> Plan {
-    let Some(body) = world.body(key) else { return Plan::none() };
-    let claimed = claim::claim(world, key, body, PODS, KIND);
+fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
+    let Some(body) = cache.body(key) else { return Plan::none() };
+    let claimed = claim::claim(cache, key, body, PODS, KIND);
     let mut plan = Plan::from(claimed.writes);
-    let newest = revisions::newest(world, key, body, KIND, HASH);
+    let newest = revisions::newest(cache, key, body, KIND, HASH);
     let mut placed: BTreeMap<&str, Pods<'_>> = BTreeMap::new();
     for pod in claimed.children {
         placed.entry(node_of(pod.1)).or_default().push(pod);
     }
     let nodes =
-        world.all(NODES).filter(|(_, it)| it.body.as_ref().is_some_and(|it| fits(body, it)));
+        cache.all(NODES).filter(|(_, it)| it.body.as_ref().is_some_and(|it| fits(body, it)));
     let nodes: Vec<&str> = nodes.map(|(key, _)| key.name.as_str()).collect();
     let view = View { key, body, newest, nodes, placed };
     if !object::deleting(body) && plan.writes.is_empty() {
@@ -88,14 +89,14 @@ fn decide(world: &World, key: &Key, moment: &Moment) -> Plan {
             hash.is_some_and(|hash| *hash == view.newest.hash)
                 || pods.any(|(_, pod)| labels::of(pod).get(HASH) == hash)
         };
-        plan.writes.extend(revisions::clean_up(world, body, used));
+        plan.writes.extend(revisions::clean_up(cache, body, used));
     }
     let status = status(&view, moment, &mut plan);
     plan.writes.push(Write::change(key, body, vec![set(["status"], status)]));
     plan
 }
 
-/// Where a Pod is or is to be.
+/// Returns the node that a Pod is on, or is pinned to by its affinity.
 fn node_of(pod: &Value) -> &str {
     let bound = text(pod, "/spec/nodeName");
     if !bound.is_empty() {
@@ -108,7 +109,7 @@ fn node_of(pod: &Value) -> &str {
     )
 }
 
-/// Whether the Pods may be on a node.
+/// Returns whether Pods of the set may run on a node.
 fn fits(body: &Value, node: &Value) -> bool {
     let named = text(body, "/spec/template/spec/nodeName");
     if !named.is_empty() && named != object::meta(node, "name") {
@@ -129,7 +130,7 @@ fn fits(body: &Value, node: &Value) -> bool {
     wanted.all(|(key, value)| labels.get(key) == Some(value)) && taints.all(tolerated)
 }
 
-/// Whether a toleration covers a taint.
+/// Returns whether a toleration covers a taint.
 pub(crate) fn tolerates(toleration: &Value, taint: &Value) -> bool {
     let text = |of: &Value, field: &str| {
         of.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
@@ -143,15 +144,15 @@ pub(crate) fn tolerates(toleration: &Value, taint: &Value) -> bool {
             || text(toleration, "value") == text(taint, "value"))
 }
 
-/// One Pod on each node, none elsewhere.
+/// Plans one Pod on each matching node, and none on others.
 fn place(view: &View<'_>, plan: &mut Plan) {
     let View { key, body, newest, nodes, placed } = view;
     let delete = |(key, it): &(&Key, &Arc<Value>)| Write::delete(key, object::meta(it, "uid"));
     for (node, pods) in placed {
         let mut living: Pods<'_> =
             pods.iter().filter(|(_, it)| !object::deleting(it)).copied().collect();
-        // The oldest stays.
-        living.sort_by_key(|(key, it)| (object::meta(it, "creationTimestamp"), *key));
+        // The oldest Pod is kept.
+        sorted::sort_by_key(&mut living, |(key, it)| (object::meta(it, "creationTimestamp"), *key));
         let keeps = usize::from(nodes.contains(node));
         let (ended, living): (Pods<'_>, Pods<'_>) =
             living.into_iter().partition(|(_, it)| pods::ended(it));
@@ -201,7 +202,7 @@ fn is_new(pod: &Value, newest: &Newest) -> bool {
     labels::of(pod).get(HASH).is_some_and(|it| *it == newest.hash)
 }
 
-/// Pods of old revisions go, as many at once as may be missing.
+/// Deletes Pods of old revisions, as many at once as may be unavailable.
 fn replace(view: &View<'_>, moment: &Moment, plan: &mut Plan) {
     let View { body, newest, nodes, placed, .. } = view;
     if text(body, "/spec/updateStrategy/type") == "OnDelete" {
@@ -244,7 +245,7 @@ fn status(view: &View<'_>, moment: &Moment, plan: &mut Plan) -> Value {
         available += usize::from(is_available);
         updated += usize::from(is_new(pod, newest));
         if let Some(wait) = wait {
-            plan.again(wait);
+            plan.requeue_after(wait);
         }
     }
     let misplaced = placed.keys().filter(|it| !nodes.contains(it)).count();

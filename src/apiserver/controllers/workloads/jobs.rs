@@ -1,4 +1,4 @@
-//! Job: Pods that end, until enough of them have succeeded.
+//! `Job`: creates Pods until enough of them have succeeded.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,13 +6,14 @@ use serde_json::{Value, json};
 
 use crate::{
     controllers::{
-        Controller, NO_STEP, Plan, conditions,
+        Controller, NO_STEP, Plan,
+        cache::{Cache, Key, Update},
+        conditions,
         time::Moment,
         workloads::{
             claim,
             pods::{self, PODS},
         },
-        world::{Key, News, World},
         write::{Write, set},
     },
     labels,
@@ -21,17 +22,17 @@ use crate::{
 
 pub(crate) const JOBS: &str = "jobs.batch";
 const KIND: (&str, &str) = ("batch/v1", "Job");
-/// After a failure, the next Pod comes so much later; doubled with each further failure.
+/// Seconds before the next Pod after a failure; doubled with each further failure.
 const BACKOFF: i64 = 10;
 const BACKOFF_MAX: i64 = 360;
-/// Pods made by one decision; the next burst goes on.
+/// Limit of Pods that one plan creates; the next one continues.
 const BURST_MAX: i64 = 500;
 
 pub(crate) const CONTROLLER: Controller =
-    Controller { reads: &[JOBS, PODS], concerns, decide, step: NO_STEP, start: &[] };
+    Controller { reads: &[JOBS, PODS], affected, reconcile, step: NO_STEP, start: &[] };
 
-fn concerns(world: &World, news: &News<'_>, found: &mut Vec<Key>) {
-    claim::concerned(world, news, (JOBS, PODS), found);
+fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<Key>) {
+    claim::affected_owners(cache, update, (JOBS, PODS), found);
 }
 
 /// A Job with its Pods, counted.
@@ -44,21 +45,21 @@ struct View<'a> {
     failed: i64,
 }
 
-/// When it has ended, and how.
+/// Returns the condition that says when and how a Job has finished.
 pub(crate) fn finished(job: &Value) -> Option<&Value> {
     let ended = ["Complete", "Failed"].into_iter().find(|it| conditions::holds(job, it))?;
     conditions::find(job, ended)
 }
 
-fn decide(world: &World, key: &Key, moment: &Moment) -> Plan {
-    let Some(body) = world.body(key) else { return Plan::none() };
+fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
+    let Some(body) = cache.body(key) else { return Plan::none() };
     if object::deleting(body) {
         return Plan::none();
     }
     if let Some(end) = finished(body) {
         return expire(key, body, end, moment);
     }
-    let claimed = claim::claim(world, key, body, PODS, KIND);
+    let claimed = claim::claim(cache, key, body, PODS, KIND);
     if !claimed.writes.is_empty() {
         return claimed.writes.into();
     }
@@ -80,13 +81,13 @@ fn decide(world: &World, key: &Key, moment: &Moment) -> Plan {
     plan
 }
 
-/// A finished Job may be deleted after a while.
+/// Deletes a finished Job after `ttlSecondsAfterFinished`.
 fn expire(key: &Key, body: &Value, end: &Value, moment: &Moment) -> Plan {
     let Some(seconds) = number(body, "/spec/ttlSecondsAfterFinished") else { return Plan::none() };
     let since = end.get("lastTransitionTime").and_then(Value::as_str).unwrap_or_default();
     let mut plan = Plan::none();
     match moment.until(since, seconds) {
-        Some(wait) => plan.again(wait),
+        Some(wait) => plan.requeue_after(wait),
         None => plan.writes.push(Write::Delete {
             at: key.clone(),
             uid: object::meta(body, "uid").into(),
@@ -96,7 +97,7 @@ fn expire(key: &Key, body: &Value, end: &Value, moment: &Moment) -> Plan {
     plan
 }
 
-/// What is done now, and the status after it.
+/// Plans the next Pods, and returns the status after them.
 fn run(view: &View<'_>, plan: &mut Plan, moment: &Moment) -> Value {
     if object::flag(view.body, "/spec/suspend") {
         stop_all(view, plan);
@@ -114,7 +115,7 @@ fn run(view: &View<'_>, plan: &mut Plan, moment: &Moment) -> Value {
     let completions = number(view.body, "/spec/completions");
     let complete = match completions {
         Some(wanted) => view.succeeded >= wanted,
-        // A queue of work is done when one found it empty and all have left.
+        // A work queue is done when one Pod has succeeded and all have ended.
         None => view.succeeded > 0 && view.active == 0,
     };
     if complete {
@@ -130,8 +131,8 @@ fn run(view: &View<'_>, plan: &mut Plan, moment: &Moment) -> Value {
     object::put(&mut status, "startTime", Some(start.into()));
     let mut conditions = conditions::all(view.body);
     if conditions::holds(view.body, "Suspended") {
-        let told = ("Suspended", "False", "JobResumed", "Job resumed");
-        put_condition(&mut conditions, told, moment);
+        let reported = ("Suspended", "False", "JobResumed", "Job resumed");
+        put_condition(&mut conditions, reported, moment);
     }
     if !conditions.is_empty() {
         object::put(&mut status, "conditions", Some(conditions.into()));
@@ -139,7 +140,7 @@ fn run(view: &View<'_>, plan: &mut Plan, moment: &Moment) -> Value {
     status
 }
 
-/// Why the Job cannot go on, if so.
+/// Returns the reason and the message if the Job has failed.
 fn failure(
     view: &View<'_>,
     start: &str,
@@ -161,14 +162,14 @@ fn failure(
     let deadline = number(view.body, "/spec/activeDeadlineSeconds")?;
     match moment.until(start, deadline) {
         Some(wait) => {
-            plan.again(wait);
+            plan.requeue_after(wait);
             None
         }
         None => Some(("DeadlineExceeded", "Job was active longer than specified deadline")),
     }
 }
 
-/// Makes or deletes Pods. Gives how many are active after it.
+/// Creates or deletes Pods. Returns the number of active ones after it.
 fn replicate(view: &View<'_>, completions: Option<i64>, plan: &mut Plan, moment: &Moment) -> i64 {
     let parallelism = number(view.body, "/spec/parallelism").unwrap_or(1);
     let wanted = match completions {
@@ -189,7 +190,7 @@ fn replicate(view: &View<'_>, completions: Option<i64>, plan: &mut Plan, moment:
         return wanted;
     }
     if let Some(wait) = backoff(view, moment) {
-        plan.again(wait);
+        plan.requeue_after(wait);
         return view.active;
     }
     let made = (wanted - view.active).min(BURST_MAX);
@@ -200,7 +201,7 @@ fn replicate(view: &View<'_>, completions: Option<i64>, plan: &mut Plan, moment:
     view.active + made
 }
 
-/// How long the next Pod still waits because of the failures so far.
+/// Returns how long the next Pod must still wait because of earlier failures.
 fn backoff(view: &View<'_>, moment: &Moment) -> Option<Duration> {
     let failed = view.pods.iter().filter(|(_, it)| pods::phase(it) == "Failed");
     let last = failed.map(|(_, it)| end_of(it)).max()?;
@@ -209,15 +210,15 @@ fn backoff(view: &View<'_>, moment: &Moment) -> Option<Duration> {
     moment.until(last, seconds)
 }
 
-/// When a Pod has ended, as far as it tells.
+/// Returns when a Pod has ended, as far as its status says.
 fn end_of(pod: &Value) -> &str {
     let statuses = pod.pointer("/status/containerStatuses").and_then(Value::as_array);
     let ends = statuses.into_iter().flatten().map(|it| text(it, "/state/terminated/finishedAt"));
-    let told = ends.max().unwrap_or_default();
+    let reported = ends.max().unwrap_or_default();
     let changed =
         conditions::find(pod, "Ready").and_then(|it| it.get("lastTransitionTime")?.as_str());
     match changed {
-        _ if !told.is_empty() => told,
+        _ if !reported.is_empty() => reported,
         Some(changed) => changed,
         None => object::meta(pod, "creationTimestamp"),
     }
@@ -225,7 +226,7 @@ fn end_of(pod: &Value) -> &str {
 
 fn pod(view: &View<'_>) -> Value {
     let mut pod = pods::of_template(view.key, view.body, KIND);
-    // The server puts them into the template of a new Job; one with a selector of its own has none.
+    // The server adds the generated labels to the template of a new Job; a Job with its own selector has none.
     let selector = view.body.pointer("/spec/selector");
     if !labels::selects(selector, labels::of(&pod))
         && !object::flag(view.body, "/spec/manualSelector")
@@ -272,7 +273,7 @@ fn end(
     object::put(status, "conditions", Some(conditions.into()));
 }
 
-/// Conditions of Jobs also tell when they were looked at.
+/// Adds a condition. Those of Jobs also have the time of the last probe.
 fn put_condition(
     conditions: &mut Vec<Value>,
     (kind, status, reason, message): (&str, &str, &str, &str),

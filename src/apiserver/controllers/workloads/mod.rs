@@ -1,4 +1,4 @@
-//! The workload kinds: what each of them makes of its spec.
+//! The controllers of the workload kinds.
 
 mod claim;
 mod cronjobs;
@@ -17,7 +17,7 @@ use super::Controller;
 #[cfg(test)]
 pub(crate) use rollout::{Limits, annotation, portion};
 
-/// In the order in which they are asked: owners first, so that one burst less is needed.
+/// In the order in which they run: owners first, which saves one batch.
 pub(super) const CONTROLLERS: [Controller; 7] = [
     cronjobs::CONTROLLER,
     deployments::CONTROLLER,

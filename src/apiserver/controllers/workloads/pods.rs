@@ -1,11 +1,11 @@
-//! Small questions to Pods, and Pods made of templates.
+//! States of Pods, and Pods made from templates.
 
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
 use crate::{
-    controllers::{conditions, time::Moment, workloads::claim, world::Key},
+    controllers::{cache::Key, conditions, time::Moment, workloads::claim},
     object::{self, text},
 };
 
@@ -15,7 +15,7 @@ pub(crate) fn phase(pod: &Value) -> &str {
     text(pod, "/status/phase")
 }
 
-/// Neither ended nor on its way out.
+/// Returns whether a Pod is neither terminated nor deleted.
 pub(crate) fn active(pod: &Value) -> bool {
     !ended(pod) && !object::deleting(pod)
 }
@@ -28,7 +28,7 @@ pub(crate) fn ready(pod: &Value) -> bool {
     conditions::holds(pod, "Ready")
 }
 
-/// Whether a Pod has been ready for so many seconds; if not, but ready, how long it takes until it is.
+/// Returns whether a Pod has been ready for `seconds`. If it is ready for a shorter time, also returns the time left.
 pub(crate) fn available(pod: &Value, seconds: i64, moment: &Moment) -> (bool, Option<Duration>) {
     let Some(condition) = conditions::find(pod, "Ready").filter(|_| ready(pod)) else {
         return (false, None);
@@ -40,7 +40,7 @@ pub(crate) fn available(pod: &Value, seconds: i64, moment: &Moment) -> (bool, Op
     }
 }
 
-/// The order in which surplus Pods go: first those that are missed least.
+/// Returns the order in which surplus Pods are deleted: the least useful first.
 pub(crate) fn rank(pod: &Value) -> impl Ord + use<> {
     let phase = match phase(pod) {
         "Running" => 2,
@@ -67,7 +67,7 @@ pub(crate) fn rank(pod: &Value) -> impl Ord + use<> {
     )
 }
 
-/// A Pod of the template of its owner, without a name.
+/// Makes a Pod from the template of its owner, without a name.
 pub(crate) fn of_template(owner: &Key, body: &Value, kind: (&str, &str)) -> Value {
     let template = body.pointer("/spec/template").cloned().unwrap_or_default();
     let mut metadata = Map::new();
@@ -87,12 +87,12 @@ pub(crate) fn of_template(owner: &Key, body: &Value, kind: (&str, &str)) -> Valu
     })
 }
 
-/// Sets a label.
+/// Sets a label of an object.
 pub(crate) fn label(object: &mut Value, key: &str, value: &str) {
     nested(object, "labels", key, value);
 }
 
-/// Sets an annotation.
+/// Sets an annotation of an object.
 pub(crate) fn annotate(object: &mut Value, key: &str, value: &str) {
     nested(object, "annotations", key, value);
 }

@@ -1,13 +1,13 @@
-//! `ReplicaSet`: so many Pods of one template.
+//! `ReplicaSet`: keeps a number of Pods of one template.
 
 use serde_json::{Value, json};
 
 use crate::{
     controllers::{
         Controller, NO_STEP, Plan,
+        cache::{Cache, Key, Update},
         time::Moment,
         workloads::{claim, pods, pods::PODS},
-        world::{Key, News, World},
         write::{Write, set},
     },
     labels,
@@ -16,24 +16,24 @@ use crate::{
 
 pub(crate) const REPLICA_SETS: &str = "replicasets.apps";
 const KIND: (&str, &str) = ("apps/v1", "ReplicaSet");
-/// Pods made by one decision; the next burst goes on. The real controller stops at the same number.
+/// Limit of Pods that one plan creates; the next one continues. The real controller has the same limit.
 const BURST_MAX: usize = 500;
 
 pub(crate) const CONTROLLER: Controller =
-    Controller { reads: &[REPLICA_SETS, PODS], concerns, decide, step: NO_STEP, start: &[] };
+    Controller { reads: &[REPLICA_SETS, PODS], affected, reconcile, step: NO_STEP, start: &[] };
 
-fn concerns(world: &World, news: &News<'_>, found: &mut Vec<Key>) {
-    claim::concerned(world, news, (REPLICA_SETS, PODS), found);
+fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<Key>) {
+    claim::affected_owners(cache, update, (REPLICA_SETS, PODS), found);
 }
 
-fn decide(world: &World, key: &Key, moment: &Moment) -> Plan {
-    let Some(body) = world.body(key) else { return Plan::none() };
-    let claimed = claim::claim(world, key, body, PODS, KIND);
+fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
+    let Some(body) = cache.body(key) else { return Plan::none() };
+    let claimed = claim::claim(cache, key, body, PODS, KIND);
     let mut plan = Plan::from(claimed.writes);
     let mut active: Vec<(&Key, &Value)> =
         claimed.children.iter().map(|(key, it)| (*key, &***it)).collect();
     active.retain(|(_, it)| pods::active(it));
-    // Strays are counted when they are adopted; until then nothing is made in their place.
+    // Loose Pods are counted after their adoption; until then no Pods are created in their place.
     if !object::deleting(body) && plan.writes.is_empty() {
         replicate(key, body, &active, &mut plan);
     }
@@ -71,7 +71,7 @@ fn status(body: &Value, active: &[(&Key, &Value)], moment: &Moment, plan: &mut P
         let (is_available, wait) = pods::available(pod, seconds, moment);
         available += usize::from(is_available);
         if let Some(wait) = wait {
-            plan.again(wait);
+            plan.requeue_after(wait);
         }
     }
     let counts = [

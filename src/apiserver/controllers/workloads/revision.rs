@@ -1,15 +1,16 @@
-//! Templates: when two are the same, and the short hashes that tell them apart in names.
+//! Pod templates: their equality, and the short hashes that distinguish them in names.
 //!
-//! The hashes look like those of the real controllers, but have other values: those come from the memory layout of Go structures.
+//! The hashes look like those of the real controllers but differ, because those depend on the memory layout of Go structs.
 
 use serde_json::Value;
 
 use crate::object;
+use crate::sorted;
 
-/// The letters of generated names: no vowels, nothing that looks like something else.
+/// The letters of generated names: no vowels, and no letters that look alike.
 const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// A short hash of a template. `salt` tells templates apart that collide.
+/// Returns a short hash of a template. `salt` distinguishes templates with the same hash.
 pub(crate) fn hash(template: &Value, salt: Option<i64>) -> String {
     let mut state: u32 = 0x811c_9dc5;
     feed(&normal(template, &[]), &mut state);
@@ -20,12 +21,12 @@ pub(crate) fn hash(template: &Value, salt: Option<i64>) -> String {
     state.to_string().bytes().filter_map(letter).map(char::from).collect()
 }
 
-/// Whether two templates make the same Pods; these labels do not count.
+/// Returns whether two templates make the same Pods, apart from these labels.
 pub(crate) fn same(left: &Value, right: &Value, ignored: &[&str]) -> bool {
     normal(left, ignored) == normal(right, ignored)
 }
 
-/// Without what says nothing.
+/// Removes fields without a meaning, and the ignored labels.
 fn normal(template: &Value, ignored: &[&str]) -> Value {
     let mut template = template.clone();
     if template.pointer("/metadata/creationTimestamp").is_some_and(Value::is_null)
@@ -41,12 +42,12 @@ fn normal(template: &Value, ignored: &[&str]) -> Value {
     template
 }
 
-/// FNV-1a over the value with sorted keys. Bodies are no deeper than the parser of JSON allows, which bounds the recursion.
+/// Computes FNV-1a over the value with sorted keys. The JSON parser bounds the depth of bodies, and so this recursion.
 fn feed(value: &Value, state: &mut u32) {
     match value {
         Value::Object(fields) => {
             let mut fields: Vec<_> = fields.iter().collect();
-            fields.sort_by_key(|(name, _)| *name);
+            sorted::sort_by_key(&mut fields, |(name, _)| *name);
             mix(b"{", state);
             for (name, value) in fields {
                 mix(name.as_bytes(), state);

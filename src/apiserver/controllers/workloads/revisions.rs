@@ -1,11 +1,12 @@
-//! The history of a `StatefulSet` or a `DaemonSet`: one `ControllerRevision` for each template it had.
+//! The history of a `StatefulSet` or a `DaemonSet`: one `ControllerRevision` for each template.
 
 use serde_json::{Value, json};
 
+use crate::sorted;
 use crate::{
     controllers::{
+        cache::{Cache, Key},
         workloads::{claim, pods, revision},
-        world::{Key, World},
         write::{Write, set},
     },
     object::{self, number},
@@ -13,25 +14,25 @@ use crate::{
 
 pub(crate) const REVISIONS: &str = "controllerrevisions.apps";
 
-/// The newest revision.
+/// The newest revision of a set.
 pub(crate) struct Newest {
-    /// Of the `ControllerRevision`.
+    /// The name of the `ControllerRevision`.
     pub(crate) name: String,
     pub(crate) hash: String,
-    /// What is to be done so that it is there and the newest.
+    /// The writes that create it, or make it the newest again.
     pub(crate) writes: Vec<Write>,
 }
 
-/// The revision of the present template. `label` gets its hash.
+/// Returns the revision of the current template. `label` is the label for its hash.
 pub(crate) fn newest(
-    world: &World,
+    cache: &Cache,
     key: &Key,
     body: &Value,
     kind: (&str, &str),
     label: &'static str,
 ) -> Newest {
     let template = body.pointer("/spec/template").cloned().unwrap_or_default();
-    let known: Vec<_> = world.managed(object::meta(body, "uid"), REVISIONS).collect();
+    let known: Vec<_> = cache.managed(object::meta(body, "uid"), REVISIONS).collect();
     let last = known.iter().filter_map(|(_, it)| number(it, "/revision")).max().unwrap_or(0);
     let mut writes = Vec::new();
     let equal = known.iter().find(|(_, it)| revision::same(&self::template(it), &template, &[]));
@@ -45,7 +46,7 @@ pub(crate) fn newest(
     let hash =
         revision::hash(&template, number(body, "/status/collisionCount").filter(|it| *it > 0));
     let name = format!("{}-{hash}", key.name);
-    if world.def(REVISIONS).is_some() {
+    if cache.def(REVISIONS).is_some() {
         let mut data = template.clone();
         object::put(&mut data, "$patch", Some("replace".into()));
         let mut revision = json!({
@@ -66,24 +67,24 @@ pub(crate) fn newest(
     Newest { name, hash, writes }
 }
 
-/// The template that a revision keeps.
+/// Returns the template that a revision has stored.
 pub(crate) fn template(revision: &Value) -> Value {
     let mut template = revision.pointer("/data/spec/template").cloned().unwrap_or_default();
     object::put(&mut template, "$patch", None);
     template
 }
 
-/// Deletes the oldest revisions beyond the limit. Those that are `used` stay.
+/// Deletes the oldest revisions beyond the history limit, except those that are `used`.
 pub(crate) fn clean_up(
-    world: &World,
+    cache: &Cache,
     body: &Value,
     used: impl Fn(&Key, &Value) -> bool,
 ) -> Vec<Write> {
     let limit = number(body, "/spec/revisionHistoryLimit").unwrap_or(10);
     let limit = usize::try_from(limit).unwrap_or(0);
-    let mut unused: Vec<_> = world.managed(object::meta(body, "uid"), REVISIONS).collect();
+    let mut unused: Vec<_> = cache.managed(object::meta(body, "uid"), REVISIONS).collect();
     unused.retain(|(key, it)| !used(key, it));
-    unused.sort_by_key(|(_, it)| number(it, "/revision"));
+    sorted::sort_by_key(&mut unused, |(_, it)| number(it, "/revision"));
     let surplus = unused.len().saturating_sub(limit);
     let go = unused.into_iter().take(surplus);
     go.map(|(key, it)| Write::delete(key, object::meta(it, "uid"))).collect()

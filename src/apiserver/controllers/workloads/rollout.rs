@@ -1,9 +1,10 @@
-//! The arithmetic of a Deployment: how many Pods each of its `ReplicaSet`s shall have. No time, no writes.
+//! The arithmetic of a Deployment: the number of Pods of each `ReplicaSet`. No time, no writes.
 
 use serde_json::Value;
 
+use crate::sorted;
 use crate::{
-    controllers::world::Key,
+    controllers::cache::Key,
     object::{self, number, text},
 };
 
@@ -16,7 +17,7 @@ pub(crate) const REVISION: &str = "deployment.kubernetes.io/revision";
 pub(crate) struct Set<'a> {
     pub(crate) key: &'a Key,
     pub(crate) body: &'a Value,
-    /// As it shall be after this decision.
+    /// The desired replicas after this plan.
     pub(crate) replicas: i64,
 }
 
@@ -25,7 +26,7 @@ impl<'a> Set<'a> {
         Self { key, body, replicas: number(body, "/spec/replicas").unwrap_or(1) }
     }
 
-    /// A number of its status.
+    /// Returns a number of its status; 0 if it is missing.
     pub(crate) fn status(&self, field: &str) -> i64 {
         self.body.get("status").and_then(|it| it.get(field)?.as_i64()).unwrap_or(0)
     }
@@ -42,25 +43,25 @@ impl<'a> Set<'a> {
         self.annotation(REVISION).parse().unwrap_or(0)
     }
 
-    /// Sorts by age, oldest first.
+    /// Returns the key for sorting by age, oldest first.
     pub(crate) fn age(&self) -> (&'a str, &'a str) {
         (object::meta(self.body, "creationTimestamp"), object::meta(self.body, "name"))
     }
 }
 
-/// An annotation of an object; empty if it is not there.
+/// Returns an annotation of an object; empty if it is missing.
 pub(crate) fn annotation<'a>(object: &'a Value, name: &str) -> &'a str {
     let annotations = object.pointer("/metadata/annotations");
     annotations.and_then(|it| it.get(name)?.as_str()).unwrap_or_default()
 }
 
-/// What the spec of a Deployment says in numbers.
+/// The replicas of a Deployment, and how far a rollout may deviate from them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
     pub(crate) replicas: i64,
-    /// So many more than wanted may be there.
+    /// Maximum number of Pods above the desired replicas.
     pub(crate) surge: i64,
-    /// So many less than wanted may be available.
+    /// Maximum number of unavailable Pods below the desired replicas.
     pub(crate) unavailable: i64,
     pub(crate) rolling: bool,
 }
@@ -77,20 +78,20 @@ impl Limits {
             portion(value.unwrap_or(&Value::Null), replicas, up)
         };
         let (surge, mut unavailable) = (part("maxSurge", true), part("maxUnavailable", false));
-        // Otherwise nothing could ever move.
+        // Otherwise no rollout could make progress.
         if surge == 0 && unavailable == 0 {
             unavailable = 1;
         }
         Self { replicas, surge, unavailable: unavailable.min(replicas), rolling }
     }
 
-    /// What is written on each `ReplicaSet`, so that a change of scale is seen.
+    /// Returns the maximum number of Pods during a rollout. It is written on each `ReplicaSet`, so that scaling is detected.
     pub(crate) fn max(&self) -> i64 {
         self.replicas.saturating_add(self.surge)
     }
 }
 
-/// A number or a percentage of the total. Without either it is a quarter, the default of Deployments.
+/// Returns a number, or a percentage of the total. Any other value means a quarter, the default of Deployments.
 pub(crate) fn portion(value: &Value, total: i64, up: bool) -> i64 {
     if let Some(number) = value.as_i64() {
         return number.max(0);
@@ -107,7 +108,7 @@ fn sum<'a>(sets: impl Iterator<Item = &'a Set<'a>>, count: impl Fn(&Set<'_>) -> 
     sets.fold(0, |total, it| total.saturating_add(count(it)))
 }
 
-/// How many Pods the newest set shall have, if it has `present` and all sets together have `total`.
+/// Returns the replicas of the newest set, which has `present` now, while all sets together have `total`.
 pub(crate) fn newest(limits: Limits, present: i64, total: i64) -> i64 {
     if !limits.rolling || present >= limits.replicas {
         return limits.replicas;
@@ -116,7 +117,7 @@ pub(crate) fn newest(limits: Limits, present: i64, total: i64) -> i64 {
     if room <= 0 { present } else { present + room.min(limits.replicas - present) }
 }
 
-/// Shrinks the old sets of a rolling update as far as enough Pods stay available. They are ordered by age.
+/// Scales the old sets of a rollout down, as far as enough Pods stay available. They are ordered by age.
 pub(crate) fn shrink_old(limits: Limits, new: &Set<'_>, old: &mut [Set<'_>]) {
     let total = sum(old.iter(), |it| it.replicas) + new.replicas;
     let needed = limits.replicas - limits.unavailable;
@@ -126,7 +127,7 @@ pub(crate) fn shrink_old(limits: Limits, new: &Set<'_>, old: &mut [Set<'_>]) {
         return;
     }
     let available = old.iter().map(Set::available).sum::<i64>() + new.available();
-    // Pods that are of no use go first.
+    // Unavailable Pods are removed first.
     for set in old.iter_mut() {
         let useless = (set.replicas - set.available()).clamp(0, budget.max(0));
         set.replicas -= useless;
@@ -140,16 +141,21 @@ pub(crate) fn shrink_old(limits: Limits, new: &Set<'_>, old: &mut [Set<'_>]) {
     }
 }
 
-/// Spreads a new scale over the sets of an unfinished rolling update, in proportion to their sizes.
+/// Distributes new replicas over the sets of an unfinished rollout, in proportion to their sizes.
 pub(crate) fn rescale(limits: Limits, present: i64, sets: &mut [Set<'_>]) {
     let total = sum(sets.iter(), |it| it.replicas);
     let allowed = if limits.replicas > 0 { limits.max() } else { 0 };
     let to_add = allowed - total;
-    // The largest first: it also takes what remains from rounding. Of equal ones, the newest if they grow, the oldest else.
+    // The largest set first: it also gets the remainder of rounding. Of equal ones, the newest when scaling up, the oldest
+    // otherwise.
     if to_add > 0 {
-        sets.sort_by(|a, b| b.replicas.cmp(&a.replicas).then_with(|| b.age().cmp(&a.age())));
+        sorted::sort_by(sets, |a, b| {
+            b.replicas.cmp(&a.replicas).then_with(|| b.age().cmp(&a.age()))
+        });
     } else {
-        sets.sort_by(|a, b| b.replicas.cmp(&a.replicas).then_with(|| a.age().cmp(&b.age())));
+        sorted::sort_by(sets, |a, b| {
+            b.replicas.cmp(&a.replicas).then_with(|| a.age().cmp(&b.age()))
+        });
     }
     let mut added = 0;
     for set in sets.iter_mut().filter(|it| it.replicas > 0) {
@@ -167,7 +173,7 @@ pub(crate) fn rescale(limits: Limits, present: i64, sets: &mut [Set<'_>]) {
     }
 }
 
-/// By how much a set grows with the Deployment, rounded to the nearest.
+/// Returns by how much a set grows with the Deployment, rounded to the nearest integer.
 fn fraction(limits: Limits, present: i64, set: &Set<'_>) -> i64 {
     if limits.replicas == 0 {
         return -set.replicas;

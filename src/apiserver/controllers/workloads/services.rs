@@ -1,18 +1,19 @@
-//! Service → Endpoints and `EndpointSlice`s of the Pods it selects.
+//! Endpoints and `EndpointSlice`s of a Service, from the Pods that it selects.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::sorted;
 use crate::{
     controllers::{
         Controller, NO_STEP, Plan,
+        cache::{Cache, Key, Update},
         time::Moment,
         workloads::{
             claim,
             pods::{self, PODS},
         },
-        world::{Key, News, World},
         write::{Write, set, unset},
     },
     labels,
@@ -27,33 +28,34 @@ const SERVICE_NAME: &str = "kubernetes.io/service-name";
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 const MANAGER: &str = "endpointslice-controller.k8s.io";
 const HEADLESS: &str = "service.kubernetes.io/headless";
-/// As the real controller fills them by default.
+/// Limit of endpoints in a slice; the default of the real controller.
 const SLICE_MAX: usize = 100;
 
 pub(crate) const CONTROLLER: Controller = Controller {
     reads: &[SERVICES, PODS, ENDPOINTS, SLICES],
-    concerns,
-    decide,
+    affected,
+    reconcile,
     step: NO_STEP,
     start: &[],
 };
 
-fn concerns(world: &World, news: &News<'_>, found: &mut Vec<Key>) {
-    match news.key.resource.as_str() {
-        SERVICES => found.push(news.key.clone()),
+fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<Key>) {
+    match update.key.resource.as_str() {
+        SERVICES => found.push(update.key.clone()),
         ENDPOINTS => {
-            let service = Key { resource: SERVICES.into(), ..news.key.clone() };
-            found.extend(Some(service).filter(|it| world.get(it).is_some()));
+            let service = Key { resource: SERVICES.into(), ..update.key.clone() };
+            found.extend(Some(service).filter(|it| cache.get(it).is_some()));
         }
         SLICES => {
-            let owners = news.owners().filter_map(|it| world.by_uid(&it.uid));
+            let owners = update.owners().filter_map(|it| cache.by_uid(&it.uid));
             found.extend(
                 owners.filter(|(key, _)| key.resource == SERVICES).map(|(key, _)| key.clone()),
             );
         }
         PODS => {
-            let sides = || news.old.into_iter().chain(news.new).filter_map(|it| it.body.as_ref());
-            let services = world.within(SERVICES, &news.key.namespace);
+            let sides =
+                || update.old.into_iter().chain(update.new).filter_map(|it| it.body.as_ref());
+            let services = cache.within(SERVICES, &update.key.namespace);
             let selecting = services.filter(|(_, it)| {
                 let selector = it.body.as_ref().and_then(|it| it.pointer("/spec/selector"));
                 sides().any(|pod| labels::has_all(selector, labels::of(pod)))
@@ -69,17 +71,17 @@ struct Backend {
     ip: String,
     ready: bool,
     terminating: bool,
-    /// As Endpoints have it.
+    /// The address in the form of Endpoints.
     address: Value,
-    /// As resolved for this Pod.
+    /// The ports of the Service, resolved for this Pod.
     ports: Vec<Value>,
 }
 
-fn decide(world: &World, key: &Key, _moment: &Moment) -> Plan {
+fn reconcile(cache: &Cache, key: &Key, _moment: &Moment) -> Plan {
     let endpoints = Key { resource: ENDPOINTS.into(), ..key.clone() };
-    let Some(body) = world.body(key).filter(|it| !object::deleting(it)) else {
-        // Slices have an owner; Endpoints share only the name.
-        let left = world.get(&endpoints).map(|it| Write::delete(&endpoints, &it.uid));
+    let Some(body) = cache.body(key).filter(|it| !object::deleting(it)) else {
+        // Slices have an owner reference; Endpoints only have the same name.
+        let left = cache.get(&endpoints).map(|it| Write::delete(&endpoints, &it.uid));
         return left.into_iter().collect::<Vec<_>>().into();
     };
     let selector = body.pointer("/spec/selector");
@@ -88,21 +90,23 @@ fn decide(world: &World, key: &Key, _moment: &Moment) -> Plan {
     {
         return Plan::none();
     }
-    let mut backends = backends(world, key, body);
-    backends.sort_by(|a, b| (&a.ip, a.address.to_string()).cmp(&(&b.ip, b.address.to_string())));
+    let mut backends = backends(cache, key, body);
+    sorted::sort_by(&mut backends, |a, b| {
+        (&a.ip, a.address.to_string()).cmp(&(&b.ip, b.address.to_string()))
+    });
     let mut writes = Vec::new();
-    if world.def(ENDPOINTS).is_some() {
-        writes.push(write_endpoints(world, &endpoints, body, &backends));
+    if cache.def(ENDPOINTS).is_some() {
+        writes.push(write_endpoints(cache, &endpoints, body, &backends));
     }
-    if world.def(SLICES).is_some() {
-        write_slices(world, key, body, &backends, &mut writes);
+    if cache.def(SLICES).is_some() {
+        write_slices(cache, key, body, &backends, &mut writes);
     }
     writes.into()
 }
 
-fn backends(world: &World, key: &Key, service: &Value) -> Vec<Backend> {
+fn backends(cache: &Cache, key: &Key, service: &Value) -> Vec<Backend> {
     let selector = service.pointer("/spec/selector");
-    let all = world.within(PODS, &key.namespace).filter_map(|(_, it)| it.body.as_ref());
+    let all = cache.within(PODS, &key.namespace).filter_map(|(_, it)| it.body.as_ref());
     let selected = all.filter(|it| labels::has_all(selector, labels::of(it)) && !pods::ended(it));
     selected.filter_map(|pod| backend(key, service, pod)).collect()
 }
@@ -137,7 +141,7 @@ fn backend(key: &Key, service: &Value, pod: &Arc<Value>) -> Option<Backend> {
     })
 }
 
-/// The ports of a Service as they are on a Pod; one that the Pod does not have is left out.
+/// Returns the ports of a Service resolved for a Pod. Named ports that the Pod does not have are left out.
 fn ports(service: &Value, pod: &Value) -> Vec<Value> {
     let wanted = service.pointer("/spec/ports").and_then(Value::as_array);
     let resolve = |port: &Value| {
@@ -168,7 +172,7 @@ fn named_port(pod: &Value, name: &str, protocol: &str) -> Option<i64> {
     number(found?, "/containerPort")
 }
 
-/// Backends by their ports: those with the same ones share a subset or a slice.
+/// Groups backends by their ports: a subset or a slice has one list of ports.
 fn grouped(backends: &[Backend]) -> Vec<(&[Value], Vec<&Backend>)> {
     let mut groups: Vec<(&[Value], Vec<&Backend>)> = Vec::new();
     for backend in backends {
@@ -180,10 +184,10 @@ fn grouped(backends: &[Backend]) -> Vec<(&[Value], Vec<&Backend>)> {
     groups
 }
 
-fn write_endpoints(world: &World, at: &Key, service: &Value, backends: &[Backend]) -> Write {
+fn write_endpoints(cache: &Cache, at: &Key, service: &Value, backends: &[Backend]) -> Write {
     let mut subsets: Vec<Value> = Vec::new();
     for (ports, group) in grouped(backends) {
-        // Who is on the way out has no place here.
+        // Terminating Pods are in neither list.
         let pick = |ready: bool| -> Vec<Value> {
             let picked = group.iter().filter(|it| it.ready == ready && !it.terminating);
             picked.map(|it| it.address.clone()).collect()
@@ -207,7 +211,7 @@ fn write_endpoints(world: &World, at: &Key, service: &Value, backends: &[Backend
     let subsets =
         Some(Value::from(subsets)).filter(|it| it.as_array().is_some_and(|it| !it.is_empty()));
     let labels = labels_of(service);
-    if let Some(old) = world.body(at) {
+    if let Some(old) = cache.body(at) {
         let edit = |field: &'static str, value: Option<Value>| {
             value.map_or_else(|| unset([field]), |it| set([field], it))
         };
@@ -233,7 +237,7 @@ fn write_endpoints(world: &World, at: &Key, service: &Value, backends: &[Backend
     Write::Create { resource: ENDPOINTS, body }
 }
 
-/// The labels of a Service as Endpoints take them over; null if there are none.
+/// Returns the labels of a Service for its Endpoints; null if there are none.
 fn labels_of(service: &Value) -> Value {
     let mut labels = labels::of(service).clone();
     if text(service, "/spec/clusterIP") == "None" {
@@ -246,24 +250,24 @@ fn labels_of(service: &Value) -> Value {
 }
 
 fn write_slices(
-    world: &World,
+    cache: &Cache,
     key: &Key,
     service: &Value,
     backends: &[Backend],
     writes: &mut Vec<Write>,
 ) {
     let own = |it: &Value| labels::of(it).get(MANAGED_BY).and_then(Value::as_str) == Some(MANAGER);
-    let mut known = world.managed(object::meta(service, "uid"), SLICES).filter(|(_, it)| own(it));
+    let mut known = cache.managed(object::meta(service, "uid"), SLICES).filter(|(_, it)| own(it));
     let mut wanted: Vec<(Value, Value)> = Vec::new();
     for (ports, group) in grouped(backends) {
         for chunk in group.chunks(SLICE_MAX) {
             let endpoints: Vec<Value> = chunk.iter().map(|it| endpoint(it)).collect();
-            // No ports are stored as none at all: an empty list would be written again and again.
+            // An empty list of ports is stored as null, so it would look changed and be written again and again.
             let ports = if ports.is_empty() { Value::Null } else { Value::from(ports) };
             wanted.push((ports, endpoints.into()));
         }
     }
-    // A Service without Pods has an empty slice.
+    // A Service without Pods has one empty slice.
     if wanted.is_empty() {
         wanted.push((Value::Null, json!([])));
     }
@@ -272,7 +276,7 @@ fn write_slices(
     object::put(&mut labels, MANAGED_BY, Some(MANAGER.into()));
     object::put(&mut labels, SERVICE_NAME, Some(key.name.clone().into()));
     let version =
-        world.def(SLICES).and_then(|it| it.versions.first().map(|name| it.api_version(name)));
+        cache.def(SLICES).and_then(|it| it.versions.first().map(|name| it.api_version(name)));
     for (ports, endpoints) in wanted {
         if let Some((at, it)) = known.next() {
             let edits = vec![

@@ -1,19 +1,20 @@
-//! `StatefulSet`: numbered Pods, one after the other, each with volume claims of its own.
+//! `StatefulSet`: numbered Pods, created one after the other, each with separate volume claims.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Value, json};
 
+use crate::sorted::CollectSorted as _;
 use crate::{
     controllers::{
         Controller, NO_STEP, Plan,
+        cache::{Cache, Key, Update},
         time::Moment,
         workloads::{
             claim,
             pods::{self, PODS},
             revisions::{self, REVISIONS},
         },
-        world::{Key, News, World},
         write::{Write, set},
     },
     labels,
@@ -27,45 +28,45 @@ const HASH: &str = "controller.kubernetes.io/hash";
 const POD_REVISION: &str = "controller-revision-hash";
 const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
 const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
-/// Pods made by one decision of a set that does not wait for each; the next burst goes on.
+/// Limit of Pods that one plan creates for a set with parallel creation; the next one continues.
 const BURST_MAX: usize = 500;
 
 pub(crate) const CONTROLLER: Controller = Controller {
     reads: &[STATEFUL_SETS, PODS, REVISIONS],
-    concerns,
-    decide,
+    affected,
+    reconcile,
     step: NO_STEP,
     start: &[],
 };
 
-fn concerns(world: &World, news: &News<'_>, found: &mut Vec<Key>) {
-    claim::concerned(world, news, (STATEFUL_SETS, PODS), found);
-    claim::concerned(world, news, (STATEFUL_SETS, REVISIONS), found);
+fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<Key>) {
+    claim::affected_owners(cache, update, (STATEFUL_SETS, PODS), found);
+    claim::affected_owners(cache, update, (STATEFUL_SETS, REVISIONS), found);
 }
 
 /// A set with its Pods.
 struct View<'a> {
-    world: &'a World,
+    cache: &'a Cache,
     key: &'a Key,
     body: &'a Value,
     replicas: i64,
-    /// By their numbers.
+    /// The Pods by their ordinals.
     pods: BTreeMap<i64, (&'a Key, &'a Arc<Value>)>,
-    /// Names of revisions: of the Pods so far, and of the present template.
+    /// The name of the revision of the existing Pods, then that of the current template.
     current: String,
     update: String,
-    /// Each waits for the one before.
+    /// Each Pod waits for the one before it.
     ordered: bool,
 }
 
-fn decide(world: &World, key: &Key, moment: &Moment) -> Plan {
-    let Some(body) = world.body(key) else { return Plan::none() };
-    let claimed = claim::claim(world, key, body, PODS, KIND);
+fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
+    let Some(body) = cache.body(key) else { return Plan::none() };
+    let claimed = claim::claim(cache, key, body, PODS, KIND);
     let mut plan = Plan::from(claimed.writes);
-    let newest = revisions::newest(world, key, body, KIND, HASH);
+    let newest = revisions::newest(cache, key, body, KIND, HASH);
     let current = Some(text(body, "/status/currentRevision")).filter(|it| !it.is_empty());
     let view = View {
-        world,
+        cache,
         key,
         body,
         replicas: number(body, "/spec/replicas").unwrap_or(1),
@@ -82,14 +83,14 @@ fn decide(world: &World, key: &Key, moment: &Moment) -> Plan {
                 || key.name == view.update
                 || view.pods.values().any(|(_, it)| revision_of(it) == key.name)
         };
-        plan.writes.extend(revisions::clean_up(world, body, used));
+        plan.writes.extend(revisions::clean_up(cache, body, used));
     }
     let status = status(&view, moment, &mut plan);
     plan.writes.push(Write::change(key, body, vec![set(["status"], status)]));
     plan
 }
 
-/// The number of a Pod is the end of its name.
+/// Returns the Pods by ordinal, which is the suffix of their names.
 fn numbered<'a>(
     key: &Key,
     children: &[(&'a Key, &'a Arc<Value>)],
@@ -98,7 +99,7 @@ fn numbered<'a>(
         let digits = name.strip_prefix(key.name.as_str())?.strip_prefix('-')?;
         digits.parse::<i64>().ok().filter(|it| *it >= 0 && it.to_string() == digits)
     };
-    children.iter().filter_map(|it| Some((number(&it.0.name)?, *it))).collect()
+    children.iter().filter_map(|it| Some((number(&it.0.name)?, *it))).collect_map()
 }
 
 fn revision_of(pod: &Value) -> &str {
@@ -149,7 +150,7 @@ fn manage(view: &View<'_>, plan: &mut Plan) {
     }
 }
 
-/// Replaces Pods of old revisions, one at a time, from the last one.
+/// Replaces Pods of old revisions, one at a time, starting with the last one.
 fn update(view: &View<'_>, start: i64, end: i64, plan: &mut Plan) {
     if text(view.body, "/spec/updateStrategy/type") == "OnDelete" {
         return;
@@ -168,10 +169,10 @@ fn update(view: &View<'_>, start: i64, end: i64, plan: &mut Plan) {
     }
 }
 
-/// Which revision a Pod gets that is made now.
+/// Returns the revision of a Pod that is created now.
 fn wanted_revision<'a>(view: &'a View<'_>, ordinal: i64) -> &'a str {
     let partition = number(view.body, "/spec/updateStrategy/rollingUpdate/partition").unwrap_or(0);
-    // As in the status, which may be older than the latest deletion.
+    // Counted as in the status, which may be older than the latest deletion.
     let mut kept = 0;
     for (_, pod) in view.pods.values() {
         kept += i64::from(!object::deleting(pod) && revision_of(pod) == view.current);
@@ -188,7 +189,7 @@ fn make(view: &View<'_>, ordinal: i64, plan: &mut Plan) {
     let revision = wanted_revision(view, ordinal);
     let mut owner = view.body.clone();
     if revision != view.update
-        && let Some(kept) = view.world.body(&Key::new(REVISIONS, &view.key.namespace, revision))
+        && let Some(kept) = view.cache.body(&Key::new(REVISIONS, &view.key.namespace, revision))
         && let Some(spec) = owner.get_mut("spec")
     {
         object::put(spec, "template", Some(revisions::template(kept)));
@@ -215,7 +216,7 @@ fn make(view: &View<'_>, ordinal: i64, plan: &mut Plan) {
     plan.writes.push(Write::Create { resource: PODS, body: pod });
 }
 
-/// A claim for one Pod; it stays when the Pod goes.
+/// Creates the claim of a Pod. The claim is kept after the deletion of the Pod.
 fn claim_volume(
     view: &View<'_>,
     template: &Value,
@@ -225,8 +226,8 @@ fn claim_volume(
 ) {
     let volume = object::meta(template, "name");
     let name = format!("{volume}-{pod_name}");
-    let known = view.world.get(&Key::new(CLAIMS, &view.key.namespace, &name)).is_some();
-    if !known && view.world.def(CLAIMS).is_some() {
+    let known = view.cache.get(&Key::new(CLAIMS, &view.key.namespace, &name)).is_some();
+    if !known && view.cache.def(CLAIMS).is_some() {
         let mut labels = template.pointer("/metadata/labels").cloned().unwrap_or_else(|| json!({}));
         let own = view.body.pointer("/spec/selector/matchLabels").and_then(Value::as_object);
         for (key, value) in own.into_iter().flatten() {
@@ -260,7 +261,7 @@ fn status(view: &View<'_>, moment: &Moment, plan: &mut Plan) -> Value {
         let (is_available, wait) = pods::available(pod, seconds, moment);
         available += i64::from(is_available);
         if let Some(wait) = wait {
-            plan.again(wait);
+            plan.requeue_after(wait);
         }
     }
     let of = |revision: &str| {

@@ -1,4 +1,4 @@
-//! What appliers get, where the real server of the recordings has mistakes that later ones have not, or knows less.
+//! Server-side apply where the real server of the recordings has bugs that newer ones have fixed, or lacks their features.
 
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ fn schema() -> Schema {
 }
 
 #[test]
-fn the_last_label_takes_the_map_with_it() {
+fn the_map_is_removed_with_its_last_label() {
     let schema = schema();
     let full = apply(
         Some(&schema),
@@ -58,7 +58,7 @@ fn the_last_label_takes_the_map_with_it() {
 }
 
 #[test]
-fn a_map_that_somebody_else_has_made_stays_when_its_last_label_goes() {
+fn the_map_of_another_manager_stays_without_its_last_label() {
     let schema = schema();
     let mut made = body(&json!({ "labels": {} }));
     track(Some(&schema), &by("bob", FIRST), None, &mut made);
@@ -77,7 +77,7 @@ fn a_map_that_somebody_else_has_made_stays_when_its_last_label_goes() {
 }
 
 #[test]
-fn a_missing_key_is_its_default() {
+fn a_missing_key_has_its_default() {
     let schema = schema();
     let full = json!({ "ports": [{ "port": 80, "protocol": "TCP", "name": "x" }, { "port": 80, "protocol": "UDP" }] });
     let live = apply(Some(&schema), &by("alice", FIRST), None, &body(&full), false).unwrap();
@@ -104,7 +104,7 @@ fn int_or_string_does_not_hide_the_rest_of_the_schema() {
 }
 
 #[test]
-fn what_cannot_be_written_is_neither_taken_nor_managed() {
+fn fields_that_cannot_be_written_are_neither_changed_nor_managed() {
     let schema = schema();
     let mut config = body(&json!({ "name": "n" }));
     config["status"] = json!({ "phase": "x" });

@@ -1,4 +1,4 @@
-//! Sets of fields are written and combined as the real server does it.
+//! Serialization and combination of sets of fields, as on the real server.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ fn set(json: &Value) -> FieldSet {
 }
 
 #[test]
-fn a_set_is_written_as_it_is_read() {
+fn a_set_is_serialized_as_it_was_parsed() {
     let json = json!({ "f:spec": {
         ".": {},
         "f:a": {},
@@ -21,7 +21,7 @@ fn a_set_is_written_as_it_is_read() {
 }
 
 #[test]
-fn fields_come_before_keys_values_and_places_and_numbers_are_ordered_by_value() {
+fn elements_are_ordered_by_kind_and_numbers_by_value() {
     let json = json!({
         "i:2": {}, "i:10": {}, "v:20": {}, "v:\"a\"": {}, "v:3": {}, "v:true": {},
         "k:{\"port\":443}": {}, "k:{\"port\":80}": {}, "f:b": {}, "f:a": {},
@@ -60,7 +60,7 @@ fn the_dot_comes_first() {
 }
 
 #[test]
-fn a_field_is_not_what_is_below_it() {
+fn a_field_differs_from_the_fields_below_it() {
     let field = set(&json!({ "f:a": {} }));
     let below = set(&json!({ "f:a": { "f:b": {} } }));
     let both = set(&json!({ "f:a": { ".": {}, "f:b": {} } }));
@@ -81,7 +81,7 @@ fn paths_of_a_level_come_before_those_below_it() {
 }
 
 #[test]
-fn unknown_kinds_of_elements_are_skipped_and_broken_ones_refused() {
+fn unknown_kinds_of_elements_are_skipped_and_invalid_ones_refused() {
     assert_eq!(
         set(&json!({ "f:a": { "z:future": {}, "f:b": {} } })),
         set(&json!({ "f:a": { "f:b": {} } }))
@@ -103,7 +103,7 @@ fn sets_that_are_too_deep_are_refused() {
 }
 
 #[test]
-fn numbers_are_what_they_mean() {
+fn numbers_are_compared_by_value() {
     let one = set(&json!({ "v:1": {} }));
     assert_eq!(one, set(&json!({ "v:1.0": {} })));
     let large = set(&json!({ "v:18446744073709551615": {} }));
@@ -111,7 +111,7 @@ fn numbers_are_what_they_mean() {
 }
 
 #[test]
-fn the_parts_that_native_kinds_always_have_are_known() {
+fn zero_values_of_native_kinds_are_known() {
     assert_eq!(zero::of("apps/v1", "Deployment").unwrap()["spec"]["strategy"], json!({}));
     assert_eq!(zero::of("v1", "Event").unwrap()["source"], json!({}));
     assert_eq!(zero::of("events.k8s.io/v1", "Event").unwrap()["regarding"], json!({}));

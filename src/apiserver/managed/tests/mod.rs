@@ -1,6 +1,6 @@
-//! Field management is what the real server answers.
+//! Field management, compared with the responses of a real server.
 //!
-//! `tests/recorded/managed.json` has exchanges with a real server of version 1.20.2: what was stored, what was sent, what came of it.
+//! `tests/recorded/managed.json` has exchanges with version 1.20.2: the stored object, the request, and the result.
 
 mod apply;
 mod fields;
@@ -17,10 +17,10 @@ const RECORDED: &str = include_str!("../../tests/recorded/managed.json");
 /// One creation of each native kind.
 const KINDS: &str = include_str!("../../tests/recorded/managed-kinds.json");
 
-/// All of native kinds that are built in.
+/// Number of exchanges with native kinds that are compiled in.
 const STEPS_WITH_BUILT_IN_SCHEMA: usize = 60;
 
-/// Metadata that the server sets after the fact.
+/// Metadata that the server sets later.
 const SERVED: [&str; 6] = [
     "creationTimestamp",
     "generation",
@@ -35,17 +35,17 @@ fn writer<'a>(manager: &'a str, time: &'a str) -> Writer<'a> {
 }
 
 #[test]
-fn recorded_exchanges_come_out_the_same() {
+fn recorded_exchanges_give_the_same_results() {
     replay_all(RECORDED, 79);
 }
 
 #[test]
-fn creators_of_native_kinds_manage_what_the_real_server_says() {
+fn creators_of_native_objects_manage_the_same_fields_as_on_the_real_server() {
     replay_all(KINDS, 51);
 }
 
 #[test]
-fn the_built_in_schemas_give_the_same() {
+fn the_built_in_schemas_give_the_same_results() {
     let recorded: Value = serde_json::from_str(RECORDED).unwrap();
     let all = recorded["steps"].as_array().unwrap().iter();
     let all = all.filter_map(|step| Some((native::definition(&definition(step)?)?, step)));
@@ -66,7 +66,7 @@ fn replay_all(recorded: &str, count: usize) {
     assert_eq!(check(&steps.collect::<Vec<_>>()), count);
 }
 
-/// Replays exchanges; how many.
+/// Replays exchanges. Returns their number.
 fn check(steps: &[(&Schema, &Value)]) -> usize {
     let failures: Vec<String> = steps
         .iter()
@@ -79,7 +79,7 @@ fn check(steps: &[(&Schema, &Value)]) -> usize {
     steps.len()
 }
 
-/// The name of the built-in schema for an exchange.
+/// Returns the name of the built-in schema for an exchange.
 fn definition(step: &Value) -> Option<String> {
     let object = step.get("new").or(step.get("config"))?;
     let (api_version, kind) = (object["apiVersion"].as_str()?, object["kind"].as_str()?);
@@ -129,7 +129,7 @@ fn entries(object: &Value) -> Value {
     object["metadata"].get("managedFields").cloned().unwrap_or_default()
 }
 
-/// A refusal without its order, which the real server does not promise.
+/// Returns a refusal without its order, which the real server does not guarantee.
 fn essence(refusal: &Refusal) -> Value {
     let causes = refusal.details.iter().filter_map(|it| it["causes"].as_array()).flatten();
     let mut causes: Vec<Value> = causes.map(|it| json!([it["message"], it["field"]])).collect();
@@ -139,7 +139,7 @@ fn essence(refusal: &Refusal) -> Value {
     })
 }
 
-/// An object without what the server sets after the fact, and without nothing.
+/// Returns an object without empty values and without fields that the server sets later.
 fn content(object: &Value) -> Value {
     let mut object = object.clone();
     let meta = object["metadata"].as_object_mut().unwrap();

@@ -1,4 +1,4 @@
-//! What updates leave in the entries, where there is no recording to compare with.
+//! Entries after updates, where there is no recording to compare with.
 
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ fn pods() -> Schema {
 }
 
 #[test]
-fn subresources_have_entries_of_their_own() {
+fn subresources_have_separate_entries() {
     let mut old =
         json!({ "apiVersion": "x.io/v1", "kind": "X", "metadata": {}, "spec": { "a": 1 } });
     track(None, &Writer { api_version: "x.io/v1", ..writer("bob", FIRST) }, None, &mut old);
@@ -59,7 +59,7 @@ fn subresources_have_entries_of_their_own() {
 }
 
 #[test]
-fn empty_metadata_is_nothing() {
+fn empty_metadata_counts_as_missing() {
     let mut old = map(&json!({ "a": "1" }));
     track(None, &writer("bob", FIRST), None, &mut old);
     let mut new = old.clone();
@@ -122,7 +122,7 @@ fn duplicates_of_a_list_are_one_field() {
 }
 
 #[test]
-fn items_that_cannot_be_told_apart_make_a_list_one_field() {
+fn items_that_cannot_be_distinguished_make_a_list_one_field() {
     let schema = pods();
     let mut new = pod(&json!(["x"]));
     track(Some(&schema), &writer("bob", FIRST), None, &mut new);
@@ -150,7 +150,7 @@ fn a_map_that_has_become_atomic_is_owned_as_a_whole() {
 }
 
 #[test]
-fn joined_entries_keep_their_versions_apart() {
+fn merged_entries_keep_their_versions() {
     let mut object =
         json!({ "apiVersion": "x.io/v1", "kind": "X", "metadata": {}, "data": { "k": 0 } });
     for index in 0..13 {
@@ -187,7 +187,7 @@ fn ignored_fields_have_no_manager() {
 }
 
 #[test]
-fn a_write_that_changes_times_only_changes_nothing() {
+fn a_write_that_changes_only_times_is_a_no_op() {
     let mut old = map(&json!({ "a": "1" }));
     track(None, &writer("bob", FIRST), None, &mut old);
     let mut new = old.clone();
@@ -201,7 +201,7 @@ fn a_write_that_changes_times_only_changes_nothing() {
 }
 
 #[test]
-fn a_writer_is_who_it_says_or_its_program() {
+fn a_manager_is_named_by_the_parameter_or_the_user_agent() {
     assert_eq!(manager_of("me", "kubectl/v1.20.2 (linux/amd64)"), "me");
     assert_eq!(manager_of("", "kubectl/v1.20.2 (linux/amd64)"), "kubectl");
     assert_eq!(manager_of("", "Go\u{1}http client"), "Gohttp client");
@@ -210,7 +210,7 @@ fn a_writer_is_who_it_says_or_its_program() {
 }
 
 #[test]
-fn entries_of_unknown_operations_are_wrong() {
+fn entries_with_unknown_operations_are_invalid() {
     let mut object = map(&json!({}));
     object["metadata"]["managedFields"] =
         json!([{ "operation": "Apply" }, { "operation": "Bogus" }]);

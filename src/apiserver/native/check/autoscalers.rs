@@ -1,12 +1,12 @@
-//! `HorizontalPodAutoscaler`s, as `autoscaling/v2` has them.
+//! Validation of `HorizontalPodAutoscaler`s in their form of `autoscaling/v2`.
 
-use super::{Problems, Spot, meta, names, obey};
+use super::{FieldValue, Problems, meta, names, obey};
 use crate::refusal::Problem;
 
 const METRICS: [&str; 5] = ["ContainerResource", "External", "Object", "Pods", "Resource"];
 const POLICIES: [&str; 2] = ["Pods", "Percent"];
 const SELECTIONS: [&str; 3] = ["Max", "Min", "Disabled"];
-/// The longest period and the longest window of a policy.
+/// Limit of the period and of the window of a policy, as on the real server.
 const PERIOD_SECONDS_MAX: i64 = 1800;
 const WINDOW_SECONDS_MAX: i64 = 3600;
 
@@ -15,7 +15,7 @@ pub(in crate::native) fn autoscaler(
     old: Option<&serde_json::Value>,
 ) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
-    let spec = Spot::root(new).get("spec");
+    let spec = FieldValue::root(new).get("spec");
     let (least, most) = (spec.get("minReplicas"), spec.get("maxReplicas"));
     if least.is_set() && least.number() < 1 {
         out.push(least.invalid("must be greater than or equal to 1"));
@@ -52,14 +52,14 @@ pub(in crate::native) fn autoscaler(
     out
 }
 
-fn metric(out: &mut Problems, it: &Spot<'_>) {
+fn metric(out: &mut Problems, it: &FieldValue<'_>) {
     let kind = it.get("type");
     if kind.is_empty() {
         out.push(kind.required("must specify a metric source type"));
         return;
     }
     if !METRICS.contains(&kind.text()) {
-        // As a type, and as the source that the type should name.
+        // Reported for the type, and for the source that the type should name.
         out.push(kind.unsupported(&METRICS));
         out.push(kind.unsupported(&METRICS));
         return;
@@ -77,7 +77,7 @@ fn metric(out: &mut Problems, it: &Spot<'_>) {
     target(out, &source.get("target"));
 }
 
-fn target(out: &mut Problems, it: &Spot<'_>) {
+fn target(out: &mut Problems, it: &FieldValue<'_>) {
     let kind = it.get("type");
     match kind.text() {
         "" => out.push(kind.required("must specify a metric target type")),
@@ -95,13 +95,13 @@ fn target(out: &mut Problems, it: &Spot<'_>) {
             out.push(value.invalid("must be positive"));
         }
     }
-    if !share.is_set() && !values.iter().any(Spot::is_set) {
+    if !share.is_set() && !values.iter().any(FieldValue::is_set) {
         let detail = "must set either a target raw value or a target utilization";
         out.push(share.required(detail));
     }
 }
 
-fn behavior(out: &mut Problems, it: &Spot<'_>) {
+fn behavior(out: &mut Problems, it: &FieldValue<'_>) {
     let window = it.get("stabilizationWindowSeconds");
     if window.is_set() && window.number() < 0 {
         out.push(window.invalid("must be greater than or equal to zero"));

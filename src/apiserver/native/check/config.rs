@@ -1,18 +1,18 @@
-//! Config maps and secrets.
+//! Validation of config maps and secrets.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
-use super::{Problems, Spot, immutable, meta, names};
+use super::{FieldValue, Problems, immutable, meta, names};
 use crate::refusal::{Problem, ProblemKind};
 
-/// All values together, in bytes.
+/// Limit of all values together, in bytes.
 const SIZE: usize = 1024 * 1024;
 const REDACTED: &str = "<secret contents redacted>";
 
 pub(in crate::native) fn config_map(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
-    let root = Spot::root(new);
+    let root = FieldValue::root(new);
     frozen(&mut out, &root, old, &["data", "binaryData"]);
     let (data, binary) = (root.get("data"), root.get("binaryData"));
     let mut size = 0;
@@ -34,18 +34,20 @@ pub(in crate::native) fn config_map(new: &Value, old: Option<&Value>) -> Problem
     out
 }
 
-fn keys(out: &mut Problems, value: &Spot<'_>, key: &str) {
+fn keys(out: &mut Problems, value: &FieldValue<'_>, key: &str) {
     let problems = names::config_key(key).into_iter();
     out.extend(problems.map(|it| Problem::invalid(value.path.clone(), key, it)));
 }
 
-fn bytes(spot: &Spot<'_>) -> Vec<u8> {
-    STANDARD.decode(spot.text()).unwrap_or_default()
+fn bytes(field: &FieldValue<'_>) -> Vec<u8> {
+    STANDARD.decode(field.text()).unwrap_or_default()
 }
 
-/// What `immutable: true` forbids.
-fn frozen(out: &mut Problems, new: &Spot<'_>, old: Option<&Value>, fields: &[&str]) {
-    let Some(old) = old.map(Spot::root).filter(|it| it.get("immutable").flag()) else { return };
+/// Refuses changes of an object with `immutable: true`.
+fn frozen(out: &mut Problems, new: &FieldValue<'_>, old: Option<&Value>, fields: &[&str]) {
+    let Some(old) = old.map(FieldValue::root).filter(|it| it.get("immutable").flag()) else {
+        return;
+    };
     let detail = "field is immutable when `immutable` is set";
     if !new.get("immutable").flag() {
         out.push(Problem::forbidden("immutable", detail));
@@ -59,9 +61,9 @@ fn frozen(out: &mut Problems, new: &Spot<'_>, old: Option<&Value>, fields: &[&st
 
 pub(in crate::native) fn secret(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
-    let root = Spot::root(new);
+    let root = FieldValue::root(new);
     if let Some(old) = old {
-        immutable(&mut out, &root.get("type"), &Spot::root(old).get("type"));
+        immutable(&mut out, &root.get("type"), &FieldValue::root(old).get("type"));
     }
     frozen(&mut out, &root, old, &["data"]);
     let data = root.get("data");
@@ -77,8 +79,8 @@ pub(in crate::native) fn secret(new: &Value, old: Option<&Value>) -> Problems {
     out
 }
 
-/// What the type of a secret asks for.
-fn contents(out: &mut Problems, root: &Spot<'_>, data: &Spot<'_>) {
+/// Checks that a secret has the keys that its type requires.
+fn contents(out: &mut Problems, root: &FieldValue<'_>, data: &FieldValue<'_>) {
     let has = |key: &str| data.value.get(key).is_some();
     let missing = |path: String| Problem::required(path, "");
     match root.get("type").text() {
@@ -107,20 +109,20 @@ fn contents(out: &mut Problems, root: &Spot<'_>, data: &Spot<'_>) {
     }
 }
 
-/// A value that is a JSON object.
-fn json(out: &mut Problems, data: &Spot<'_>, key: &str) {
+/// Checks that a key holds a JSON object.
+fn json(out: &mut Problems, data: &FieldValue<'_>, key: &str) {
     let path = format!("data[{key}]");
     let Some(value) = data.value.get(key) else {
         out.push(Problem::required(path, ""));
         return;
     };
-    let text = bytes(&Spot { path: String::new(), value });
+    let text = bytes(&FieldValue { path: String::new(), value });
     if let Some(problem) = go_json_problem(&text) {
         out.push(Problem::invalid(path, REDACTED, problem));
     }
 }
 
-/// Why a text is not a JSON object, in the words of Go.
+/// Returns the message of Go's JSON decoder for a text that is not a JSON object.
 fn go_json_problem(text: &[u8]) -> Option<String> {
     let found = match serde_json::from_slice::<Value>(text) {
         Ok(Value::Object(_) | Value::Null) => return None,
@@ -144,7 +146,7 @@ fn go_json_problem(text: &[u8]) -> Option<String> {
     Some(format!("json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"))
 }
 
-/// A word that begins as one of JSON and goes on otherwise.
+/// Returns the message for a text that begins like a literal of JSON (`true`, `false`, `null`) and then differs.
 fn literal_problem(text: &[u8]) -> Option<String> {
     let text = text.trim_ascii_start();
     let literal = ["true", "false", "null"]

@@ -1,19 +1,19 @@
-//! Containers of Pods.
+//! Validation of the containers of Pods.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use super::{
-    Problems, Spot, amount, amount_not_negative, maybe_one_of, names, not_negative, obey, one_of,
-    port, port_or_name,
+    FieldValue, Problems, amount, amount_not_negative, maybe_one_of, names, not_negative, obey,
+    one_of, port, port_or_name,
 };
 use crate::refusal::{Problem, ProblemKind};
 
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 const PULL_POLICIES: [&str; 3] = ["Always", "IfNotPresent", "Never"];
 const MESSAGE_POLICIES: &str = "must be 'File' or 'FallbackToLogsOnError'";
-/// What containers may use beside extended resources such as `example.com/gpu`.
+/// Standard resources of containers. Extended resources, such as `example.com/gpu`, have a domain.
 const RESOURCES: [&str; 3] = ["cpu", "ephemeral-storage", "memory"];
 const FIELDS: [&str; 8] = [
     "metadata.name",
@@ -26,7 +26,7 @@ const FIELDS: [&str; 8] = [
     "status.podIPs",
 ];
 
-/// Fields of Pods that can be files.
+/// Fields of Pods that a downward API volume can show as files.
 pub(super) const FILE_FIELDS: [&str; 5] = [
     "metadata.annotations",
     "metadata.labels",
@@ -35,8 +35,8 @@ pub(super) const FILE_FIELDS: [&str; 5] = [
     "metadata.uid",
 ];
 
-/// The containers of a Pod. `volumes`: the names of its volumes.
-pub(super) fn main(out: &mut Problems, list: &Spot<'_>, volumes: &BTreeSet<&str>) {
+/// Validates the containers of a Pod. `volumes` are the names of its volumes.
+pub(super) fn main(out: &mut Problems, list: &FieldValue<'_>, volumes: &BTreeSet<&str>) {
     if list.is_empty() {
         out.push(list.required(""));
         return;
@@ -57,11 +57,11 @@ pub(super) fn main(out: &mut Problems, list: &Spot<'_>, volumes: &BTreeSet<&str>
     host_ports(out, list);
 }
 
-/// The containers that run before the others.
+/// Validates the init containers of a Pod.
 pub(super) fn init(
     out: &mut Problems,
-    list: &Spot<'_>,
-    others: &Spot<'_>,
+    list: &FieldValue<'_>,
+    others: &FieldValue<'_>,
     volumes: &BTreeSet<&str>,
 ) {
     if list.is_empty() {
@@ -86,7 +86,7 @@ pub(super) fn init(
     }
 }
 
-fn one(out: &mut Problems, it: &Spot<'_>, volumes: &BTreeSet<&str>) {
+fn one(out: &mut Problems, it: &FieldValue<'_>, volumes: &BTreeSet<&str>) {
     if it.get("image").is_empty() {
         out.push(it.get("image").required(""));
     }
@@ -119,7 +119,7 @@ fn one(out: &mut Problems, it: &Spot<'_>, volumes: &BTreeSet<&str>) {
     security(out, &it.get("securityContext"));
 }
 
-fn probe(out: &mut Problems, it: &Spot<'_>) {
+fn probe(out: &mut Problems, it: &FieldValue<'_>) {
     if !it.is_set() {
         return;
     }
@@ -135,8 +135,8 @@ fn probe(out: &mut Problems, it: &Spot<'_>) {
     }
 }
 
-/// Exactly one way to act.
-fn handler(out: &mut Problems, it: &Spot<'_>) {
+/// Checks that a handler specifies exactly one action.
+fn handler(out: &mut Problems, it: &FieldValue<'_>) {
     let set: Vec<&str> =
         ["exec", "httpGet", "tcpSocket"].into_iter().filter(|name| it.get(name).is_set()).collect();
     let Some((first, others)) = set.split_first() else {
@@ -158,7 +158,7 @@ fn handler(out: &mut Problems, it: &Spot<'_>) {
     }
 }
 
-fn http(out: &mut Problems, it: &Spot<'_>) {
+fn http(out: &mut Problems, it: &FieldValue<'_>) {
     if it.get("path").is_empty() {
         out.push(it.get("path").required(""));
     }
@@ -170,7 +170,7 @@ fn http(out: &mut Problems, it: &Spot<'_>) {
     }
 }
 
-fn ports(out: &mut Problems, list: &Spot<'_>) {
+fn ports(out: &mut Problems, list: &FieldValue<'_>) {
     let mut seen = BTreeSet::new();
     for it in list.items() {
         let name = it.get("name");
@@ -195,7 +195,7 @@ fn ports(out: &mut Problems, list: &Spot<'_>) {
     }
 }
 
-fn host_ports(out: &mut Problems, list: &Spot<'_>) {
+fn host_ports(out: &mut Problems, list: &FieldValue<'_>) {
     let mut seen = BTreeSet::new();
     for it in list.items().iter().flat_map(|it| it.get("ports").items()) {
         let host = it.get("hostPort");
@@ -210,7 +210,7 @@ fn host_ports(out: &mut Problems, list: &Spot<'_>) {
     }
 }
 
-fn env(out: &mut Problems, list: &Spot<'_>) {
+fn env(out: &mut Problems, list: &FieldValue<'_>) {
     for it in list.items() {
         let name = it.get("name");
         if name.is_empty() {
@@ -224,7 +224,7 @@ fn env(out: &mut Problems, list: &Spot<'_>) {
     }
 }
 
-fn env_source(out: &mut Problems, it: &Spot<'_>, has_value: bool) {
+fn env_source(out: &mut Problems, it: &FieldValue<'_>, has_value: bool) {
     let all = ["fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"];
     let set = all.into_iter().filter(|name| it.get(name).is_set()).count();
     if it.get("fieldRef").is_set() {
@@ -257,14 +257,14 @@ fn env_source(out: &mut Problems, it: &Spot<'_>, has_value: bool) {
     }
 }
 
-/// A missing text is shown as an empty one.
-fn obey_text(out: &mut Problems, spot: &Spot<'_>, rule: fn(&str) -> Vec<String>) {
-    let problems = rule(spot.text()).into_iter();
-    out.extend(problems.map(|it| Problem::invalid(spot.path.clone(), spot.text(), it)));
+/// Checks a string against a rule. Unlike [`obey`](super::obey), it reports a missing string as an empty one.
+fn obey_text(out: &mut Problems, field: &FieldValue<'_>, rule: fn(&str) -> Vec<String>) {
+    let problems = rule(field.text()).into_iter();
+    out.extend(problems.map(|it| Problem::invalid(field.path.clone(), field.text(), it)));
 }
 
-/// A field of the Pod. Variables and files can show different ones.
-pub(super) fn pod_field(out: &mut Problems, it: &Spot<'_>, supported: &[&str]) {
+/// Validates a reference to a field of the Pod. Environment variables and files support different fields.
+pub(super) fn pod_field(out: &mut Problems, it: &FieldValue<'_>, supported: &[&str]) {
     let path = it.get("fieldPath");
     if path.is_empty() {
         out.push(path.required(""));
@@ -295,7 +295,7 @@ pub(super) fn pod_field(out: &mut Problems, it: &Spot<'_>, supported: &[&str]) {
     }
 }
 
-fn env_from(out: &mut Problems, list: &Spot<'_>) {
+fn env_from(out: &mut Problems, list: &FieldValue<'_>) {
     for it in list.items() {
         if !it.get("prefix").is_empty() {
             obey(out, &it.get("prefix"), names::env_name);
@@ -316,7 +316,7 @@ fn env_from(out: &mut Problems, list: &Spot<'_>) {
     }
 }
 
-fn mounts(out: &mut Problems, container: &Spot<'_>, volumes: &BTreeSet<&str>) {
+fn mounts(out: &mut Problems, container: &FieldValue<'_>, volumes: &BTreeSet<&str>) {
     let list = container.get("volumeMounts");
     let mut places = BTreeSet::new();
     for it in list.items() {
@@ -335,7 +335,7 @@ fn mounts(out: &mut Problems, container: &Spot<'_>, volumes: &BTreeSet<&str>) {
             out.push(place.invalid("must be unique"));
         }
         for field in ["subPath", "subPathExpr"] {
-            // The real paths leave out the index.
+            // The real server leaves out the index in these paths.
             inner_path(out, &it.get(field).named(list.at(field)));
         }
         if !it.get("subPath").is_empty() && !it.get("subPathExpr").is_empty() {
@@ -351,17 +351,17 @@ fn mounts(out: &mut Problems, container: &Spot<'_>, volumes: &BTreeSet<&str>) {
     }
 }
 
-/// A path that stays below the directory it belongs to.
-pub(super) fn inner_path(out: &mut Problems, spot: &Spot<'_>) {
-    if spot.text().starts_with('/') {
-        out.push(spot.invalid("must be a relative path"));
+/// Checks that a path is relative and stays below its directory.
+pub(super) fn inner_path(out: &mut Problems, field: &FieldValue<'_>) {
+    if field.text().starts_with('/') {
+        out.push(field.invalid("must be a relative path"));
     }
-    if spot.text().split('/').any(|it| it == "..") {
-        out.push(spot.invalid("must not contain '..'"));
+    if field.text().split('/').any(|it| it == "..") {
+        out.push(field.invalid("must not contain '..'"));
     }
 }
 
-fn resources(out: &mut Problems, it: &Spot<'_>) {
+fn resources(out: &mut Problems, it: &FieldValue<'_>) {
     let limits = it.get("limits");
     for (name, value) in limits.entries() {
         resource_name(out, name, &value);
@@ -371,10 +371,11 @@ fn resources(out: &mut Problems, it: &Spot<'_>) {
         resource_name(out, name, &value);
         quantity(out, name, &value);
         let limit = limits.value.get(name);
-        let limit_amount = limit.and_then(|value| amount(&Spot { path: String::new(), value }));
+        let limit_amount =
+            limit.and_then(|value| amount(&FieldValue { path: String::new(), value }));
         let requested = it.get("requests");
         let elastic = !name.contains('/') && !name.starts_with("hugepages-");
-        let order = amount(&value).zip(limit_amount).map(|(ask, limit)| ask.compare(limit));
+        let order = amount(&value).zip(limit_amount).map(|(request, limit)| request.compare(limit));
         let wrong = |detail: String| Problem::invalid(requested.path.clone(), value.text(), detail);
         match order {
             None if !elastic => {
@@ -394,8 +395,8 @@ fn resources(out: &mut Problems, it: &Spot<'_>) {
     }
 }
 
-fn resource_name(out: &mut Problems, name: &str, spot: &Spot<'_>) {
-    let wrong = |detail: &str| Problem::invalid(spot.path.clone(), name, detail);
+fn resource_name(out: &mut Problems, name: &str, field: &FieldValue<'_>) {
+    let wrong = |detail: &str| Problem::invalid(field.path.clone(), name, detail);
     let problems = names::qualified_name(name);
     let broken = !problems.is_empty();
     out.extend(problems.iter().map(|it| wrong(it)));
@@ -408,15 +409,15 @@ fn resource_name(out: &mut Problems, name: &str, spot: &Spot<'_>) {
     out.push(wrong("must be a standard resource for containers"));
 }
 
-fn quantity(out: &mut Problems, name: &str, spot: &Spot<'_>) {
-    amount_not_negative(out, spot);
-    if name.contains('/') && amount(spot).is_some_and(|it| !it.whole()) {
-        out.push(spot.invalid("must be an integer"));
+fn quantity(out: &mut Problems, name: &str, field: &FieldValue<'_>) {
+    amount_not_negative(out, field);
+    if name.contains('/') && amount(field).is_some_and(|it| !it.whole()) {
+        out.push(field.invalid("must be an integer"));
     }
 }
 
-/// Ids of users and groups.
-pub(super) fn ids(out: &mut Problems, it: &Spot<'_>) {
+/// Validates the ids of users and groups in a security context.
+pub(super) fn ids(out: &mut Problems, it: &FieldValue<'_>) {
     for name in ["fsGroup", "runAsUser", "runAsGroup"] {
         let id = it.get(name);
         if id.is_set() && !(0..=i64::from(i32::MAX)).contains(&id.number()) {
@@ -425,7 +426,7 @@ pub(super) fn ids(out: &mut Problems, it: &Spot<'_>) {
     }
 }
 
-fn security(out: &mut Problems, it: &Spot<'_>) {
+fn security(out: &mut Problems, it: &FieldValue<'_>) {
     ids(out, it);
     maybe_one_of(out, &it.get("procMount"), &["Default", "Unmasked"]);
     let escalation = it.get("allowPrivilegeEscalation");

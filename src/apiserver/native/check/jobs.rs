@@ -1,15 +1,15 @@
-//! Jobs and cron jobs.
+//! Validation of jobs and cron jobs.
 
 use serde_json::Value;
 
 use super::{
-    Problems, Spot, immutable, maybe_one_of, meta, names, not_negative, one_of, pods, status,
+    FieldValue, Problems, immutable, maybe_one_of, meta, names, not_negative, one_of, pods, status,
 };
 use crate::{object, refusal::Problem};
 
 pub(in crate::native) fn job(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
-    let spec = Spot::root(new).get("spec");
+    let spec = FieldValue::root(new).get("spec");
     generated(&mut out, new, &spec);
     self::spec(&mut out, &spec);
     let selector = spec.get("selector");
@@ -27,7 +27,7 @@ pub(in crate::native) fn job(new: &Value, old: Option<&Value>) -> Problems {
         out.push(labels.invalid(detail));
     }
     if let Some(old) = old {
-        let old = Spot::root(old).get("spec");
+        let old = FieldValue::root(old).get("spec");
         immutable(&mut out, &spec.get("completions"), &old.get("completions"));
         immutable(&mut out, &spec.get("completionMode"), &old.get("completionMode"));
         immutable(&mut out, &spec.get("podReplacementPolicy"), &old.get("podReplacementPolicy"));
@@ -43,8 +43,8 @@ pub(in crate::native) fn job(new: &Value, old: Option<&Value>) -> Problems {
     out
 }
 
-/// Labels of the template that the server has set must be its own.
-fn generated(out: &mut Problems, job: &Value, spec: &Spot<'_>) {
+/// Checks that the template of a job has the labels that the server generated for this job.
+fn generated(out: &mut Problems, job: &Value, spec: &FieldValue<'_>) {
     if spec.get("manualSelector").flag() || !spec.get("selector").is_set() {
         return;
     }
@@ -77,7 +77,7 @@ fn generated(out: &mut Problems, job: &Value, spec: &Spot<'_>) {
     }
 }
 
-fn spec(out: &mut Problems, it: &Spot<'_>) {
+fn spec(out: &mut Problems, it: &FieldValue<'_>) {
     for field in [
         "parallelism",
         "completions",
@@ -111,7 +111,7 @@ fn spec(out: &mut Problems, it: &Spot<'_>) {
 
 pub(in crate::native) fn cron_job(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
-    let spec = Spot::root(new).get("spec");
+    let spec = FieldValue::root(new).get("spec");
     let schedule = spec.get("schedule");
     let has_zone = schedule.text().starts_with("TZ=") || schedule.text().starts_with("CRON_TZ=");
     if schedule.is_empty() {
@@ -140,13 +140,13 @@ pub(in crate::native) fn cron_job(new: &Value, old: Option<&Value>) -> Problems 
     not_negative(&mut out, &spec.get("successfulJobsHistoryLimit"));
     not_negative(&mut out, &spec.get("failedJobsHistoryLimit"));
     if old.is_none() && object::meta(new, "name").len() > 52 {
-        let name = Spot::root(new).get("metadata").get("name");
+        let name = FieldValue::root(new).get("metadata").get("name");
         out.push(name.invalid("must be no more than 52 characters"));
     }
     out
 }
 
-/// The five fields: name, least, most, names of values.
+/// The five fields of a schedule: minimum, maximum, names of values.
 const FIELDS: [(u32, u32, &[&str]); 5] = [
     (0, 59, &[]),
     (0, 23, &[]),
@@ -158,7 +158,7 @@ const FIELDS: [(u32, u32, &[&str]); 5] = [
 const MACROS: [&str; 7] =
     ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
 
-/// Why a schedule cannot be read, in the words of the real server.
+/// Parses a schedule of cron. The errors are those of the real server.
 fn schedule(text: &str) -> Result<(), String> {
     let text = match text.strip_prefix("TZ=") {
         Some(rest) => rest.split_once(' ').map_or("", |it| it.1).trim(),
@@ -190,7 +190,7 @@ fn schedule(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// `*`, `5`, `1-5`, each with an optional `/2`.
+/// Parses `*`, `5` or `1-5`, each with an optional `/2`.
 fn range(text: &str, (least, most, words): (u32, u32, &[&str])) -> Result<(), String> {
     let (span, step) = match text.split_once('/') {
         Some((_, step)) if step.contains('/') => return Err(format!("too many slashes: {text}")),
@@ -229,7 +229,7 @@ fn range(text: &str, (least, most, words): (u32, u32, &[&str])) -> Result<(), St
 }
 
 fn number(text: &str) -> Result<u32, String> {
-    // The words of Go, whatever ours are.
+    // The message of Go, independent of the error of Rust.
     text.parse().ok().ok_or_else(|| {
         format!("failed to parse int from {text}: strconv.Atoi: parsing {text:?}: invalid syntax")
     })

@@ -1,32 +1,33 @@
-//! What is wrong with the metadata of an object; the same for all kinds, but for the rule of names.
+//! Validation of metadata; the same for all kinds except for the rule for names.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Problems, Spot, names, names::NameRule};
+use super::{FieldValue, Problems, names, names::NameRule};
+use crate::sorted;
 use crate::{
     metadata::{self, STANDARD_FINALIZERS},
     object,
     refusal::{Problem, ProblemKind},
 };
 
-/// All annotations together, in bytes.
+/// Limit of all annotations together, in bytes.
 const ANNOTATIONS: usize = 256 * 1024;
 
-/// The metadata of a native object, new or changed.
+/// Validates the metadata of a new or changed native object.
 pub(crate) fn object(new: &Value, old: Option<&Value>, rule: NameRule) -> Problems {
     let mut out = any(new, old, rule);
-    for finalizer in Spot::root(new).get("metadata").get("finalizers").items() {
+    for finalizer in FieldValue::root(new).get("metadata").get("finalizers").items() {
         standard_finalizer(&mut out, &finalizer);
     }
     out
 }
 
-/// The metadata of any object, native or not. Names are checked once.
+/// Validates the metadata of any object, native or custom. Names are checked at creation only.
 pub(crate) fn any(new: &Value, old: Option<&Value>, rule: NameRule) -> Problems {
     let mut out = Problems::new();
-    let meta = Spot::root(new).get("metadata");
+    let meta = FieldValue::root(new).get("metadata");
     if old.is_none() {
         name(&mut out, &meta, rule);
     }
@@ -40,17 +41,17 @@ pub(crate) fn any(new: &Value, old: Option<&Value>, rule: NameRule) -> Problems 
     out
 }
 
-/// Names without a domain are for Kubernetes itself.
-pub(super) fn standard_finalizer(out: &mut Problems, it: &Spot<'_>) {
+/// Refuses a finalizer without a domain that is not one of Kubernetes itself.
+pub(super) fn standard_finalizer(out: &mut Problems, it: &FieldValue<'_>) {
     if !it.text().contains('/') && !STANDARD_FINALIZERS.contains(&it.text()) {
         out.push(it.invalid("name is neither a standard finalizer name nor is it fully qualified"));
     }
 }
 
-fn name(out: &mut Problems, meta: &Spot<'_>, rule: NameRule) {
+fn name(out: &mut Problems, meta: &FieldValue<'_>, rule: NameRule) {
     let generated = meta.get("generateName");
     if !generated.is_empty() {
-        // What is appended makes a hyphen at the end good.
+        // A hyphen at the end is valid, because a suffix is appended.
         let text = generated.text();
         let whole = text.strip_suffix('-').map_or_else(|| text.to_owned(), |it| format!("{it}a"));
         out.extend(rule(&whole).into_iter().map(|it| generated.invalid(it)));
@@ -79,50 +80,50 @@ fn no_new_finalizers(out: &mut Problems, new: &Value, old: &Value) {
     }
 }
 
-/// Keys and values of labels. All problems are about the whole map.
-pub(crate) fn labels(out: &mut Problems, spot: &Spot<'_>) {
-    for (key, value) in sorted(spot) {
-        let about = |text: &str, detail| Problem::invalid(spot.path.clone(), text, detail);
+/// Validates the keys and values of labels. All problems are reported for the whole map.
+pub(crate) fn labels(out: &mut Problems, field: &FieldValue<'_>) {
+    for (key, value) in sorted(field) {
+        let about = |text: &str, detail| Problem::invalid(field.path.clone(), text, detail);
         out.extend(names::qualified_name(key).into_iter().map(|it| about(key, it)));
         let value = value.text();
         out.extend(names::label_value(value).into_iter().map(|it| about(value, it)));
     }
 }
 
-/// Go walks maps in any order; we go by the keys.
-fn sorted<'a>(spot: &Spot<'a>) -> Vec<(&'a str, Spot<'a>)> {
-    let mut entries = spot.entries();
-    entries.sort_by_key(|it| it.0);
+/// Returns entries sorted by key. Go iterates in random order, so no order can be reproduced.
+fn sorted<'a>(field: &FieldValue<'a>) -> Vec<(&'a str, FieldValue<'a>)> {
+    let mut entries = field.entries();
+    sorted::sort_by_key(&mut entries, |it| it.0);
     entries
 }
 
-pub(crate) fn annotations(out: &mut Problems, spot: &Spot<'_>) {
+pub(crate) fn annotations(out: &mut Problems, field: &FieldValue<'_>) {
     let mut size = 0;
-    for (key, value) in sorted(spot) {
+    for (key, value) in sorted(field) {
         let problems = names::qualified_name(&key.to_lowercase()).into_iter();
-        out.extend(problems.map(|it| Problem::invalid(spot.path.clone(), key, it)));
+        out.extend(problems.map(|it| Problem::invalid(field.path.clone(), key, it)));
         size += key.len() + value.text().len();
     }
     if size > ANNOTATIONS {
-        out.push(Problem::new(spot.path.clone(), ProblemKind::TooLong("".into(), ANNOTATIONS)));
+        out.push(Problem::new(field.path.clone(), ProblemKind::TooLong("".into(), ANNOTATIONS)));
     }
 }
 
-fn finalizers(out: &mut Problems, spot: &Spot<'_>) {
-    for finalizer in spot.items() {
-        super::obey(out, &finalizer.named(spot.path.clone()), names::qualified_name);
+fn finalizers(out: &mut Problems, field: &FieldValue<'_>) {
+    for finalizer in field.items() {
+        super::obey(out, &finalizer.named(field.path.clone()), names::qualified_name);
     }
-    let has = |name: &str| spot.items().iter().any(|it| it.text() == name);
+    let has = |name: &str| field.items().iter().any(|it| it.text() == name);
     if has("orphan") && has("foregroundDeletion") {
         let detail = "finalizer orphan and foregroundDeletion cannot be both set";
-        out.push(spot.invalid(detail));
+        out.push(field.invalid(detail));
     }
 }
 
-/// A label selector.
-pub(crate) fn selector(out: &mut Problems, spot: &Spot<'_>) {
-    labels(out, &spot.get("matchLabels"));
-    for rule in spot.get("matchExpressions").items() {
+/// Validates a label selector.
+pub(crate) fn selector(out: &mut Problems, field: &FieldValue<'_>) {
+    labels(out, &field.get("matchLabels"));
+    for rule in field.get("matchExpressions").items() {
         let values = rule.get("values");
         match rule.get("operator").text() {
             "In" | "NotIn" if values.is_empty() => {
@@ -144,14 +145,14 @@ pub(crate) fn selector(out: &mut Problems, spot: &Spot<'_>) {
     }
 }
 
-/// Whether a label selector selects these labels. A broken one selects nothing.
+/// Returns whether a label selector matches labels. An invalid one matches none.
 pub(crate) fn selects(selector: &Value, labels: &Value) -> bool {
     let label = |key: &str| labels.get(key).and_then(Value::as_str);
-    let spot = Spot::root(selector);
+    let field = FieldValue::root(selector);
     let equal =
-        spot.get("matchLabels").entries().iter().all(|(key, it)| label(key) == Some(it.text()));
+        field.get("matchLabels").entries().iter().all(|(key, it)| label(key) == Some(it.text()));
     equal
-        && spot.get("matchExpressions").items().iter().all(|rule| {
+        && field.get("matchExpressions").items().iter().all(|rule| {
             let value = label(rule.get("key").text());
             let listed = rule.get("values").items().iter().any(|it| Some(it.text()) == value);
             match rule.get("operator").text() {

@@ -1,4 +1,4 @@
-//! What is wrong with native objects, in the words of the real server.
+//! Validation of native objects, with the messages of the real server.
 
 pub(super) mod autoscalers;
 pub(super) mod config;
@@ -23,38 +23,38 @@ use serde_json::Value;
 use super::quantity::Quantity;
 use crate::refusal::{Problem, ProblemKind};
 
-/// What was found so far.
+/// The problems found so far.
 pub(crate) type Problems = Vec<Problem>;
 
-/// A value inside of an object, and where it is.
+/// A value inside of an object, with its field path.
 #[derive(Clone, Debug)]
-pub(crate) struct Spot<'a> {
+pub(crate) struct FieldValue<'a> {
     pub(crate) path: String,
     pub(crate) value: &'a Value,
 }
 
-impl<'a> Spot<'a> {
+impl<'a> FieldValue<'a> {
     pub(crate) fn root(value: &'a Value) -> Self {
         Self { path: String::new(), value }
     }
 
-    /// A field; null if it is missing.
+    /// Returns a field; null if it is missing.
     pub(crate) fn get(&self, name: &str) -> Self {
         Self { path: self.at(name), value: self.value.get(name).unwrap_or(&Value::Null) }
     }
 
-    /// The path of a field.
+    /// Returns the path of a field.
     pub(crate) fn at(&self, name: &str) -> String {
         if self.path.is_empty() { name.into() } else { format!("{}.{name}", self.path) }
     }
 
-    /// The items of a list.
+    /// Returns the items of a list, with their paths.
     pub(crate) fn items(&self) -> Vec<Self> {
         let list = self.value.as_array().into_iter().flatten().enumerate();
         list.map(|(at, value)| Self { path: format!("{}[{at}]", self.path), value }).collect()
     }
 
-    /// The entries of a map, with their keys.
+    /// Returns the entries of a map, with their keys and paths.
     pub(crate) fn entries(&self) -> Vec<(&'a str, Self)> {
         let map = self.value.as_object().into_iter().flatten();
         map.map(|(key, value)| {
@@ -63,7 +63,7 @@ impl<'a> Spot<'a> {
         .collect()
     }
 
-    /// The same value under another name.
+    /// Returns the same value with another path.
     pub(crate) fn named(&self, path: impl Into<String>) -> Self {
         Self { path: path.into(), value: self.value }
     }
@@ -110,79 +110,80 @@ impl<'a> Spot<'a> {
         Problem::new(self.path.clone(), ProblemKind::Duplicate(self.value.clone()))
     }
 
-    /// Not one of the supported values.
+    /// Makes the problem of a value that is not one of the supported ones.
     pub(crate) fn unsupported(&self, supported: &[&str]) -> Problem {
         let supported = supported.iter().copied().map(String::from).collect();
         Problem::new(self.path.clone(), ProblemKind::NotSupported(self.value.clone(), supported))
     }
 }
 
-/// One of a few texts; missing is refused as well.
-pub(super) fn one_of(out: &mut Problems, spot: &Spot<'_>, supported: &[&str]) {
-    if spot.text().is_empty() {
-        out.push(spot.required(""));
-    } else if !supported.contains(&spot.text()) {
-        out.push(spot.unsupported(supported));
+/// Checks that a string is one of the supported values. A missing one is reported, too.
+pub(super) fn one_of(out: &mut Problems, field: &FieldValue<'_>, supported: &[&str]) {
+    if field.text().is_empty() {
+        out.push(field.required(""));
+    } else if !supported.contains(&field.text()) {
+        out.push(field.unsupported(supported));
     }
 }
 
-/// One of a few texts, if it is set.
-pub(super) fn maybe_one_of(out: &mut Problems, spot: &Spot<'_>, supported: &[&str]) {
-    if spot.is_set() && !supported.contains(&spot.text()) {
-        out.push(spot.unsupported(supported));
+/// Checks that a string is one of the supported values, if it is set.
+pub(super) fn maybe_one_of(out: &mut Problems, field: &FieldValue<'_>, supported: &[&str]) {
+    if field.is_set() && !supported.contains(&field.text()) {
+        out.push(field.unsupported(supported));
     }
 }
 
-/// All that a rule about texts says of one.
-pub(super) fn obey(out: &mut Problems, spot: &Spot<'_>, rule: fn(&str) -> Vec<String>) {
-    out.extend(rule(spot.text()).into_iter().map(|it| spot.invalid(it)));
+/// Checks a string against a rule, and reports all of its messages.
+pub(super) fn obey(out: &mut Problems, field: &FieldValue<'_>, rule: fn(&str) -> Vec<String>) {
+    out.extend(rule(field.text()).into_iter().map(|it| field.invalid(it)));
 }
 
-pub(super) fn not_negative(out: &mut Problems, spot: &Spot<'_>) {
-    if spot.number() < 0 {
-        out.push(spot.invalid("must be greater than or equal to 0"));
+pub(super) fn not_negative(out: &mut Problems, field: &FieldValue<'_>) {
+    if field.number() < 0 {
+        out.push(field.invalid("must be greater than or equal to 0"));
     }
 }
 
-pub(super) fn port(out: &mut Problems, spot: &Spot<'_>) {
-    if !(1..=65_535).contains(&spot.number()) {
-        out.push(spot.invalid("must be between 1 and 65535, inclusive"));
+pub(super) fn port(out: &mut Problems, field: &FieldValue<'_>) {
+    if !(1..=65_535).contains(&field.number()) {
+        out.push(field.invalid("must be between 1 and 65535, inclusive"));
     }
 }
 
-/// A number of a port, or its name.
-pub(super) fn port_or_name(out: &mut Problems, spot: &Spot<'_>) {
-    if spot.value.is_string() {
-        obey(out, spot, names::port_name);
+/// Checks the number or the name of a port.
+pub(super) fn port_or_name(out: &mut Problems, field: &FieldValue<'_>) {
+    if field.value.is_string() {
+        obey(out, field, names::port_name);
     } else {
-        port(out, spot);
+        port(out, field);
     }
 }
 
-/// What must not change.
-pub(super) fn immutable(out: &mut Problems, new: &Spot<'_>, old: &Spot<'_>) {
+/// Checks that a field has not changed.
+pub(super) fn immutable(out: &mut Problems, new: &FieldValue<'_>, old: &FieldValue<'_>) {
     if new.value != old.value {
         out.push(new.invalid("field is immutable"));
     }
 }
 
-/// Kinds of which only the metadata is checked.
+/// Validates a kind of which only the metadata is checked.
 pub(super) fn plain(new: &Value, old: Option<&Value>) -> Problems {
     meta::object(new, old, names::dns_subdomain)
 }
 
-/// The amount at a spot; decoding has refused what is none.
-pub(super) fn amount(spot: &Spot<'_>) -> Option<Quantity> {
-    Quantity::parse(spot.text()).ok()
+/// Returns the quantity of a field. Decoding has already refused invalid ones.
+pub(super) fn amount(field: &FieldValue<'_>) -> Option<Quantity> {
+    Quantity::parse(field.text()).ok()
 }
 
-pub(super) fn amount_not_negative(out: &mut Problems, spot: &Spot<'_>) {
-    if amount(spot).is_some_and(Quantity::negative) {
-        out.push(spot.invalid("must be greater than or equal to 0"));
+pub(super) fn amount_not_negative(out: &mut Problems, field: &FieldValue<'_>) {
+    if amount(field).is_some_and(Quantity::negative) {
+        out.push(field.invalid("must be greater than or equal to 0"));
     }
 }
 
-/// Of some kinds, the real server checks a change both as a new object and as a change, and lists what it finds twice.
+/// Validates a change both as a new object and as a change, and reports the problems of both. The real server does so for some
+/// kinds.
 pub(super) fn twice(
     check: fn(&Value, Option<&Value>) -> Problems,
     new: &Value,

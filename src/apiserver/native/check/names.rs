@@ -1,21 +1,21 @@
-//! Formats of names, labels and keys. Each rule gives what is wrong; nothing if all is well.
+//! Formats of names, labels and keys. Each rule returns its messages; an empty list means valid.
 
 pub(crate) use crate::metadata::names::{
     dns_1035_label, dns_label, dns_subdomain, label_value, path_segment, qualified_name,
 };
 use crate::metadata::names::{is_label, too_long};
 
-/// Whether the name of an object obeys the rule of its kind.
+/// The rule for the names of the objects of a kind.
 pub(crate) type NameRule = fn(&str) -> Vec<String>;
 
-/// The text of a broken format: what it is, examples, and the expression.
+/// Returns the message for a violated format: its description, examples, and the regular expression.
 fn format_text(text: &str, expression: &str, examples: &[&str]) -> String {
     let examples: Vec<String> = examples.iter().map(|it| format!("'{it}'")).collect();
     let examples = examples.join(",  or ");
     format!("{text} (e.g. {examples}, regex used for validation is '{expression}')")
 }
 
-/// `*.example.com`
+/// Checks a DNS name with a wildcard, such as `*.example.com`.
 pub(crate) fn wildcard_subdomain(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     if text.len() > 253 {
@@ -29,7 +29,7 @@ pub(crate) fn wildcard_subdomain(text: &str) -> Vec<String> {
     found
 }
 
-/// `kernel.shm_rmid_forced`, or with slashes.
+/// Checks the name of a sysctl: `kernel.shm_rmid_forced`, or with slashes.
 pub(crate) fn sysctl(text: &str) -> Vec<String> {
     let word = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit();
     let part = |it: &str| {
@@ -45,7 +45,7 @@ pub(crate) fn sysctl(text: &str) -> Vec<String> {
     vec![format!("must have at most 253 characters and match regex ^{expression}$")]
 }
 
-/// The name of an environment variable.
+/// Checks the name of an environment variable.
 pub(crate) fn env_name(text: &str) -> Vec<String> {
     let allowed = |it: u8| (b' '..=b'~').contains(&it) && it != b'=';
     if text.is_empty() || !text.bytes().all(allowed) {
@@ -55,7 +55,7 @@ pub(crate) fn env_name(text: &str) -> Vec<String> {
     Vec::new()
 }
 
-/// A key of a config map or a secret.
+/// Checks a key of a config map or a secret.
 pub(crate) fn config_key(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     if text.len() > 253 {
@@ -70,7 +70,7 @@ pub(crate) fn config_key(text: &str) -> Vec<String> {
     found
 }
 
-/// Names that mean directories.
+/// Returns the message for the names `.` and `..`, which mean directories.
 fn dots(text: &str) -> Option<String> {
     match text {
         "." | ".." => Some(format!("must not be '{text}'")),
@@ -79,7 +79,7 @@ fn dots(text: &str) -> Option<String> {
     }
 }
 
-/// The name of a port.
+/// Checks the name of a port.
 pub(crate) fn port_name(text: &str) -> Vec<String> {
     let mut found: Vec<&str> = Vec::new();
     if text.len() > 15 {
@@ -102,7 +102,7 @@ pub(crate) fn port_name(text: &str) -> Vec<String> {
     found.into_iter().map(String::from).collect()
 }
 
-/// An address.
+/// Checks an IP address of either family.
 pub(crate) fn ip(text: &str) -> Vec<String> {
     match text.parse::<std::net::IpAddr>() {
         Ok(_) => Vec::new(),
@@ -110,19 +110,19 @@ pub(crate) fn ip(text: &str) -> Vec<String> {
     }
 }
 
-/// An address of the fourth version.
+/// Checks an IPv4 address.
 pub(crate) fn ip_v4(text: &str) -> Vec<String> {
     let good = text.parse::<std::net::Ipv4Addr>().is_ok();
     if good { Vec::new() } else { vec!["must be a valid IPv4 address".into()] }
 }
 
-/// An address of the sixth version.
+/// Checks an IPv6 address.
 pub(crate) fn ip_v6(text: &str) -> Vec<String> {
     let good = text.parse::<std::net::Ipv6Addr>().is_ok();
     if good { Vec::new() } else { vec!["must be a valid IPv6 address".into()] }
 }
 
-/// A header of HTTP.
+/// Checks the name of an HTTP header.
 pub(crate) fn header_name(text: &str) -> Vec<String> {
     if !text.is_empty() && text.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'-') {
         return Vec::new();
@@ -131,7 +131,7 @@ pub(crate) fn header_name(text: &str) -> Vec<String> {
     vec![format_text(what, "[-A-Za-z0-9]+", &["X-Header-Name"])]
 }
 
-/// `25%`
+/// Checks a percentage, such as `25%`.
 pub(crate) fn percent(text: &str) -> Vec<String> {
     let digits = text.strip_suffix('%').unwrap_or_default();
     if !digits.is_empty() && digits.bytes().all(|it| it.is_ascii_digit()) {

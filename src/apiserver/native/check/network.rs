@@ -1,10 +1,10 @@
-//! Ingresses and network policies.
+//! Validation of ingresses and network policies.
 
 use std::net::IpAddr;
 
 use serde_json::Value;
 
-use super::{Problems, Spot, maybe_one_of, meta, names, obey, port, port_or_name};
+use super::{FieldValue, Problems, maybe_one_of, meta, names, obey, port, port_or_name};
 use crate::refusal::Problem;
 
 const NO_SEQUENCES: [&str; 5] = ["//", "/./", "/../", "%2f", "%2F"];
@@ -12,7 +12,7 @@ const NO_ENDINGS: [&str; 2] = ["/..", "/."];
 
 pub(in crate::native) fn ingress(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
-    let root = Spot::root(new);
+    let root = FieldValue::root(new);
     let spec = root.get("spec");
     let (rules, fallback) = (spec.get("rules"), spec.get("defaultBackend"));
     if rules.is_empty() && !fallback.is_set() {
@@ -60,7 +60,7 @@ fn host_rule(host: &str) -> names::NameRule {
     if host.contains('*') { names::wildcard_subdomain } else { names::dns_subdomain }
 }
 
-fn paths(out: &mut Problems, list: &Spot<'_>) {
+fn paths(out: &mut Problems, list: &FieldValue<'_>) {
     if list.is_empty() {
         out.push(list.required(""));
     }
@@ -89,7 +89,7 @@ fn paths(out: &mut Problems, list: &Spot<'_>) {
     }
 }
 
-fn backend(out: &mut Problems, it: &Spot<'_>) {
+fn backend(out: &mut Problems, it: &FieldValue<'_>) {
     let (service, resource) = (it.get("service"), it.get("resource"));
     if service.is_set() && resource.is_set() {
         let detail = "cannot set both resource and service backends";
@@ -108,7 +108,7 @@ fn backend(out: &mut Problems, it: &Spot<'_>) {
     }
 }
 
-fn service_backend(out: &mut Problems, backend: &Spot<'_>, it: &Spot<'_>) {
+fn service_backend(out: &mut Problems, backend: &FieldValue<'_>, it: &FieldValue<'_>) {
     let name = it.get("name");
     if name.is_empty() {
         out.push(name.required(""));
@@ -130,10 +130,14 @@ fn service_backend(out: &mut Problems, backend: &Spot<'_>, it: &Spot<'_>) {
 
 pub(in crate::native) fn ingress_class(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
-    let spec = Spot::root(new).get("spec");
+    let spec = FieldValue::root(new).get("spec");
     let controller = spec.get("controller");
     if let Some(old) = old {
-        super::immutable(&mut out, &controller, &Spot::root(old).get("spec").get("controller"));
+        super::immutable(
+            &mut out,
+            &controller,
+            &FieldValue::root(old).get("spec").get("controller"),
+        );
     }
     if controller.is_empty() {
         out.push(controller.required(""));
@@ -155,7 +159,7 @@ pub(in crate::native) fn ingress_class(new: &Value, old: Option<&Value>) -> Prob
 
 pub(in crate::native) fn policy(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
-    let spec = Spot::root(new).get("spec");
+    let spec = FieldValue::root(new).get("spec");
     meta::selector(&mut out, &spec.get("podSelector"));
     for (direction, peers) in [("ingress", "from"), ("egress", "to")] {
         for rule in spec.get(direction).items() {
@@ -181,7 +185,7 @@ pub(in crate::native) fn policy(new: &Value, old: Option<&Value>) -> Problems {
     out
 }
 
-fn peer(out: &mut Problems, it: &Spot<'_>) {
+fn peer(out: &mut Problems, it: &FieldValue<'_>) {
     let mut count = 0;
     for field in ["podSelector", "namespaceSelector"] {
         if it.get(field).is_set() {
@@ -200,7 +204,7 @@ fn peer(out: &mut Problems, it: &Spot<'_>) {
     }
 }
 
-fn ip_block(out: &mut Problems, it: &Spot<'_>) {
+fn ip_block(out: &mut Problems, it: &FieldValue<'_>) {
     let range = it.get("cidr");
     if range.is_empty() {
         out.push(range.required(""));
@@ -223,7 +227,7 @@ fn ip_block(out: &mut Problems, it: &Spot<'_>) {
     }
 }
 
-/// An address and the number of bits that count.
+/// Parses a CIDR: an address, and the length of the prefix in bits.
 pub(super) fn cidr(text: &str) -> Option<(IpAddr, u32)> {
     let (ip, bits) = text.split_once('/')?;
     let ip: IpAddr = ip.parse().ok()?;

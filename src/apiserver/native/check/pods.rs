@@ -1,27 +1,27 @@
-//! Pods and templates of Pods.
+//! Validation of Pods and Pod templates.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Problems, Spot, containers, maybe_one_of, meta, names, obey, one_of, volumes};
+use super::{FieldValue, Problems, containers, maybe_one_of, meta, names, obey, one_of, volumes};
 use crate::{refusal::Problem, request::json::sorted_json};
 
 const CHANGES: &str = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
 pub(in crate::native) fn pod(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
-    let spec = Spot::root(new).get("spec");
+    let spec = FieldValue::root(new).get("spec");
     self::spec(&mut out, &spec, &BTreeSet::new());
     match old {
-        Some(old) => changes(&mut out, &spec, &Spot::root(old).get("spec")),
+        Some(old) => changes(&mut out, &spec, &FieldValue::root(old).get("spec")),
         None => trimmed_images(&mut out, &spec),
     }
     out
 }
 
-/// Templates may have spaces around images, and had them before anybody looked.
-fn trimmed_images(out: &mut Problems, spec: &Spot<'_>) {
+/// Checks images in Pods for surrounding spaces. Templates may have them, because older servers accepted them.
+fn trimmed_images(out: &mut Problems, spec: &FieldValue<'_>) {
     for container in ["containers", "initContainers"].iter().flat_map(|it| spec.get(it).items()) {
         let image = container.get("image");
         if image.text().trim() != image.text() {
@@ -32,17 +32,17 @@ fn trimmed_images(out: &mut Problems, spec: &Spot<'_>) {
 
 pub(in crate::native) fn pod_template(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
-    template(&mut out, &Spot::root(new).get("template"));
+    template(&mut out, &FieldValue::root(new).get("template"));
     out
 }
 
-/// A template inside of another object.
-pub(super) fn template(out: &mut Problems, it: &Spot<'_>) {
+/// Validates the Pod template of another object.
+pub(super) fn template(out: &mut Problems, it: &FieldValue<'_>) {
     template_with(out, it, &BTreeSet::new());
 }
 
-/// A template whose Pods get more volumes: from claims.
-pub(super) fn template_with(out: &mut Problems, it: &Spot<'_>, claims: &BTreeSet<&str>) {
+/// Validates a Pod template whose Pods get additional volumes, from claims.
+pub(super) fn template_with(out: &mut Problems, it: &FieldValue<'_>, claims: &BTreeSet<&str>) {
     let head = it.get("metadata");
     meta::labels(out, &head.get("labels").named(it.at("labels")));
     meta::annotations(out, &head.get("annotations").named(it.at("annotations")));
@@ -53,7 +53,7 @@ pub(super) fn template_with(out: &mut Problems, it: &Spot<'_>, claims: &BTreeSet
     }
 }
 
-fn sysctls(out: &mut Problems, list: &Spot<'_>) {
+fn sysctls(out: &mut Problems, list: &FieldValue<'_>) {
     let mut seen = BTreeSet::new();
     for name in list.items().iter().map(|it| it.get("name")) {
         if name.is_empty() {
@@ -66,7 +66,7 @@ fn sysctls(out: &mut Problems, list: &Spot<'_>) {
     }
 }
 
-fn spec(out: &mut Problems, it: &Spot<'_>, claims: &BTreeSet<&str>) {
+fn spec(out: &mut Problems, it: &FieldValue<'_>, claims: &BTreeSet<&str>) {
     let mut volumes = volumes::all(out, &it.get("volumes"));
     volumes.extend(claims);
     containers::main(out, &it.get("containers"), &volumes);
@@ -106,18 +106,18 @@ fn spec(out: &mut Problems, it: &Spot<'_>, claims: &BTreeSet<&str>) {
     maybe_one_of(out, &it.get("preemptionPolicy"), &policies);
 }
 
-fn host_network(out: &mut Problems, spec: &Spot<'_>) {
+fn host_network(out: &mut Problems, spec: &FieldValue<'_>) {
     for port in spec.get("containers").items().iter().flat_map(|it| it.get("ports").items()) {
         let (host, inner) = (port.get("hostPort"), port.get("containerPort"));
         if host.number() != inner.number() {
-            // The real path is the one of the list, with one dot more.
+            // The path of the real server is that of the list, with one more dot.
             let detail = "must match `hostPort` when `hostNetwork` is true";
             out.push(inner.invalid(detail));
         }
     }
 }
 
-fn affinity(out: &mut Problems, it: &Spot<'_>) {
+fn affinity(out: &mut Problems, it: &FieldValue<'_>) {
     let preferred = "preferredDuringSchedulingIgnoredDuringExecution";
     let required = "requiredDuringSchedulingIgnoredDuringExecution";
     let node = it.get("nodeAffinity");
@@ -125,7 +125,7 @@ fn affinity(out: &mut Problems, it: &Spot<'_>) {
     if node.get(required).is_set() && terms.is_empty() {
         out.push(terms.required("must have at least one node selector term"));
     }
-    let weight = |out: &mut Problems, it: &Spot<'_>| {
+    let weight = |out: &mut Problems, it: &FieldValue<'_>| {
         if !(1..=100).contains(&it.get("weight").number()) {
             out.push(it.get("weight").invalid("must be in the range 1-100"));
         }
@@ -144,7 +144,7 @@ fn affinity(out: &mut Problems, it: &Spot<'_>) {
     }
 }
 
-fn affinity_term(out: &mut Problems, it: &Spot<'_>) {
+fn affinity_term(out: &mut Problems, it: &FieldValue<'_>) {
     meta::selector(out, &it.get("labelSelector").named(it.at("matchExpressions")));
     let key = it.get("topologyKey");
     if key.is_empty() {
@@ -154,7 +154,7 @@ fn affinity_term(out: &mut Problems, it: &Spot<'_>) {
     out.extend(problems.map(|it| Problem::invalid(key.path.clone(), key.text(), it)));
 }
 
-fn spread(out: &mut Problems, list: &Spot<'_>) {
+fn spread(out: &mut Problems, list: &FieldValue<'_>) {
     for it in list.items() {
         if it.get("maxSkew").number() <= 0 {
             out.push(it.get("maxSkew").invalid("must be greater than zero"));
@@ -167,7 +167,7 @@ fn spread(out: &mut Problems, list: &Spot<'_>) {
     }
 }
 
-fn tolerations(out: &mut Problems, list: &Spot<'_>) {
+fn tolerations(out: &mut Problems, list: &FieldValue<'_>) {
     for it in list.items() {
         let (key, operator, effect) = (it.get("key"), it.get("operator"), it.get("effect"));
         if !key.is_empty() {
@@ -200,18 +200,18 @@ fn tolerations(out: &mut Problems, list: &Spot<'_>) {
     }
 }
 
-fn text_invalid(spot: &Spot<'_>, detail: &str) -> Problem {
-    Problem::invalid(spot.path.clone(), spot.text(), detail)
+fn text_invalid(field: &FieldValue<'_>, detail: &str) -> Problem {
+    Problem::invalid(field.path.clone(), field.text(), detail)
 }
 
-/// Of a running Pod, only a few things can change.
-fn changes(out: &mut Problems, new: &Spot<'_>, old: &Spot<'_>) {
+/// Checks that an update of a Pod changes only the few mutable fields.
+fn changes(out: &mut Problems, new: &FieldValue<'_>, old: &FieldValue<'_>) {
     for list in ["containers", "initContainers"] {
         if new.get(list).items().len() != old.get(list).items().len() {
             out.push(new.get(list).forbidden("pod updates may not add or remove containers"));
             return;
         }
-        // Said twice: of the spec, and of the change.
+        // Reported twice: by the validation of the spec, and by that of the change.
         for image in new.get(list).items().iter().map(|it| it.get("image")) {
             if image.is_empty() {
                 out.push(image.required(""));
@@ -240,7 +240,7 @@ fn changes(out: &mut Problems, new: &Spot<'_>, old: &Spot<'_>) {
     }
 }
 
-/// A spec without what may change.
+/// Returns a Pod spec without its mutable fields.
 fn fixed(spec: &Value) -> Value {
     let mut spec = spec.clone();
     if let Some(fields) = spec.as_object_mut() {

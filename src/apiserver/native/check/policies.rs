@@ -1,8 +1,8 @@
-//! Admission policies in CEL.
+//! Validation of admission policies (CEL).
 
 use serde_json::Value;
 
-use super::{Problems, Spot, maybe_one_of, meta, names};
+use super::{FieldValue, Problems, maybe_one_of, meta, names};
 use crate::refusal::Problem;
 
 const ACTIONS: [&str; 3] = ["Audit", "Deny", "Warn"];
@@ -10,7 +10,7 @@ const FAILURES: [&str; 2] = ["Fail", "Ignore"];
 
 pub(in crate::native) fn validating(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
-    let spec = Spot::root(new).get("spec");
+    let spec = FieldValue::root(new).get("spec");
     maybe_one_of(&mut out, &spec.get("failurePolicy"), &FAILURES);
     let param = spec.get("paramKind");
     if param.is_set() {
@@ -42,7 +42,7 @@ pub(in crate::native) fn validating(new: &Value, old: Option<&Value>) -> Problem
 
 pub(in crate::native) fn validating_binding(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
-    let spec = Spot::root(new).get("spec");
+    let spec = FieldValue::root(new).get("spec");
     if spec.get("policyName").is_empty() {
         out.push(spec.get("policyName").required(""));
     }

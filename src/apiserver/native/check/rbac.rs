@@ -1,8 +1,8 @@
-//! Roles and their bindings.
+//! Validation of roles and their bindings.
 
 use serde_json::{Value, json};
 
-use super::{Problems, Spot, meta, names, obey};
+use super::{FieldValue, Problems, meta, names, obey};
 use crate::refusal::Problem;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -16,7 +16,7 @@ pub(in crate::native) fn role(new: &Value, old: Option<&Value>) -> Problems {
 pub(in crate::native) fn cluster_role(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::path_segment);
     rules(&mut out, new, false);
-    let aggregation = Spot::root(new).get("aggregationRule");
+    let aggregation = FieldValue::root(new).get("aggregationRule");
     if aggregation.is_set() {
         let selectors = aggregation.get("clusterRoleSelectors");
         if selectors.is_empty() {
@@ -31,7 +31,7 @@ pub(in crate::native) fn cluster_role(new: &Value, old: Option<&Value>) -> Probl
 }
 
 fn rules(out: &mut Problems, role: &Value, namespaced: bool) {
-    for rule in Spot::root(role).get("rules").items() {
+    for rule in FieldValue::root(role).get("rules").items() {
         if rule.get("verbs").is_empty() {
             out.push(rule.get("verbs").required("verbs must contain at least one value"));
         }
@@ -66,7 +66,7 @@ pub(in crate::native) fn cluster_role_binding(new: &Value, old: Option<&Value>) 
 
 fn binding(new: &Value, old: Option<&Value>, kinds: &[&str], namespaced: bool) -> Problems {
     let mut out = meta::object(new, old, names::path_segment);
-    let it = Spot::root(new);
+    let it = FieldValue::root(new);
     let role = it.get("roleRef");
     if role.get("apiGroup").text() != GROUP {
         out.push(role.get("apiGroup").unsupported(&[GROUP]));
@@ -82,7 +82,7 @@ fn binding(new: &Value, old: Option<&Value>, kinds: &[&str], namespaced: bool) -
     for subject in it.get("subjects").items() {
         self::subject(&mut out, &subject, namespaced);
     }
-    if old.is_some_and(|old| Spot::root(old).get("roleRef").value != role.value) {
+    if old.is_some_and(|old| FieldValue::root(old).get("roleRef").value != role.value) {
         let text = |name: &str| role.get(name).text();
         let shown =
             json!({ "APIGroup": text("apiGroup"), "Kind": text("kind"), "Name": text("name") });
@@ -91,7 +91,7 @@ fn binding(new: &Value, old: Option<&Value>, kinds: &[&str], namespaced: bool) -
     out
 }
 
-fn subject(out: &mut Problems, it: &Spot<'_>, namespaced: bool) {
+fn subject(out: &mut Problems, it: &FieldValue<'_>, namespaced: bool) {
     let (name, group) = (it.get("name"), it.get("apiGroup"));
     if name.is_empty() {
         out.push(name.required(""));

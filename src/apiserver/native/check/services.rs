@@ -1,10 +1,10 @@
-//! Services and what stands behind them.
+//! Validation of Services, endpoints and endpoint slices.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{Problems, Spot, maybe_one_of, meta, names, obey, one_of, port, port_or_name};
+use super::{FieldValue, Problems, maybe_one_of, meta, names, obey, one_of, port, port_or_name};
 use crate::refusal::{Problem, ProblemKind};
 
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
@@ -12,12 +12,12 @@ const FIELD_TYPES: [&str; 4] = ["ClusterIP", "ExternalName", "LoadBalancer", "No
 
 pub(in crate::native) fn service(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = Problems::new();
-    let spec = Spot::root(new).get("spec");
-    let external = |it: &Spot<'_>| it.get("type").text() == "ExternalName";
+    let spec = FieldValue::root(new).get("spec");
+    let external = |it: &FieldValue<'_>| it.get("type").text() == "ExternalName";
     let headers = meta::object(new, old, names::dns_label);
     out.extend(headers);
     if old.is_none() && !external(&spec) {
-        // Addresses are allocated first.
+        // The real server allocates addresses first, so their problems come alone.
         let mut wrong = Problems::new();
         cluster_ips(&mut wrong, &spec);
         if wrong.iter().any(|it| it.field.starts_with("spec.clusterIPs[")) {
@@ -25,7 +25,7 @@ pub(in crate::native) fn service(new: &Value, old: Option<&Value>) -> Problems {
         }
     }
     if let Some(old) = old {
-        same_address(&mut out, &spec, &Spot::root(old).get("spec"));
+        same_address(&mut out, &spec, &FieldValue::root(old).get("spec"));
     }
     let headless = spec.get("clusterIP").text() == "None";
     let ports = spec.get("ports");
@@ -58,7 +58,7 @@ pub(in crate::native) fn service(new: &Value, old: Option<&Value>) -> Problems {
             }
         }
     }
-    let ingress = Spot::root(new).get("status").get("loadBalancer").get("ingress");
+    let ingress = FieldValue::root(new).get("status").get("loadBalancer").get("ingress");
     if kind.text() != "LoadBalancer" && !ingress.is_empty() {
         out.push(ingress.forbidden("may only be used when `spec.type` is 'LoadBalancer'"));
     }
@@ -68,7 +68,7 @@ pub(in crate::native) fn service(new: &Value, old: Option<&Value>) -> Problems {
     out
 }
 
-fn by_type(out: &mut Problems, spec: &Spot<'_>, headless: bool) {
+fn by_type(out: &mut Problems, spec: &FieldValue<'_>, headless: bool) {
     let kind = spec.get("type").text();
     if headless && matches!(kind, "LoadBalancer" | "NodePort") {
         let detail = format!("may not be set to 'None' for {kind} services");
@@ -92,7 +92,7 @@ fn by_type(out: &mut Problems, spec: &Spot<'_>, headless: bool) {
     }
 }
 
-fn all_ports(out: &mut Problems, list: &Spot<'_>) {
+fn all_ports(out: &mut Problems, list: &FieldValue<'_>) {
     let items = list.items();
     let mut seen = BTreeSet::new();
     for it in &items {
@@ -111,7 +111,7 @@ fn all_ports(out: &mut Problems, list: &Spot<'_>) {
         if number.is_set() {
             port(out, &number);
         } else {
-            port(out, &Spot { path: number.path, value: &Value::from(0) });
+            port(out, &FieldValue { path: number.path, value: &Value::from(0) });
         }
         one_of(out, &it.get("protocol"), &PROTOCOLS);
         port_or_name(out, &it.get("targetPort"));
@@ -121,8 +121,8 @@ fn all_ports(out: &mut Problems, list: &Spot<'_>) {
     }
 }
 
-/// A pair of protocol and port occurs once; so does one of protocol and port of nodes.
-fn unique_ports(out: &mut Problems, list: &Spot<'_>) {
+/// Checks that each pair of protocol and port, and of protocol and node port, occurs only once.
+fn unique_ports(out: &mut Problems, list: &FieldValue<'_>) {
     let mut node_ports = BTreeSet::new();
     for it in list.items() {
         let node = it.get("nodePort");
@@ -138,8 +138,8 @@ fn unique_ports(out: &mut Problems, list: &Spot<'_>) {
     }
 }
 
-/// A port with nothing but what makes it unique.
-fn duplicate(it: &Spot<'_>, by_port: bool) -> Problem {
+/// Makes the problem of a duplicate port: it shows only the fields that must be unique.
+fn duplicate(it: &FieldValue<'_>, by_port: bool) -> Problem {
     let (port, node) =
         if by_port { (it.get("port").number(), 0) } else { (0, it.get("nodePort").number()) };
     let shown = json!({
@@ -148,7 +148,7 @@ fn duplicate(it: &Spot<'_>, by_port: bool) -> Problem {
     Problem::new(it.path.clone(), ProblemKind::Duplicate(shown))
 }
 
-fn cluster_ips(out: &mut Problems, spec: &Spot<'_>) {
+fn cluster_ips(out: &mut Problems, spec: &FieldValue<'_>) {
     let (first, list) = (spec.get("clusterIP"), spec.get("clusterIPs"));
     let items = list.items();
     if !first.is_empty() && items.first().is_some_and(|it| it.text() != first.text()) {
@@ -169,9 +169,9 @@ fn cluster_ips(out: &mut Problems, spec: &Spot<'_>) {
     }
 }
 
-/// The address stays, unless the type goes from or to an external name.
-fn same_address(out: &mut Problems, new: &Spot<'_>, old: &Spot<'_>) {
-    let external = |it: &Spot<'_>| it.get("type").text() == "ExternalName";
+/// Checks that the cluster IP has not changed, unless the type changes from or to `ExternalName`.
+fn same_address(out: &mut Problems, new: &FieldValue<'_>, old: &FieldValue<'_>) {
+    let external = |it: &FieldValue<'_>| it.get("type").text() == "ExternalName";
     if external(new) || external(old) {
         return;
     }
@@ -188,7 +188,7 @@ fn same_address(out: &mut Problems, new: &Spot<'_>, old: &Spot<'_>) {
     }
 }
 
-fn ranges(out: &mut Problems, spec: &Spot<'_>) {
+fn ranges(out: &mut Problems, spec: &FieldValue<'_>) {
     let ranges = spec.get("loadBalancerSourceRanges").named("spec.LoadBalancerSourceRanges");
     if ranges.is_empty() {
         return;
@@ -197,14 +197,14 @@ fn ranges(out: &mut Problems, spec: &Spot<'_>) {
         out.push(ranges.forbidden("may only be used when `type` is 'LoadBalancer'"));
     }
     if ranges.items().iter().any(|it| super::network::cidr(it.text().trim()).is_none()) {
-        let list: Vec<&str> = ranges.items().iter().map(Spot::text).collect();
+        let list: Vec<&str> = ranges.items().iter().map(FieldValue::text).collect();
         let shown = format!("[{}]", list.join(" "));
         let detail = "must be a list of IP ranges. For example, 10.240.0.0/24,10.250.0.0/24 ";
         out.push(Problem::invalid(ranges.path, shown, detail));
     }
 }
 
-fn traffic(out: &mut Problems, spec: &Spot<'_>) {
+fn traffic(out: &mut Problems, spec: &FieldValue<'_>) {
     let policy = spec.get("externalTrafficPolicy");
     let open = matches!(spec.get("type").text(), "LoadBalancer" | "NodePort");
     if !policy.is_empty() {
@@ -225,12 +225,12 @@ fn traffic(out: &mut Problems, spec: &Spot<'_>) {
 
 pub(in crate::native) fn endpoints(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
-    for subset in Spot::root(new).get("subsets").items() {
+    for subset in FieldValue::root(new).get("subsets").items() {
         let lists = ["addresses", "notReadyAddresses"].map(|it| subset.get(it));
-        if lists.iter().all(Spot::is_empty) {
+        if lists.iter().all(FieldValue::is_empty) {
             out.push(subset.required("must specify `addresses` or `notReadyAddresses`"));
         }
-        for address in lists.iter().flat_map(Spot::items) {
+        for address in lists.iter().flat_map(FieldValue::items) {
             obey(&mut out, &address.get("ip"), names::ip);
             if !address.get("hostname").is_empty() {
                 obey(&mut out, &address.get("hostname"), names::dns_label);
@@ -252,8 +252,8 @@ pub(in crate::native) fn endpoints(new: &Value, old: Option<&Value>) -> Problems
     out
 }
 
-/// Addresses that nobody else can reach.
-fn special(out: &mut Problems, ip: &Spot<'_>) {
+/// Refuses addresses that other machines cannot reach: unspecified, loopback, link-local.
+fn special(out: &mut Problems, ip: &FieldValue<'_>) {
     let Ok(parsed) = ip.text().parse::<std::net::IpAddr>() else {
         out.push(ip.invalid("must be a valid IP address"));
         return;
@@ -276,7 +276,7 @@ fn special(out: &mut Problems, ip: &Spot<'_>) {
 
 pub(in crate::native) fn endpoint_slice(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
-    let it = Spot::root(new);
+    let it = FieldValue::root(new);
     let kind = it.get("addressType");
     if kind.is_empty() {
         out.push(kind.required(""));
@@ -311,7 +311,7 @@ pub(in crate::native) fn endpoint_slice(new: &Value, old: Option<&Value>) -> Pro
         maybe_one_of(&mut out, &it.get("protocol"), &PROTOCOLS);
     }
     if let Some(old) = old {
-        super::immutable(&mut out, &kind, &Spot::root(old).get("addressType"));
+        super::immutable(&mut out, &kind, &FieldValue::root(old).get("addressType"));
     }
     out
 }

@@ -1,32 +1,32 @@
-//! The statuses of kinds that keep Pods alive: what their controllers report must be possible.
+//! Validation of the statuses of workloads: the counts that controllers report must be possible.
 
 use serde_json::Value;
 
-use super::{Problems, Spot, not_negative};
+use super::{FieldValue, Problems, not_negative};
 
 const TOO_MANY: &str = "cannot be greater than status.replicas";
 
-/// Which counts a status has, and which of them count a part of all Pods.
+/// The counts in the status of a kind, and those among them that count only a part of all Pods.
 struct Counts {
     all: &'static [&'static str],
     parts: &'static [&'static str],
-    /// Whether those that are available are ready, too.
+    /// Available Pods must also be ready.
     ready: bool,
 }
 
-/// What is wrong with a changed status. An unchanged one was checked when it was written.
+/// Validates a changed status. An unchanged one was validated when it was written.
 fn changed(out: &mut Problems, counts: &Counts, new: &Value, old: Option<&Value>) {
     let Some(old) = old.filter(|it| it.get("status") != new.get("status")) else { return };
-    let status = Spot::root(new).get("status");
+    let status = FieldValue::root(new).get("status");
     for field in counts.all {
         not_negative(out, &status.get(field));
     }
     let total = status.get("replicas").number();
-    // What is not reported is none.
+    // A missing count is zero.
     let none = Value::from(0);
     let count = |field: &str| {
         let it = status.get(field);
-        if it.is_set() { it } else { Spot { path: it.path, value: &none } }
+        if it.is_set() { it } else { FieldValue { path: it.path, value: &none } }
     };
     for field in counts.parts {
         let it = count(field);
@@ -39,7 +39,7 @@ fn changed(out: &mut Problems, counts: &Counts, new: &Value, old: Option<&Value>
         out.push(available.invalid("cannot be greater than readyReplicas"));
     }
     let collisions = status.get("collisionCount");
-    let before = Spot::root(old).get("status").get("collisionCount");
+    let before = FieldValue::root(old).get("status").get("collisionCount");
     not_negative(out, &collisions);
     if before.is_set() && collisions.number() < before.number() {
         out.push(count("collisionCount").invalid("cannot be decremented"));
@@ -62,7 +62,7 @@ pub(super) fn deployment(out: &mut Problems, new: &Value, old: Option<&Value>) {
     changed(out, &counts, new, old);
 }
 
-/// Of replica sets and replication controllers.
+/// Validates the status of replica sets and replication controllers.
 pub(super) fn replica_set(out: &mut Problems, new: &Value, old: Option<&Value>) {
     let counts = Counts {
         all: &[

@@ -1,8 +1,8 @@
-//! Claims, volumes and storage classes.
+//! Validation of claims, volumes and storage classes.
 
 use serde_json::Value;
 
-use super::{Problems, Spot, amount, immutable, maybe_one_of, meta, names, obey, volumes};
+use super::{FieldValue, Problems, amount, immutable, maybe_one_of, meta, names, obey, volumes};
 use crate::refusal::Problem;
 
 const MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
@@ -10,7 +10,7 @@ const POSITIVE: &str = "must be greater than zero";
 
 pub(in crate::native) fn claim(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
-    let spec = Spot::root(new).get("spec");
+    let spec = FieldValue::root(new).get("spec");
     let modes = spec.get("accessModes");
     if modes.is_empty() {
         out.push(modes.required("at least 1 access mode is required"));
@@ -45,10 +45,10 @@ pub(in crate::native) fn claim(new: &Value, old: Option<&Value>) -> Problems {
     out
 }
 
-/// A claim may be bound once, and grow when it is bound.
+/// Checks the update of a claim: it can be bound once, and it can grow after that.
 fn claim_changes(out: &mut Problems, new: &Value, old: &Value) {
-    let (spec, before) = (Spot::root(new).get("spec"), Spot::root(old).get("spec"));
-    let bound = Spot::root(old).get("status").get("phase").text() == "Bound";
+    let (spec, before) = (FieldValue::root(new).get("spec"), FieldValue::root(old).get("spec"));
+    let bound = FieldValue::root(old).get("status").get("phase").text() == "Bound";
     let free_name = before.get("volumeName").is_empty();
     let fixed = |it: &Value| {
         let mut it = it.clone();
@@ -71,7 +71,7 @@ fn claim_changes(out: &mut Problems, new: &Value, old: &Value) {
         out.push(spec.forbidden(detail));
         return;
     }
-    let size = |it: &Spot<'_>| amount(&it.get("resources").get("requests").get("storage"));
+    let size = |it: &FieldValue<'_>| amount(&it.get("resources").get("requests").get("storage"));
     let shrunk = size(&before)
         .is_some_and(|was| size(&spec).map_or(!was.zero(), |is| is.compare(was).is_lt()));
     if shrunk {
@@ -80,7 +80,7 @@ fn claim_changes(out: &mut Problems, new: &Value, old: &Value) {
     }
 }
 
-/// Fields of a volume that are not its source.
+/// The fields of a volume's spec that are not its source.
 const NOT_SOURCES: [&str; 8] = [
     "capacity",
     "accessModes",
@@ -94,7 +94,7 @@ const NOT_SOURCES: [&str; 8] = [
 
 pub(in crate::native) fn volume(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
-    let spec = Spot::root(new).get("spec");
+    let spec = FieldValue::root(new).get("spec");
     let modes = spec.get("accessModes");
     if modes.is_empty() {
         out.push(modes.required(""));
@@ -126,7 +126,7 @@ pub(in crate::native) fn volume(new: &Value, old: Option<&Value>) -> Problems {
         obey(&mut out, &spec.get("storageClassName"), names::dns_subdomain);
     }
     volumes::volume_mode(&mut out, &spec.get("volumeMode"));
-    if let Some(old) = old.map(Spot::root) {
+    if let Some(old) = old.map(FieldValue::root) {
         let before = old.get("spec");
         let same = sources(spec.value).eq(sources(before.value))
             && sources(spec.value).all(|it| spec.get(it).value == before.get(it).value);
@@ -146,7 +146,7 @@ fn sources(spec: &Value) -> impl Iterator<Item = &str> {
     fields.filter(|it| !NOT_SOURCES.contains(it))
 }
 
-fn capacity(out: &mut Problems, it: &Spot<'_>) {
+fn capacity(out: &mut Problems, it: &FieldValue<'_>) {
     if it.is_empty() {
         out.push(it.required(""));
     }
@@ -162,7 +162,7 @@ fn capacity(out: &mut Problems, it: &Spot<'_>) {
 
 pub(in crate::native) fn class(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
-    let it = Spot::root(new);
+    let it = FieldValue::root(new);
     let provisioner = it.get("provisioner");
     if provisioner.is_empty() {
         out.push(provisioner.required(""));
@@ -179,7 +179,7 @@ pub(in crate::native) fn class(new: &Value, old: Option<&Value>) -> Problems {
     maybe_one_of(&mut out, &it.get("reclaimPolicy"), &["Delete", "Retain"]);
     let modes = ["Immediate", "WaitForFirstConsumer"];
     maybe_one_of(&mut out, &it.get("volumeBindingMode"), &modes);
-    if let Some(old) = old.map(Spot::root) {
+    if let Some(old) = old.map(FieldValue::root) {
         let detail = "updates to parameters are forbidden.";
         if it.get("parameters").value != old.get("parameters").value {
             out.push(Problem::forbidden("parameters", detail));

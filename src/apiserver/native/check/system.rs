@@ -1,4 +1,4 @@
-//! Namespaces, nodes, events, quotas, leases and classes.
+//! Validation of namespaces, nodes, events, quotas, leases and classes.
 
 use std::collections::BTreeSet;
 
@@ -6,14 +6,15 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
 use super::{
-    Problems, Spot, amount, amount_not_negative, immutable, maybe_one_of, meta, names, obey, one_of,
+    FieldValue, Problems, amount, amount_not_negative, immutable, maybe_one_of, meta, names, obey,
+    one_of,
 };
 use crate::{
     object,
     refusal::{Problem, ProblemKind},
 };
 
-/// What can be counted or measured without a domain before it.
+/// Standard resources of quotas and limits: their names have no domain.
 const RESOURCES: [&str; 20] = [
     "configmaps",
     "cpu",
@@ -37,7 +38,7 @@ const RESOURCES: [&str; 20] = [
     "storage",
 ];
 
-/// Counted in whole numbers.
+/// Resources that are counted in integers.
 const COUNTED: [&str; 9] = [
     "configmaps",
     "persistentvolumeclaims",
@@ -50,7 +51,7 @@ const COUNTED: [&str; 9] = [
     "services.nodeports",
 ];
 
-/// Whether a name without a domain is the one of a resource.
+/// Returns whether a name without a domain is a standard resource.
 pub(super) fn standard_resource(name: &str) -> bool {
     RESOURCES.contains(&name)
         || name.starts_with("hugepages-")
@@ -59,24 +60,24 @@ pub(super) fn standard_resource(name: &str) -> bool {
 
 pub(in crate::native) fn namespace(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_label);
-    for finalizer in Spot::root(new).get("spec").get("finalizers").items() {
-        // Which one it is shows in changes only.
+    for finalizer in FieldValue::root(new).get("spec").get("finalizers").items() {
+        // Only messages about updates contain the index.
         let finalizer = if old.is_some() { finalizer } else { finalizer.named("spec.finalizers") };
         obey(&mut out, &finalizer, names::qualified_name);
         meta::standard_finalizer(&mut out, &finalizer);
     }
     let levels = pod_security(new);
-    // What was wrong before may stay.
+    // Labels that were invalid before may stay.
     if !levels.is_empty() && old.is_none_or(|it| pod_security(it) != levels) {
         out.extend(levels);
     }
     out
 }
 
-/// The labels that say which Pods a namespace accepts.
+/// Validates the labels that select a Pod Security level of a namespace.
 fn pod_security(it: &Value) -> Problems {
     let mut out = Problems::new();
-    let labels = Spot::root(it).get("metadata").get("labels");
+    let labels = FieldValue::root(it).get("metadata").get("labels");
     for (key, label) in labels.entries() {
         match key.strip_prefix("pod-security.kubernetes.io/") {
             Some("enforce" | "audit" | "warn")
@@ -99,7 +100,7 @@ fn pod_security(it: &Value) -> Problems {
     out
 }
 
-/// A request for a certificate. What is inside of it is for the signer.
+/// Validates a certificate signing request. The content of the certificate is for the signer to check.
 pub(in crate::native) fn signing_request(new: &Value, old: Option<&Value>) -> Problems {
     const USAGES: [&str; 23] = [
         "any",
@@ -127,7 +128,7 @@ pub(in crate::native) fn signing_request(new: &Value, old: Option<&Value>) -> Pr
         "timestamping",
     ];
     let mut out = meta::object(new, old, names::path_segment);
-    let spec = Spot::root(new).get("spec");
+    let spec = FieldValue::root(new).get("spec");
     let request = spec.get("request");
     let pem = STANDARD.decode(request.text()).unwrap_or_default();
     if !pem.starts_with(b"-----BEGIN CERTIFICATE REQUEST-----") {
@@ -165,8 +166,8 @@ pub(in crate::native) fn signing_request(new: &Value, old: Option<&Value>) -> Pr
 
 pub(in crate::native) fn node(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
-    let spec = Spot::root(new).get("spec");
-    // The real path is in the metadata.
+    let spec = FieldValue::root(new).get("spec");
+    // The real server reports them below the metadata.
     let taints = spec.get("taints").named("metadata.taints");
     let mut seen = BTreeSet::new();
     for it in taints.items() {
@@ -184,14 +185,14 @@ pub(in crate::native) fn node(new: &Value, old: Option<&Value>) -> Problems {
             out.push(Problem::new(it.path.clone(), ProblemKind::Duplicate(shown)));
         }
     }
-    let status = Spot::root(new).get("status");
+    let status = FieldValue::root(new).get("status");
     for list in ["capacity", "allocatable"].map(|it| status.get(it)) {
         for (name, value) in list.entries() {
             amount_not_negative(&mut out, &value.named(list.at(name)));
         }
     }
     if let Some(old) = old {
-        let before = Spot::root(old).get("spec");
+        let before = FieldValue::root(old).get("spec");
         let was = before.get("providerID");
         if !was.is_empty() && was.value != spec.get("providerID").value {
             let detail = "node updates may not change providerID except from \"\" to valid";
@@ -203,7 +204,7 @@ pub(in crate::native) fn node(new: &Value, old: Option<&Value>) -> Problems {
 
 pub(in crate::native) fn event(new: &Value, _: Option<&Value>) -> Problems {
     let mut out = Problems::new();
-    let it = Spot::root(new);
+    let it = FieldValue::root(new);
     let there = it.get("involvedObject").get("namespace");
     let here = object::meta(new, "namespace");
     let wrong = || {
@@ -222,8 +223,13 @@ pub(in crate::native) fn event(new: &Value, _: Option<&Value>) -> Problems {
     out
 }
 
-/// Events with a time of their own say who reports them.
-fn modern(out: &mut Problems, it: &Spot<'_>, placed: Option<()>, wrong: impl Fn() -> Problem) {
+/// Validates an event with `eventTime`: such events must name their reporter.
+fn modern(
+    out: &mut Problems,
+    it: &FieldValue<'_>,
+    placed: Option<()>,
+    wrong: impl Fn() -> Problem,
+) {
     if placed.is_none() {
         out.push(wrong());
     }
@@ -237,19 +243,18 @@ fn modern(out: &mut Problems, it: &Spot<'_>, placed: Option<()>, wrong: impl Fn(
     for (field, limit) in
         [("reportingInstance", 128), ("action", 128), ("reason", 128), ("message", 1024)]
     {
-        let spot = it.get(field);
-        if spot.is_empty() && field != "message" {
-            out.push(spot.required(""));
+        let value = it.get(field);
+        if value.is_empty() && field != "message" {
+            out.push(value.required(""));
         }
-        if spot.text().len() > limit {
+        if value.text().len() > limit {
             let detail = format!("can have at most {limit} characters");
-            out.push(Problem::invalid(spot.path.clone(), "", detail));
+            out.push(Problem::invalid(value.path.clone(), "", detail));
         }
     }
 }
 
-/// Through `events.k8s.io`, events must be of the new kind. Given in their own shape.
-/// What a change of an event leaves as it is: all but the series.
+/// The fields that an update of an event cannot change, all but the series. Events of `events.k8s.io` must have the new form.
 const FIXED_IN_EVENTS: [&str; 13] = [
     "involvedObject",
     "reason",
@@ -269,11 +274,11 @@ const FIXED_IN_EVENTS: [&str; 13] = [
 pub(in crate::native) fn modern_event(new: &Value, old: Option<&Value>) -> Problems {
     let stored = (super::super::events::TWIN.to_stored)(new.clone());
     let mut out = event(&stored, None);
-    let it = Spot::root(&stored);
+    let it = FieldValue::root(&stored);
     if let Some(old) = old {
         let before = (super::super::events::TWIN.to_stored)(old.clone());
         for field in FIXED_IN_EVENTS {
-            immutable(&mut out, &it.get(field), &Spot::root(&before).get(field));
+            immutable(&mut out, &it.get(field), &FieldValue::root(&before).get(field));
         }
         return out;
     }
@@ -295,8 +300,8 @@ pub(in crate::native) fn modern_event(new: &Value, old: Option<&Value>) -> Probl
         out.push(Problem::invalid("type", "", format!("has invalid value: {kind}")));
     }
     for field in ["firstTimestamp", "lastTimestamp", "count", "source"] {
-        let spot = it.get(field);
-        if spot.is_set() && !spot.is_empty() {
+        let value = it.get(field);
+        if value.is_set() && !value.is_empty() {
             out.push(Problem::invalid(field, "", "needs to be unset"));
         }
     }
@@ -305,7 +310,7 @@ pub(in crate::native) fn modern_event(new: &Value, old: Option<&Value>) -> Probl
 
 pub(in crate::native) fn quota(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
-    let spec = Spot::root(new).get("spec");
+    let spec = FieldValue::root(new).get("spec");
     for (name, value) in spec.get("hard").entries() {
         let wrong = |detail: String| Problem::invalid(value.path.clone(), name, detail);
         let problems = names::qualified_name(name);
@@ -325,7 +330,7 @@ pub(in crate::native) fn quota(new: &Value, old: Option<&Value>) -> Problems {
     }
     if let Some(old) = old {
         let scopes = spec.get("scopes");
-        immutable(&mut out, &scopes, &Spot::root(old).get("spec").get("scopes"));
+        immutable(&mut out, &scopes, &FieldValue::root(old).get("spec").get("scopes"));
     }
     out
 }
@@ -333,7 +338,7 @@ pub(in crate::native) fn quota(new: &Value, old: Option<&Value>) -> Problems {
 pub(in crate::native) fn limit_range(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
     let mut seen = BTreeSet::new();
-    for it in Spot::root(new).get("spec").get("limits").items() {
+    for it in FieldValue::root(new).get("spec").get("limits").items() {
         let kind = it.get("type");
         obey(&mut out, &kind, names::qualified_name);
         let standard = ["Pod", "Container", "PersistentVolumeClaim"].contains(&kind.text());
@@ -355,8 +360,8 @@ pub(in crate::native) fn limit_range(new: &Value, old: Option<&Value>) -> Proble
     out
 }
 
-/// The order of amounts: least, default request, default, greatest.
-fn bounds(out: &mut Problems, it: &Spot<'_>) {
+/// Checks the order of amounts: minimum, default request, default, maximum.
+fn bounds(out: &mut Problems, it: &FieldValue<'_>) {
     let pairs = [
         ("min", "max", "min", "min value", "max value"),
         ("min", "defaultRequest", "defaultRequest", "min value", "default request value"),
@@ -374,7 +379,7 @@ fn bounds(out: &mut Problems, it: &Spot<'_>) {
     for (low, high, at, low_word, high_word) in pairs {
         for (name, small) in it.get(low).entries() {
             let Some(value) = it.get(high).value.get(name) else { continue };
-            let big = Spot { path: String::new(), value };
+            let big = FieldValue { path: String::new(), value };
             let (Some(one), Some(other)) = (amount(&small), amount(&big)) else { continue };
             if one.compare(other).is_gt() {
                 let detail = format!(
@@ -395,7 +400,7 @@ fn bounds(out: &mut Problems, it: &Spot<'_>) {
 
 pub(in crate::native) fn lease(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
-    let spec = Spot::root(new).get("spec");
+    let spec = FieldValue::root(new).get("spec");
     let seconds = spec.get("leaseDurationSeconds");
     if seconds.is_set() && seconds.number() <= 0 {
         out.push(seconds.invalid("must be greater than 0"));
@@ -407,14 +412,14 @@ pub(in crate::native) fn lease(new: &Value, old: Option<&Value>) -> Problems {
     out
 }
 
-/// Greater priorities are for the system.
+/// Limit for priority classes of users; greater values are reserved for the system.
 const PRIORITY: i64 = 1_000_000_000;
 
 pub(in crate::native) fn priority_class(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
-    let it = Spot::root(new);
+    let it = FieldValue::root(new);
     let policy = it.get("preemptionPolicy");
-    if let Some(old) = old.map(Spot::root) {
+    if let Some(old) = old.map(FieldValue::root) {
         if it.get("value").number() != old.get("value").number() {
             out.push(Problem::forbidden("value", "may not be changed in an update."));
         }
@@ -439,10 +444,10 @@ pub(in crate::native) fn priority_class(new: &Value, old: Option<&Value>) -> Pro
 
 pub(in crate::native) fn runtime_class(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
-    let handler = Spot::root(new).get("handler");
+    let handler = FieldValue::root(new).get("handler");
     obey(&mut out, &handler, names::dns_label);
     if let Some(old) = old {
-        immutable(&mut out, &handler, &Spot::root(old).get("handler"));
+        immutable(&mut out, &handler, &FieldValue::root(old).get("handler"));
     }
     out
 }

@@ -1,12 +1,13 @@
-//! Volumes of Pods.
+//! Validation of the volumes of Pods.
 
 use std::collections::BTreeSet;
 
 use super::{
-    Problems, Spot, amount,
+    FieldValue, Problems, amount,
     containers::{FILE_FIELDS, inner_path, pod_field},
     maybe_one_of, names, obey, one_of,
 };
+use crate::sorted;
 use crate::{native::quantity::Quantity, refusal::Problem};
 
 const HOST_PATHS: [&str; 8] = [
@@ -20,7 +21,7 @@ const HOST_PATHS: [&str; 8] = [
     "Socket",
 ];
 
-/// The order in which sources are looked at: of several, the first counts.
+/// The order in which the real server looks at sources: of several, the first one counts.
 const ORDER: [&str; 26] = [
     "emptyDir",
     "hostPath",
@@ -50,8 +51,8 @@ const ORDER: [&str; 26] = [
     "projected",
 ];
 
-/// Checks volumes, and gives the names of the good ones.
-pub(super) fn all<'a>(out: &mut Problems, list: &Spot<'a>) -> BTreeSet<&'a str> {
+/// Validates volumes, and returns the names of the valid ones.
+pub(super) fn all<'a>(out: &mut Problems, list: &FieldValue<'a>) -> BTreeSet<&'a str> {
     let mut names = BTreeSet::new();
     for it in list.items() {
         let before = out.len();
@@ -72,12 +73,14 @@ pub(super) fn all<'a>(out: &mut Problems, list: &Spot<'a>) -> BTreeSet<&'a str> 
     names
 }
 
-/// Exactly one source.
-fn sources(out: &mut Problems, it: &Spot<'_>) {
+/// Checks that a volume has exactly one source.
+fn sources(out: &mut Problems, it: &FieldValue<'_>) {
     let set = it.value.as_object().into_iter().flatten();
     let set = set.filter(|(name, value)| *name != "name" && !value.is_null());
     let mut set: Vec<&str> = set.map(|it| it.0.as_str()).collect();
-    set.sort_by_key(|name| ORDER.iter().position(|it| it == name).unwrap_or(ORDER.len()));
+    sorted::sort_by_key(&mut set, |name| {
+        ORDER.iter().position(|it| it == name).unwrap_or(ORDER.len())
+    });
     let mut count = 0;
     for name in set {
         let one = it.get(name);
@@ -93,7 +96,7 @@ fn sources(out: &mut Problems, it: &Spot<'_>) {
     }
 }
 
-fn require(out: &mut Problems, it: &Spot<'_>, fields: &[&str]) {
+fn require(out: &mut Problems, it: &FieldValue<'_>, fields: &[&str]) {
     for field in fields {
         if it.get(field).is_empty() {
             out.push(it.get(field).required(""));
@@ -101,8 +104,8 @@ fn require(out: &mut Problems, it: &Spot<'_>, fields: &[&str]) {
     }
 }
 
-/// The same sources are in Pods and in persistent volumes.
-pub(super) fn source(out: &mut Problems, name: &str, it: &Spot<'_>) {
+/// Validates a source; Pods and persistent volumes share them.
+pub(super) fn source(out: &mut Problems, name: &str, it: &FieldValue<'_>) {
     match name {
         "emptyDir" => {
             let size = it.get("sizeLimit");
@@ -149,14 +152,14 @@ pub(super) fn source(out: &mut Problems, name: &str, it: &Spot<'_>) {
     }
 }
 
-fn mode(out: &mut Problems, spot: &Spot<'_>) {
-    if spot.is_set() && !(0..=0o777).contains(&spot.number()) {
+fn mode(out: &mut Problems, field: &FieldValue<'_>) {
+    if field.is_set() && !(0..=0o777).contains(&field.number()) {
         let detail = "must be a number between 0 and 0777 (octal), both inclusive";
-        out.push(spot.invalid(detail));
+        out.push(field.invalid(detail));
     }
 }
 
-fn files(out: &mut Problems, it: &Spot<'_>) {
+fn files(out: &mut Problems, it: &FieldValue<'_>) {
     mode(out, &it.get("defaultMode"));
     for item in it.get("items").items() {
         if item.get("key").is_empty() {
@@ -167,7 +170,7 @@ fn files(out: &mut Problems, it: &Spot<'_>) {
     }
 }
 
-fn file_path(out: &mut Problems, item: &Spot<'_>) {
+fn file_path(out: &mut Problems, item: &FieldValue<'_>) {
     let path = item.get("path");
     if path.is_empty() {
         out.push(path.required(""));
@@ -179,13 +182,13 @@ fn file_path(out: &mut Problems, item: &Spot<'_>) {
     }
 }
 
-fn downward(out: &mut Problems, it: &Spot<'_>) {
+fn downward(out: &mut Problems, it: &FieldValue<'_>) {
     for item in it.get("items").items() {
         file_path(out, &item);
         mode(out, &item.get("mode"));
         let (field, resource) = (item.get("fieldRef"), item.get("resourceFieldRef"));
         if field.is_set() {
-            // The real paths leave out the list and its index.
+            // The real server leaves out the list and the index in these paths.
             pod_field(out, &field.named(it.at("fieldRef")), &FILE_FIELDS);
         }
         if field.is_set() && resource.is_set() {
@@ -197,7 +200,7 @@ fn downward(out: &mut Problems, it: &Spot<'_>) {
     }
 }
 
-fn projected(out: &mut Problems, it: &Spot<'_>) {
+fn projected(out: &mut Problems, it: &FieldValue<'_>) {
     mode(out, &it.get("defaultMode"));
     for source in it.get("sources").items() {
         let kinds = ["secret", "configMap", "downwardAPI", "serviceAccountToken"];
@@ -236,9 +239,9 @@ fn projected(out: &mut Problems, it: &Spot<'_>) {
     }
 }
 
-/// The modes of volumes and claims.
-pub(super) fn volume_mode(out: &mut Problems, spot: &Spot<'_>) {
-    if spot.is_set() {
-        one_of(out, spot, &["Block", "Filesystem"]);
+/// Validates the mode of a volume or a claim, if it is set.
+pub(super) fn volume_mode(out: &mut Problems, field: &FieldValue<'_>) {
+    if field.is_set() {
+        one_of(out, field, &["Block", "Filesystem"]);
     }
 }

@@ -1,22 +1,22 @@
-//! Configurations of admission webhooks.
+//! Validation of the configurations of admission webhooks.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Problems, Spot, maybe_one_of, meta, names, obey};
+use super::{FieldValue, Problems, maybe_one_of, meta, names, obey};
 use crate::{refusal::Problem, schema::expressions::condition};
 
 const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
-/// Of reviews, newest first.
+/// The supported versions of `AdmissionReview`, newest first.
 const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 const SIDE_EFFECTS: [&str; 2] = ["None", "NoneOnDryRun"];
 
-/// Both the mutating and the validating ones.
+/// Validates a mutating or a validating configuration.
 pub(in crate::native) fn configuration(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
     let mut seen = BTreeSet::new();
-    for hook in Spot::root(new).get("webhooks").items() {
+    for hook in FieldValue::root(new).get("webhooks").items() {
         self::hook(&mut out, &hook);
         versions(&mut out, &hook.get("admissionReviewVersions"));
         let name = hook.get("name");
@@ -27,7 +27,7 @@ pub(in crate::native) fn configuration(new: &Value, old: Option<&Value>) -> Prob
     out
 }
 
-fn hook(out: &mut Problems, it: &Spot<'_>) {
+fn hook(out: &mut Problems, it: &FieldValue<'_>) {
     full_name(out, &it.get("name"));
     for rule in it.get("rules").items() {
         self::rule(out, &rule);
@@ -70,8 +70,8 @@ fn hook(out: &mut Problems, it: &Spot<'_>) {
     }
 }
 
-/// A domain of three parts at least.
-fn full_name(out: &mut Problems, it: &Spot<'_>) {
+/// Checks that the name of a webhook is a DNS name with at least three parts.
+fn full_name(out: &mut Problems, it: &FieldValue<'_>) {
     let problems = names::dns_subdomain(it.text());
     if it.is_empty() {
         out.push(it.required(""));
@@ -82,7 +82,7 @@ fn full_name(out: &mut Problems, it: &Spot<'_>) {
     }
 }
 
-fn rule(out: &mut Problems, it: &Spot<'_>) {
+fn rule(out: &mut Problems, it: &FieldValue<'_>) {
     let operations = it.get("operations");
     required_alone(out, &operations, "operations");
     for operation in operations.items() {
@@ -99,8 +99,8 @@ fn rule(out: &mut Problems, it: &Spot<'_>) {
     maybe_one_of(out, &it.get("scope"), &["*", "Cluster", "Namespaced"]);
 }
 
-/// Something must be said; a star stands alone.
-fn required_alone(out: &mut Problems, list: &Spot<'_>, word: &str) {
+/// Checks that a list is not empty, and that a wildcard is its only item.
+fn required_alone(out: &mut Problems, list: &FieldValue<'_>, word: &str) {
     let items = list.items();
     if items.is_empty() {
         out.push(list.required(""));
@@ -111,7 +111,7 @@ fn required_alone(out: &mut Problems, list: &Spot<'_>, word: &str) {
     }
 }
 
-fn resources(out: &mut Problems, list: &Spot<'_>) {
+fn resources(out: &mut Problems, list: &FieldValue<'_>) {
     let items = list.items();
     if items.is_empty() {
         out.push(list.required(""));
@@ -152,7 +152,7 @@ fn resources(out: &mut Problems, list: &Spot<'_>) {
     }
 }
 
-fn versions(out: &mut Problems, list: &Spot<'_>) {
+fn versions(out: &mut Problems, list: &FieldValue<'_>) {
     let items = list.items();
     if items.is_empty() {
         out.push(list.required("must specify one of v1, v1beta1"));
@@ -174,7 +174,7 @@ fn versions(out: &mut Problems, list: &Spot<'_>) {
 
 const URL: &str = "desired format: https://host[/path]";
 
-fn url(out: &mut Problems, it: &Spot<'_>) {
+fn url(out: &mut Problems, it: &FieldValue<'_>) {
     let text = it.text();
     let wrong = |shown: &str, detail: String| Problem::invalid(it.path.clone(), shown, detail);
     let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
@@ -199,7 +199,7 @@ fn url(out: &mut Problems, it: &Spot<'_>) {
     }
 }
 
-fn service(out: &mut Problems, it: &Spot<'_>) {
+fn service(out: &mut Problems, it: &FieldValue<'_>) {
     for field in ["name", "namespace"] {
         if it.get(field).is_empty() {
             let detail = format!("service {field} is required");

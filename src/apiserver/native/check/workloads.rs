@@ -1,22 +1,22 @@
-//! Kinds that keep Pods alive, and those that watch over them.
+//! Validation of workloads and disruption budgets.
 
 use serde_json::{Value, json};
 
-use super::{Problems, Spot, meta, names, not_negative, pods, status};
+use super::{FieldValue, Problems, meta, names, not_negative, pods, status};
 use crate::refusal::Problem;
 
 const NO_MATCH: &str = "`selector` does not match template `labels`";
 
 /// The spec of a kind that owns Pods by a selector.
 struct Owner<'a> {
-    spec: Spot<'a>,
-    /// In the texts about an empty selector.
+    spec: FieldValue<'a>,
+    /// The name of the kind in messages about an empty selector.
     word: &'static str,
 }
 
 impl<'a> Owner<'a> {
     fn new(it: &'a Value, word: &'static str) -> Self {
-        Self { spec: Spot::root(it).get("spec"), word }
+        Self { spec: FieldValue::root(it).get("spec"), word }
     }
 
     fn selector(&self, out: &mut Problems) {
@@ -37,14 +37,14 @@ impl<'a> Owner<'a> {
         it.get("matchLabels").is_empty() && it.get("matchExpressions").is_empty()
     }
 
-    /// Whether the selector cannot be used at all.
+    /// Returns whether the selector is invalid.
     fn broken(&self) -> bool {
         let mut problems = Problems::new();
         meta::selector(&mut problems, &self.spec.get("selector"));
         !problems.is_empty()
     }
 
-    /// Refuses a broken selector once more; then nothing is said of the template.
+    /// Reports an invalid selector once more. The template is not validated then.
     fn refuse_broken(&self, out: &mut Problems, detail: &str) -> bool {
         let broken = self.broken();
         if broken {
@@ -60,20 +60,20 @@ impl<'a> Owner<'a> {
         }
         let labels = self.spec.get("template").get("metadata").get("labels");
         let selector = self.spec.get("selector");
-        // Nothing selects nothing; an empty selector selects all.
+        // A missing selector selects nothing, an empty one selects everything.
         if !selector.is_set() || !self.empty() && !meta::selects(selector.value, labels.value) {
             out.push(labels.invalid(NO_MATCH));
         }
     }
 
-    /// The template of a replica set, also inside of a deployment.
+    /// Validates the template of a replica set, also inside of a deployment.
     fn replicas(&self, out: &mut Problems) {
         self.match_labels(out);
         pods::template(out, &self.spec.get("template"));
         self.forever(out, "ReplicaSet");
     }
 
-    /// Restart always, no deadline.
+    /// Checks that the Pods of a template are always restarted and have no deadline.
     fn forever(&self, out: &mut Problems, word: &str) {
         let spec = self.spec.get("template").get("spec");
         let policy = spec.get("restartPolicy");
@@ -87,11 +87,11 @@ impl<'a> Owner<'a> {
         }
     }
 
-    /// A selector stays as it is.
+    /// Checks that the selector has not changed.
     fn same_selector(&self, out: &mut Problems, old: Option<&Value>) {
         let Some(old) = old else { return };
         let it = self.spec.get("selector");
-        if it.value != Spot::root(old).get("spec").get("selector").value {
+        if it.value != FieldValue::root(old).get("spec").get("selector").value {
             out.push(it.invalid("field is immutable"));
         }
     }
@@ -119,7 +119,7 @@ pub(in crate::native) fn deployment(new: &Value, old: Option<&Value>) -> Problem
     out
 }
 
-fn strategy(out: &mut Problems, it: &Spot<'_>) {
+fn strategy(out: &mut Problems, it: &FieldValue<'_>) {
     let rolling = it.get("rollingUpdate");
     match it.get("type").text() {
         "Recreate" if rolling.is_set() => {
@@ -142,8 +142,8 @@ fn strategy(out: &mut Problems, it: &Spot<'_>) {
     }
 }
 
-/// A strategy of an unknown type.
-fn not_supported(it: &Spot<'_>, name: &str, supported: &[&str]) -> Problem {
+/// Makes the problem of a strategy with an unknown type.
+fn not_supported(it: &FieldValue<'_>, name: &str, supported: &[&str]) -> Problem {
     Problem::not_supported(
         it.path.clone(),
         json!({ "Type": name, "RollingUpdate": null }),
@@ -151,7 +151,7 @@ fn not_supported(it: &Spot<'_>, name: &str, supported: &[&str]) -> Problem {
     )
 }
 
-fn int_or_percent(out: &mut Problems, it: &Spot<'_>) {
+fn int_or_percent(out: &mut Problems, it: &FieldValue<'_>) {
     if it.value.is_string() {
         let problems = names::percent(it.text()).into_iter();
         out.extend(problems.map(|detail| it.invalid(detail)));
@@ -160,15 +160,15 @@ fn int_or_percent(out: &mut Problems, it: &Spot<'_>) {
     }
 }
 
-fn percent(it: &Spot<'_>) -> Option<i64> {
+fn percent(it: &FieldValue<'_>) -> Option<i64> {
     it.text().strip_suffix('%')?.parse().ok()
 }
 
-fn zero(it: &Spot<'_>) -> bool {
+fn zero(it: &FieldValue<'_>) -> bool {
     percent(it).unwrap_or_else(|| it.number()) == 0
 }
 
-fn at_most_all(out: &mut Problems, it: &Spot<'_>) {
+fn at_most_all(out: &mut Problems, it: &FieldValue<'_>) {
     if percent(it).is_some_and(|it| it > 100) {
         out.push(it.invalid("must not be greater than 100%"));
     }
@@ -190,7 +190,7 @@ pub(in crate::native) fn replica_set(new: &Value, old: Option<&Value>) -> Proble
 
 pub(in crate::native) fn replication_controller(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
-    let spec = Spot::root(new).get("spec");
+    let spec = FieldValue::root(new).get("spec");
     not_negative(&mut out, &spec.get("minReadySeconds"));
     let selector = spec.get("selector");
     if selector.is_empty() {
@@ -287,7 +287,7 @@ pub(in crate::native) fn stateful_set(new: &Value, old: Option<&Value>) -> Probl
     }
     owner.forever(&mut out, "StatefulSet");
     if let Some(old) = old {
-        let old = Spot::root(old).get("spec");
+        let old = FieldValue::root(old).get("spec");
         if fixed(spec.value) != fixed(old.value) {
             let detail = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
             out.push(spec.forbidden(detail));
@@ -298,7 +298,7 @@ pub(in crate::native) fn stateful_set(new: &Value, old: Option<&Value>) -> Probl
     out
 }
 
-/// What may change in the spec of a stateful set.
+/// The mutable fields in the spec of a stateful set.
 const STATEFUL_CHANGES: [&str; 7] = [
     "replicas",
     "ordinals",
@@ -309,7 +309,7 @@ const STATEFUL_CHANGES: [&str; 7] = [
     "minReadySeconds",
 ];
 
-/// A spec of a stateful set without what may change.
+/// Returns the spec of a stateful set without its mutable fields.
 fn fixed(spec: &Value) -> Value {
     let mut spec = spec.clone();
     if let Some(fields) = spec.as_object_mut() {
@@ -322,12 +322,12 @@ fn fixed(spec: &Value) -> Value {
 
 pub(in crate::native) fn controller_revision(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
-    let it = Spot::root(new);
+    let it = FieldValue::root(new);
     if !it.get("data").is_set() {
         out.push(it.get("data").required("data is mandatory"));
     }
     not_negative(&mut out, &it.get("revision"));
-    if old.is_some_and(|old| Spot::root(old).get("data").value != it.get("data").value) {
+    if old.is_some_and(|old| FieldValue::root(old).get("data").value != it.get("data").value) {
         out.push(it.get("data").invalid("field is immutable"));
     }
     out
@@ -335,7 +335,7 @@ pub(in crate::native) fn controller_revision(new: &Value, old: Option<&Value>) -
 
 pub(in crate::native) fn disruption_budget(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
-    let spec = Spot::root(new).get("spec");
+    let spec = FieldValue::root(new).get("spec");
     let (least, most) = (spec.get("minAvailable"), spec.get("maxUnavailable"));
     if least.is_set() && most.is_set() {
         let shown = json!({

@@ -1,16 +1,17 @@
-//! What form of an answer the client wants: the `Accept` header against what there is.
+//! Content negotiation: the `Accept` header against the forms of a response.
 //!
-//! The real server looks twice. The router of the native kinds knows whole media types only, and refuses in its own words; the
-//! rest looks at parameters, weights and wildcards. Protobuf is offered in messages, because the real one says so, but not
-//! served: clients that ask for nothing else are refused as the real server refuses them for custom resources.
+//! The real server negotiates twice. The router of the native kinds knows only complete media types, and refuses with its own
+//! message; the second step knows parameters, weights and wildcards. Messages offer protobuf, as those of the real server do, but
+//! it is not served: clients that accept nothing else are refused as the real server refuses them for custom resources.
 
 #[cfg(test)]
 mod tests;
 
+use crate::sorted;
 use crate::{
     refusal::Refusal,
     request::{
-        Ask,
+        ApiRequest,
         query::Query,
         route::{self, Route},
     },
@@ -20,7 +21,7 @@ const ALL: &str = "application/json, application/yaml, application/vnd.kubernete
 const STREAMS: &str =
     "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
 
-/// What is asked for, as far as the forms of its answers go.
+/// The endpoint of a request, as far as it determines the forms of its responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Endpoint {
     /// Objects and lists of a native kind.
@@ -31,27 +32,27 @@ pub(crate) enum Endpoint {
     NativeWatch,
     /// A watch of a kind that a CRD defines.
     CustomWatch,
-    /// `/api` and `/apis`, which can be told in one piece.
+    /// `/api` and `/apis`, which also have an aggregated form.
     Discovery,
     /// Documents that have one form, such as the resources of a group.
     Document,
 }
 
-/// The version of `meta.k8s.io` that an answer is written in.
+/// The version of `meta.k8s.io` of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MetaVersion {
     V1,
     V1Beta1,
 }
 
-/// The encoding.
+/// The encodings of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Media {
     Json,
     Yaml,
 }
 
-/// What is shown of the objects.
+/// The part of objects that a response shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// The object or the list as it is.
@@ -59,23 +60,23 @@ pub(crate) enum Shape {
     Table(MetaVersion),
     /// `PartialObjectMetadata`: of one object, or in watch events.
     Partial(MetaVersion),
-    /// `PartialObjectMetadataList`
+    /// `PartialObjectMetadataList`: of a list.
     PartialList(MetaVersion),
     /// Aggregated discovery: `apidiscovery.k8s.io/v2`.
     Groups,
 }
 
-/// What the client wants.
+/// The negotiated form of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Accept {
     pub(crate) media: Media,
     pub(crate) shape: Shape,
-    /// The header asks for line breaks and indents; see also [`pretty`].
+    /// The header asks for indented JSON; see also [`pretty`].
     pub(crate) pretty: bool,
 }
 
 impl MetaVersion {
-    /// Of a `Table` and of partial objects.
+    /// Returns the `apiVersion` of a `Table` and of partial objects.
     pub(crate) fn api_version(self) -> &'static str {
         match self {
             Self::V1 => "meta.k8s.io/v1",
@@ -85,7 +86,7 @@ impl MetaVersion {
 }
 
 impl Media {
-    /// For the header of the answer.
+    /// Returns the `Content-Type` header.
     pub(crate) fn content_type(self) -> &'static str {
         match self {
             Self::Json => "application/json",
@@ -94,7 +95,7 @@ impl Media {
     }
 }
 
-/// How an answer that is JSON is written down.
+/// The encoding of a response that is JSON inside of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Form {
     pub(crate) media: Media,
@@ -102,30 +103,30 @@ pub(crate) struct Form {
 }
 
 impl Form {
-    /// For the answer to a request. Refusals have a form of their own.
-    pub(crate) fn of(ask: &Ask, refused: bool) -> Self {
-        let header = ask.header(http::header::ACCEPT);
-        let endpoint = match route::parse(&ask.path) {
+    /// Returns the form of the response to a request. Refusals have a separate form.
+    pub(crate) fn of(request: &ApiRequest, refused: bool) -> Self {
+        let header = request.header(http::header::ACCEPT);
+        let endpoint = match route::parse(&request.path) {
             Some(Route::Objects(_)) => Endpoint::Custom,
             _ => Endpoint::Document,
         };
-        // What no form fits is a refusal, or has one form only.
+        // Without an acceptable form, the response is a refusal, or has only one form.
         let accept = Accept::parse(header, endpoint).ok();
         let media = match accept {
             _ if refused => Accept::of_refusal(header),
             Some(accept) => accept.media,
             None => Media::Json,
         };
-        let query = Query::parse(&ask.query);
-        let agent = ask.header(http::header::USER_AGENT);
+        let query = Query::parse(&request.query);
+        let agent = request.header(http::header::USER_AGENT);
         let wished = pretty(query.all("pretty").next(), agent);
         Self { media, pretty: wished || accept.is_some_and(|it| it.pretty) }
     }
 }
 
-/// What the router of the native kinds says to a header.
+/// Negotiates as the router of the native kinds does.
 pub(crate) fn check_routed(header: &str) -> Result<(), Refusal> {
-    if knows_router(header) { Ok(()) } else { Err(unroutable()) }
+    if router_accepts(header) { Ok(()) } else { Err(router_refusal()) }
 }
 
 impl Accept {
@@ -149,20 +150,20 @@ impl Accept {
         match chosen {
             None if routed && streams => Err(unacceptable(STREAMS)),
             None => Err(unacceptable(ALL)),
-            // A stream of YAML documents is nothing that anybody serves.
+            // No server has a stream of YAML documents.
             Some(Self { media: Media::Yaml, .. }) if streams => Err(unacceptable(STREAMS)),
             Some(accept) => Ok(accept),
         }
     }
 
-    /// How to encode a refusal for this client: it is never transformed.
+    /// Returns the encoding of a refusal, which is never transformed.
     pub(crate) fn of_refusal(header: &str) -> Media {
         let ranges = ranges(header);
         let mut plain = ranges.iter().filter(|it| it.convert == Convert::default());
         plain.find_map(Range::media).unwrap_or(Media::Json)
     }
 
-    /// For the header of the answer. Clients of aggregated discovery read from it whether they got what they wanted.
+    /// Returns the `Content-Type` header. Clients of aggregated discovery detect by it whether they got it.
     pub(crate) fn content_type(self) -> &'static str {
         match (self.shape, self.media) {
             (Shape::Groups, Media::Json) => {
@@ -173,8 +174,7 @@ impl Accept {
     }
 }
 
-/// Whether JSON is written for people: by the parameter `pretty`, otherwise for those who look at it in a terminal or in a
-/// browser.
+/// Returns whether JSON is indented: by the parameter `pretty`, or by default for terminals and browsers.
 pub(crate) fn pretty(parameter: Option<&str>, user_agent: &str) -> bool {
     match parameter {
         None | Some("") => {
@@ -184,8 +184,8 @@ pub(crate) fn pretty(parameter: Option<&str>, user_agent: &str) -> bool {
     }
 }
 
-/// The client asks for the metadata of one object, but gets a list, or the other way round. `go_type` is how the real server
-/// calls the answer, as in `*core.Pod`.
+/// Returns the refusal if the client wants the metadata of one object but gets a list, or the other way round. `go_type` is the
+/// type of the response in the real server, such as `*core.Pod`.
 pub(crate) fn wrong_shape(shape: Shape, go_type: &str) -> Option<Refusal> {
     let text = match shape {
         Shape::Partial(_) => {
@@ -207,7 +207,7 @@ struct Convert<'a> {
     version: &'a str,
 }
 
-/// One part of the header.
+/// One media range of the header.
 #[derive(Debug)]
 struct Range<'a> {
     kind: &'a str,
@@ -237,7 +237,7 @@ impl<'a> Range<'a> {
         for (name, value) in parts.filter_map(|it| it.split_once('=')) {
             let value = value.trim();
             match name.trim() {
-                // A weight that is no number is none.
+                // An invalid weight counts as zero.
                 "q" => range.weight = value.parse().unwrap_or(0.0),
                 "as" => range.convert.kind = value,
                 "g" => range.convert.group = value,
@@ -258,7 +258,7 @@ impl<'a> Range<'a> {
         }
     }
 
-    /// `None`: this part does not fit.
+    /// Returns the form that this range selects; `None` if there is none.
     fn choose(&self, endpoint: Endpoint) -> Option<Accept> {
         let streams = matches!(endpoint, Endpoint::NativeWatch | Endpoint::CustomWatch);
         let lists = matches!(endpoint, Endpoint::Native | Endpoint::Custom) || streams;
@@ -295,18 +295,18 @@ impl<'a> Range<'a> {
     }
 }
 
-/// The parts in the order of preference: by weight, then wildcards last, then as they stand.
+/// Returns the ranges in the order of preference: by weight, then wildcards last, then as written.
 fn ranges(header: &str) -> Vec<Range<'_>> {
     let mut ranges: Vec<Range<'_>> = header.split(',').filter_map(Range::parse).collect();
     let wild = |it: &Range<'_>| (it.kind == "*", it.subtype == "*");
-    ranges.sort_by(|left, right| {
+    sorted::sort_by(&mut ranges, |left, right| {
         right.weight.total_cmp(&left.weight).then_with(|| wild(left).cmp(&wild(right)))
     });
     ranges
 }
 
-/// Whether the router of the native kinds finds a media type that it knows.
-fn knows_router(header: &str) -> bool {
+/// Returns whether the router of the native kinds finds a known media type.
+fn router_accepts(header: &str) -> bool {
     let header = if header.trim().is_empty() { "*/*" } else { header };
     header.split(',').any(|it| {
         matches!(
@@ -316,8 +316,8 @@ fn knows_router(header: &str) -> bool {
     })
 }
 
-/// The words of the router.
-fn unroutable() -> Refusal {
+/// Makes the refusal of the router.
+fn router_refusal() -> Refusal {
     let text = "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, \
                 application/vnd.kubernetes.protobuf";
     not_acceptable(text.into(), Some(serde_json::json!({})))

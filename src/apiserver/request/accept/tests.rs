@@ -1,4 +1,4 @@
-//! Each expectation is what the real server answered to the same header.
+//! Negotiation, compared with the responses of a real server to the same headers.
 
 use super::*;
 
@@ -17,7 +17,7 @@ fn refusal(header: &str, endpoint: Endpoint) -> String {
 }
 
 #[test]
-fn json_is_what_clients_get_who_do_not_care() {
+fn json_is_the_default_form() {
     for header in [
         "",
         "*/*",
@@ -52,7 +52,7 @@ fn objects_are_transformed_on_request() {
     assert_eq!(shape(partial), Some((Media::Json, Shape::Partial(V1))));
     let list = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
     assert_eq!(shape(list), Some((Media::Json, Shape::PartialList(V1))));
-    // As kubectl asks: the second and the third form are there for old servers.
+    // The header of kubectl: the second and the third form are for old servers.
     let kubectl = format!("{TABLE},{beta},application/json");
     assert_eq!(shape(&kubectl), Some((Media::Json, Shape::Table(V1))));
     let unknown = "application/json;as=Table;v=v9;g=meta.k8s.io,application/json";
@@ -73,7 +73,7 @@ fn the_router_refuses_media_types_that_it_does_not_know() {
 }
 
 #[test]
-fn what_cannot_be_served_is_refused_with_what_can() {
+fn refusals_list_the_acceptable_forms() {
     let all = "only the following media types are accepted: application/json, application/yaml, \
                application/vnd.kubernetes.protobuf";
     for header in [
@@ -112,16 +112,16 @@ fn refusals_are_never_transformed() {
 
 #[test]
 fn aggregated_discovery_is_recognized_by_its_content_type() {
-    // As client-go asks.
+    // The header of client-go.
     let form = |version| {
         format!("application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList")
     };
     let header = format!("{},{},application/json", form("v2"), form("v2beta1"));
     let accept = Accept::parse(&header, Endpoint::Discovery).unwrap();
     assert_eq!((accept.shape, accept.content_type()), (Shape::Groups, form("v2").as_str()));
-    // Kubernetes 1.36 does not have the beta any more.
+    // Kubernetes 1.36 no longer has the beta version.
     assert!(Accept::parse(&form("v2beta1"), Endpoint::Discovery).is_err());
-    // Elsewhere the plain form is left.
+    // Other documents have only the plain form.
     let accept = Accept::parse(&header, Endpoint::Document).unwrap();
     assert_eq!(accept.content_type(), "application/json");
 }
@@ -136,7 +136,7 @@ fn one_object_is_no_list() {
 }
 
 #[test]
-fn people_get_line_breaks() {
+fn people_get_indented_json() {
     assert!(pretty(None, "curl/7.88"));
     assert!(!pretty(None, "kubectl/v1.20.2"));
     assert!(!pretty(Some("false"), "curl/7.88"));

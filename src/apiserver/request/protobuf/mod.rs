@@ -1,8 +1,8 @@
-//! Bodies in the protobuf of Kubernetes: an envelope that names the kind, and a message that only the Go types of the kind can
-//! read. It becomes the JSON tree that Go would write of it, and is treated like any other body then.
+//! Protobuf bodies of Kubernetes: an envelope with the kind, and a message that only the Go types of the kind describe. The result
+//! is the JSON that Go would write, and is processed like any other body.
 //!
-//! The numbers of the fields come with the facts of the native kinds, so there is one decoder for all. Malformed bytes are
-//! refused in the words of the real server; fields that it does not know are left out, as there.
+//! The field numbers are part of the facts about native kinds, so one decoder is enough for all. Malformed bytes are refused with
+//! the messages of the real server; unknown fields are dropped, as on the real server.
 
 #[cfg(test)]
 mod tests;
@@ -22,14 +22,14 @@ use crate::{
 };
 
 pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
-/// What every body starts with.
+/// The magic bytes at the start of every body.
 const PREFIX: &[u8] = b"k8s\0";
-/// The same bound as that of JSON; types that contain themselves (JSON schemas in CRDs) allow for it.
+/// The same limit as for JSON. Types that contain themselves (JSON schemas in CRDs) would allow any depth.
 const DEPTH_MAX: usize = json::DEPTH_MAX;
-/// The zero value of a time of Go: the first second of the year 1.
+/// The zero value of a time in Go: the first second of the year 1, in seconds since 1970.
 const NO_TIME: i64 = -62_135_596_800;
 
-/// A body that is not read yet. Kind and version are empty if missing.
+/// An envelope with a message that is not decoded yet. Kind and version are empty if missing.
 #[derive(Debug, Default)]
 pub(crate) struct Envelope<'a> {
     pub(crate) api_version: String,
@@ -63,7 +63,7 @@ impl<'a> Envelope<'a> {
                     tag.expect(wire::BYTES, "Raw")?;
                     envelope.message = reader.bytes()?;
                 }
-                // How it is packed and written: the real server does not look at these either.
+                // The encoding and the content type: the real server ignores them, too.
                 3 => {
                     tag.expect(wire::BYTES, "ContentEncoding")?;
                     reader.skip(tag)?;
@@ -75,7 +75,7 @@ impl<'a> Envelope<'a> {
                 _ => reader.skip(tag)?,
             }
         }
-        // What cannot be read counts as missing here.
+        // An invalid version counts as missing here.
         if envelope.api_version.matches('/').count() > 1 {
             envelope.api_version.clear();
         }
@@ -100,21 +100,21 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// A message of a definition, such as `io.k8s.api.core.v1.Pod`, as JSON. Kind and version stand in the envelope, not in it.
+/// Decodes a message of a definition, such as `io.k8s.api.core.v1.Pod`. Kind and version are in the envelope, not in the message.
 pub(crate) fn message(definition: &str, bytes: &[u8]) -> Result<Value, Wrong> {
     let mut fields = Map::new();
     Message::of(definition, 0)?.read(bytes, &mut fields)?;
     Ok(Value::Object(fields))
 }
 
-/// A message that is being read, or the part of it that is embedded in another one.
+/// A message that is being decoded, or a struct that is embedded in it.
 #[derive(Clone, Copy)]
 struct Message<'a> {
     definition: &'a str,
     known: &'static GoType,
-    /// In errors.
+    /// The name in errors.
     name: &'a str,
-    /// The numbers that lead to an embedded struct.
+    /// The field numbers that lead to an embedded struct.
     around: &'a [u32],
     depth: usize,
 }
@@ -129,7 +129,7 @@ impl<'a> Message<'a> {
         Ok(Self { definition, known, name, around: &[], depth })
     }
 
-    /// Adds the fields to those that are there already: a message may come in parts.
+    /// Adds the fields to the existing ones: a message may be split into parts.
     fn read(self, bytes: &[u8], into: &mut Map<String, Value>) -> Result<(), Wrong> {
         let mut reader = Reader::new(bytes);
         while let Some(tag) = reader.tag(self.name)? {
@@ -218,7 +218,7 @@ impl<'a> Message<'a> {
         Ok((key, value.unwrap_or_else(|| zero(items))))
     }
 
-    /// A single value; `old` is what was read of it before.
+    /// Decodes a single value; `old` is the earlier part of it.
     fn value(
         self,
         field: &GoField,
@@ -246,7 +246,7 @@ impl<'a> Message<'a> {
                 Message::of(definition, self.depth + 1)?.read(reader.bytes()?, &mut fields)?;
                 Value::Object(fields)
             }
-            // Lists in lists and in maps are messages of their own.
+            // Lists in lists and in maps are separate messages.
             Form::List(items) => {
                 let mut list = Vec::new();
                 let mut reader = Reader::new(reader.bytes()?);
@@ -264,7 +264,7 @@ impl<'a> Message<'a> {
         })
     }
 
-    /// One of several things that a JSON schema may have in one place.
+    /// Decodes a field of a JSON schema that has several forms.
     fn union(self, union: Union, bytes: &[u8]) -> Result<Value, Wrong> {
         let (name, first, second) = match union {
             Union::Schemas => ("JSONSchemaPropsOrArray", "Schema", "JSONSchemas"),
@@ -301,7 +301,7 @@ impl<'a> Message<'a> {
         })
     }
 
-    /// What holds unions are schemas, and so is what they hold.
+    /// Decodes a nested schema.
     fn schema(self, bytes: &[u8]) -> Result<Value, Wrong> {
         let mut fields = Map::new();
         Message::of(self.definition, self.depth + 1)?.read(bytes, &mut fields)?;
@@ -326,7 +326,7 @@ fn check_wire(form: &Form, tag: Tag, go: &str) -> Result<(), Wrong> {
     }
 }
 
-/// What JSON leaves out; protobuf has it.
+/// Returns whether JSON leaves the value out. Protobuf contains it.
 fn is_zero(form: &Form, value: &Value) -> bool {
     match value {
         Value::Bool(it) => !it,
@@ -336,7 +336,7 @@ fn is_zero(form: &Form, value: &Value) -> bool {
     }
 }
 
-/// The value of an entry without one.
+/// Returns the value of a map entry without one.
 fn zero(form: &Form) -> Value {
     match form {
         Form::Text | Form::Bytes => "".into(),
@@ -348,7 +348,7 @@ fn zero(form: &Form) -> Value {
     }
 }
 
-/// Go writes whole numbers without a point.
+/// Converts a float as Go writes it: without a point if it is an integer.
 fn float(value: f64) -> Value {
     serde_json::from_str(&value.to_string()).unwrap_or_default()
 }
@@ -368,7 +368,7 @@ fn quantity(bytes: &[u8]) -> Result<Value, Wrong> {
     Ok(text.into())
 }
 
-/// Two numbers: seconds, and nanoseconds, which only some times keep. No bytes are no time.
+/// Decodes a time: seconds, and nanoseconds, which only some types keep. An empty message is null.
 fn time(bytes: &[u8], fine: bool) -> Result<Value, Wrong> {
     if bytes.is_empty() {
         return Ok(Value::Null);
@@ -393,7 +393,7 @@ fn time(bytes: &[u8], fine: bool) -> Result<Value, Wrong> {
     }
     let time = Timestamp::new(seconds, if fine { nanos } else { 0 });
     let text = time.map(|it| if fine { format!("{it:.6}") } else { it.to_string() });
-    // Years below zero have a sign.
+    // Negative years have a sign.
     match text {
         Ok(text) if !text.starts_with('-') => Ok(text.into()),
         Ok(_) | Err(_) => Err("Time.MarshalJSON: year outside of range [0,9999]".into()),
@@ -428,7 +428,7 @@ fn int_or_text(bytes: &[u8]) -> Result<Value, Wrong> {
     }
 }
 
-/// JSON in protobuf: extensions, the fields of a manager, defaults in schemas.
+/// Decodes JSON in protobuf: extensions, managed fields, defaults in schemas.
 fn raw(bytes: &[u8]) -> Result<Value, Wrong> {
     let mut raw: &[u8] = &[];
     let mut reader = Reader::new(bytes);

@@ -1,5 +1,5 @@
-//! Bodies of clients (`tests/recorded/protobuf-bodies.json`: of kubectl, and of Go's own types by `scripts/native-types`), and what Kubernetes 1.20.2
-//! answers to malformed ones (`protobuf-malformed.json`).
+//! Bodies of clients, and the responses of Kubernetes 1.20.2 to malformed ones (`protobuf-malformed.json`). The bodies in
+//! `tests/recorded/protobuf-bodies.json` are of kubectl, and of Go's own types by `scripts/native-types`.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header::CONTENT_TYPE};
@@ -9,7 +9,7 @@ use super::{Envelope, PROTOBUF, message};
 use crate::{
     native,
     request::{
-        Ask,
+        ApiRequest,
         body::{self, Expected},
         deletion::Options,
         query::Query,
@@ -30,7 +30,7 @@ fn bodies() -> Vec<Value> {
     records(include_str!("../../tests/recorded/protobuf-bodies.json"))
 }
 
-/// Without what Go writes although it is empty: the server adds it to any body.
+/// Removes empty values that Go writes: the server adds them to any body.
 fn pruned(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
@@ -43,7 +43,7 @@ fn pruned(value: &Value) -> Value {
 }
 
 #[test]
-fn a_message_is_the_json_of_the_same_object() {
+fn a_protobuf_message_decodes_to_the_json_of_the_object() {
     for record in bodies() {
         let body = bytes(&record["protobuf"]);
         let envelope = Envelope::parse(&body).expect("an envelope");
@@ -60,7 +60,7 @@ fn a_message_is_the_json_of_the_same_object() {
 }
 
 #[test]
-fn both_forms_are_stored_alike() {
+fn both_forms_are_stored_in_the_same_way() {
     for record in bodies() {
         let Some(kind) = native::kinds()
             .into_iter()
@@ -92,7 +92,7 @@ fn answer(on: &str, body: &[u8]) -> (u16, String) {
             let headers =
                 HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(PROTOBUF))]);
             let body = Bytes::copy_from_slice(body);
-            let ask = Ask { headers, body, ..Ask::default() };
+            let ask = ApiRequest { headers, body, ..ApiRequest::default() };
             let options = Options::parse(&ask, &Query::parse(""));
             return options.map_or_else(|it| (it.code, it.message), |_| (200, String::new()));
         }
@@ -123,7 +123,7 @@ fn malformed_bodies_are_refused_as_by_the_real_server() {
 }
 
 #[test]
-fn cut_and_changed_bodies_do_no_harm() {
+fn truncated_and_changed_bodies_do_no_harm() {
     for record in bodies() {
         let body = bytes(&record["protobuf"]);
         let definition = record["definition"].as_str().expect("text");
@@ -131,7 +131,7 @@ fn cut_and_changed_bodies_do_no_harm() {
             |body: &[u8]| Envelope::parse(body).and_then(|it| message(definition, it.message));
         let whole = read(&body).expect(definition);
         for end in 0..body.len() {
-            // The end of the type is one of a body too, and so is what follows the message.
+            // A body cut after the type is valid, too, and so is one cut after the message.
             if let Ok(cut) = read(&body[..end]) {
                 let is_empty = cut == serde_json::json!({});
                 assert!(is_empty || cut == whole, "{definition} cut at {end}");

@@ -1,19 +1,19 @@
-//! The wire format: tags, numbers, and bytes of a length, with the words that the real server has for what is malformed.
+//! The wire format of protobuf: tags, numbers, and length-delimited bytes, with the error messages of the real server.
 
 const VARINT: u8 = 0;
 const FIXED64: u8 = 1;
-/// Texts, messages, and numbers in a row.
+/// The wire type of strings, messages, and packed numbers.
 pub(super) const BYTES: u8 = 2;
 const GROUP: u8 = 3;
 const GROUP_END: u8 = 4;
 const FIXED32: u8 = 5;
-/// A number of 64 bits has at most ten bytes of seven.
+/// The maximum length: ten bytes of seven bits for a number of 64 bits.
 const VARINT_BYTES: u32 = 10;
 
-/// Why a message cannot be read.
+/// The message about malformed bytes.
 pub(super) type Wrong = String;
 
-/// The number of a field, and how its value is written.
+/// The number of a field, and its wire type.
 #[derive(Clone, Copy)]
 pub(super) struct Tag {
     pub(super) number: u32,
@@ -21,7 +21,7 @@ pub(super) struct Tag {
 }
 
 impl Tag {
-    /// Is the value written as it should be?
+    /// Checks the wire type of a field.
     pub(super) fn expect(self, wire: u8, field: &str) -> Result<(), Wrong> {
         if self.wire == wire {
             return Ok(());
@@ -50,7 +50,7 @@ impl<'a> Reader<'a> {
         self.0.is_empty()
     }
 
-    /// The next field of a message; `None` at its end.
+    /// Reads the tag of the next field of a message; `None` at its end.
     pub(super) fn tag(&mut self, message: &str) -> Result<Option<Tag>, Wrong> {
         if self.0.is_empty() {
             return Ok(None);
@@ -66,7 +66,7 @@ impl<'a> Reader<'a> {
         Ok(Some(tag))
     }
 
-    /// The next field of an entry of a map, where nothing is checked; `None` at its end.
+    /// Reads the tag of the next field of a map entry, where nothing is checked; `None` at its end.
     pub(super) fn entry_tag(&mut self) -> Result<Option<Tag>, Wrong> {
         if self.0.is_empty() {
             return Ok(None);
@@ -110,12 +110,12 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    /// Go keeps what is no UTF-8 until it writes it as JSON, and replaces it then.
+    /// Reads a string. Invalid UTF-8 is replaced, as Go does when it writes JSON.
     pub(super) fn text(&mut self) -> Result<String, Wrong> {
         Ok(String::from_utf8_lossy(self.bytes()?).into_owned())
     }
 
-    /// Leaves out the value of a field. Groups may hold groups: they are counted, not climbed into.
+    /// Skips the value of a field. Groups may contain groups: they are counted, without recursion.
     pub(super) fn skip(&mut self, tag: Tag) -> Result<(), Wrong> {
         let mut tag = tag;
         let mut open = 0_usize;
@@ -141,7 +141,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Go takes 32 bits of a number that has more.
+/// Returns the lower 32 bits of a number, as Go does.
 pub(super) fn low_half(value: u64) -> u32 {
     let [a, b, c, d, ..] = value.to_le_bytes();
     u32::from_le_bytes([a, b, c, d])

@@ -1,4 +1,4 @@
-//! What makes a definition unacceptable.
+//! Validation of CRDs.
 
 use std::collections::BTreeSet;
 
@@ -16,8 +16,7 @@ use crate::{
     refusal::{Problem, ProblemKind},
 };
 
-/// What is wrong with a new definition, or with a change of an old one. Metadata is not checked, apart
-/// from the name.
+/// Validates a new CRD, or the change of an old one. Of the metadata, only the name is validated.
 pub(crate) fn check(new: &Value, old: Option<&Value>) -> Vec<Problem> {
     let inner = convert::to_internal(new);
     let mut found = Vec::new();
@@ -46,13 +45,13 @@ fn name(crd: &Value, found: &mut Vec<Problem>) {
     found.extend(wrong.into_iter().map(|it| Problem::invalid("metadata.name", name, it)));
 }
 
-/// A spec in the inner form.
+/// The spec of a CRD in the internal form.
 struct Spec<'a> {
     fields: Option<&'a Map<String, Value>>,
 }
 
-/// How strict the checks are, before the schemas are looked at.
-struct Demands {
+/// The strictness of all checks of a CRD.
+struct ValidationOptions {
     schemas: bool,
     structural: bool,
     known_types: bool,
@@ -60,8 +59,8 @@ struct Demands {
     known_reviews: bool,
 }
 
-/// The new version asks for more than the old one did, but never for more than what is stored fulfils.
-fn strictness(spec: &Spec<'_>, old: Option<&Value>) -> Demands {
+/// Returns the strictness for a new version of a CRD: never stricter than what the stored version already satisfies.
+fn strictness(spec: &Spec<'_>, old: Option<&Value>) -> ValidationOptions {
     let old_schemas: Vec<Option<&Value>> = old
         .iter()
         .flat_map(|it| {
@@ -79,7 +78,7 @@ fn strictness(spec: &Spec<'_>, old: Option<&Value>) -> Demands {
         })
     });
     let prunes = !spec.preserves();
-    Demands {
+    ValidationOptions {
         schemas: old_schemas.iter().all(Option::is_some),
         structural: old_structural || prunes || extended,
         known_types: old_structural,
@@ -88,7 +87,7 @@ fn strictness(spec: &Spec<'_>, old: Option<&Value>) -> Demands {
     }
 }
 
-/// Whether a schema or a part of it has a property.
+/// Returns whether a schema or a part of it has a property.
 fn has(schema: &Value, property: &dyn Fn(&Value) -> bool) -> bool {
     property(schema)
         || structure::properties(schema).any(|(_, it)| has(it, property))
@@ -130,7 +129,7 @@ impl<'a> Spec<'a> {
         own.chain(self.get("validation").and_then(|it| it.get("openAPIV3Schema")))
     }
 
-    fn check(&self, demands: &Demands, found: &mut Vec<Problem>) {
+    fn check(&self, demands: &ValidationOptions, found: &mut Vec<Problem>) {
         self.group_and_scope(found);
         self.presence_of_schemas(demands, found);
         let mut strictness = Strictness {
@@ -187,7 +186,7 @@ impl<'a> Spec<'a> {
         }
     }
 
-    fn presence_of_schemas(&self, demands: &Demands, found: &mut Vec<Problem>) {
+    fn presence_of_schemas(&self, demands: &ValidationOptions, found: &mut Vec<Problem>) {
         if self.get("validation").is_some_and(|it| it.get("openAPIV3Schema").is_some()) {
             return;
         }
@@ -206,13 +205,13 @@ impl<'a> Spec<'a> {
         }
     }
 
-    /// The schema of a version, wherever it stands.
+    /// Returns the schema of a version, either its own or the shared one.
     fn schema_of(&self, version: &Value) -> Value {
         let wrapper = version.get("schema").or(self.get("validation"));
         wrapper.and_then(|it| it.get("openAPIV3Schema")).cloned().unwrap_or_default()
     }
 
-    /// Whether the status of a version is a subresource.
+    /// Returns whether a version has a status subresource.
     fn status_of(&self, version: &Value) -> bool {
         let own = self.versions().any(|it| it.get("subresources").is_some());
         let all = if own { version.get("subresources") } else { self.get("subresources") };
@@ -266,7 +265,7 @@ impl<'a> Spec<'a> {
         }
     }
 
-    /// What is said at the top may not be said in the versions, and what all versions say has to be said at the top.
+    /// Refuses fields that are both shared and in the versions, and fields that are equal in all versions but not shared.
     fn shared_and_own(&self, found: &mut Vec<Problem>) {
         let fields = [
             ("validation", "schema", "schemas"),
@@ -400,7 +399,7 @@ fn columns(all: Option<&Value>, path: &str, found: &mut Vec<Problem>) {
     }
 }
 
-/// What may not change: the group and the plural never, the scope and the kind once the resource is served.
+/// Refuses changes of immutable fields: the group and the plural always, the scope and the kind once the CRD is established.
 fn unchanged(spec: &Spec<'_>, old: &Value, found: &mut Vec<Problem>) {
     let established = object_condition(old, "Established");
     let mut same = |pointer: &str, new: &str| {
@@ -418,7 +417,7 @@ fn unchanged(spec: &Spec<'_>, old: &Value, found: &mut Vec<Problem>) {
     same("/spec/names/plural", spec.named("plural"));
 }
 
-/// Whether a condition of a definition is true.
+/// Returns whether a condition of a CRD is true.
 pub(super) fn object_condition(crd: &Value, kind: &str) -> bool {
     let conditions = crd.pointer("/status/conditions").and_then(Value::as_array);
     conditions
@@ -444,7 +443,7 @@ fn stored_versions(crd: &Value, spec: &Spec<'_>, found: &mut Vec<Problem>) {
         found.push(Problem::invalid(path, Value::Null, "must have at least one stored version"));
         return;
     }
-    // Each is found once: a second version of the same name is not there.
+    // Each stored version counts once, so a second version of the same name is not found.
     let mut left = stored.clone();
     for version in spec.versions() {
         let name = structure::text(version, "name");
@@ -501,9 +500,9 @@ fn preserve(spec: &Spec<'_>, old: Option<&Value>, found: &mut Vec<Problem>) {
     }
 }
 
-/// Fields that lists can be narrowed by: strings, booleans and integers of the schema.
+/// Validates the selectable fields of a version: they must be strings, booleans or integers in the schema.
 fn selectable(version: &Value, schema: &Value, path: &str, found: &mut Vec<Problem>) {
-    // All versions together have them at the top.
+    // If all versions share a schema, the fields are at the top of the spec.
     let at = if version.get("schema").is_some() {
         format!("{path}.selectableFields")
     } else {

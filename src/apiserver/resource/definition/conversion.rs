@@ -1,4 +1,4 @@
-//! The rules for the conversion between versions of a definition.
+//! Validation of the conversion between the versions of a CRD.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::{
     refusal::{Problem, ProblemKind},
 };
 
-/// What is wrong with the conversion of a spec in the inner form.
+/// Validates the conversion of a spec in the internal form.
 pub(super) fn check(
     all: Option<&Value>,
     preserves: bool,

@@ -1,16 +1,16 @@
-//! The form in which definitions are checked: what all versions have in common (the schema, subresources and columns) stands once
-//! at the top. Messages name these fields.
+//! The internal form of CRDs, in which they are validated: fields that all versions share (the schema, subresources and columns)
+//! are at the top of the spec. Messages refer to this form.
 
 use serde_json::{Map, Value};
 
-/// What may stand at the top, and its name in a version.
+/// The fields that can be shared, and their names in a version.
 const SHARED: [(&str, &str); 3] = [
     ("validation", "schema"),
     ("subresources", "subresources"),
     ("additionalPrinterColumns", "additionalPrinterColumns"),
 ];
 
-/// The form that definitions are checked in.
+/// Converts a CRD to the internal form.
 pub(super) fn to_internal(crd: &Value) -> Value {
     let mut crd = crd.clone();
     if let Some(spec) = crd.get_mut("spec").and_then(Value::as_object_mut) {
@@ -19,7 +19,7 @@ pub(super) fn to_internal(crd: &Value) -> Value {
     crd
 }
 
-/// `v1` to the inner form.
+/// Moves shared fields of the versions to the top of the spec.
 fn hoist(spec: &mut Map<String, Value>) {
     let first = versions(spec).next().and_then(|it| it.get("name")).cloned();
     if let Some(first) = first {

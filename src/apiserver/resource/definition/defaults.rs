@@ -1,8 +1,8 @@
-//! What a definition says without saying it, and what of it the server does not know.
+//! Defaulting of CRDs, and removal of unknown fields.
 
 use serde_json::{Map, Value, json};
 
-/// What a schema may consist of. Other fields are not kept.
+/// The keywords of a schema. Other fields are removed.
 const SCHEMA_FIELDS: [&str; 46] = [
     "$ref",
     "$schema",
@@ -52,11 +52,11 @@ const SCHEMA_FIELDS: [&str; 46] = [
     "x-kubernetes-group-version-kind",
 ];
 
-/// Fields where `false`, `null` or nothing at all is something else than the absence of the field.
+/// Fields in which `false`, `null` or an empty value differs from a missing field.
 const MEANT: [&str; 4] =
     ["additionalProperties", "additionalItems", "enum", "x-kubernetes-preserve-unknown-fields"];
 
-/// Fills in what clients may leave out of a definition, and removes what is not known in its schemas.
+/// Fills in the defaults of a CRD, and removes unknown fields from its schemas.
 pub(crate) fn defaults(crd: &mut Value) {
     let Some(fields) = crd.as_object_mut() else { return };
     let spec = fields.entry("spec").or_insert_with(|| json!({}));
@@ -111,13 +111,13 @@ fn fill_names(spec: &mut Map<String, Value>) {
     }
 }
 
-/// The name of the version that objects are stored in.
+/// Returns the name of the storage version.
 pub(super) fn storage_version(crd: &Value) -> Option<Value> {
     let versions = crd.pointer("/spec/versions").and_then(Value::as_array)?;
     versions.iter().find(|it| it.get("storage") == Some(&Value::Bool(true)))?.get("name").cloned()
 }
 
-/// Removes from a schema what the server does not know or would not write down.
+/// Removes fields from a schema that the server does not know, or leaves out when it writes the schema.
 fn clean(schema: &mut Value) {
     let Some(fields) = schema.as_object_mut() else { return };
     fields.retain(|name, value| {

@@ -1,5 +1,4 @@
-//! Definitions of resources: `CustomResourceDefinition` objects, their rules, and the kinds that come out of them.
-//!
+//! `CustomResourceDefinition` objects: their rules, and the kinds that they define.
 
 mod checks;
 mod conversion;
@@ -21,18 +20,21 @@ use super::{
     ResourceDef,
     kind::{Column, Kind, Scale, Storage, Version},
 };
+use crate::sorted::{self, CollectSorted as _};
 use crate::{
     object,
     schema::{Rules, Schema},
 };
 
-/// The kind that a definition defines; nothing if the definition is not complete.
+/// Returns the kind that a CRD defines; `None` if the CRD is incomplete.
 pub(crate) fn kind(crd: &Value) -> Option<Kind> {
     let text = |path: &str| crd.pointer(path).and_then(Value::as_str);
     let preserves = object::flag(crd, "/spec/preserveUnknownFields");
     let all = crd.pointer("/spec/versions")?.as_array()?;
     let mut served: Vec<&Value> = all.iter().filter(|it| object::flag(it, "/served")).collect();
-    served.sort_by(|a, b| by_priority(structure::text(a, "name"), structure::text(b, "name")));
+    sorted::sort_by(&mut served, |a, b| {
+        by_priority(structure::text(a, "name"), structure::text(b, "name"))
+    });
     let names: Vec<String> =
         served.iter().map(|it| structure::text(it, "name").to_owned()).collect();
     let kind = text("/spec/names/kind")?;
@@ -41,7 +43,7 @@ pub(crate) fn kind(crd: &Value) -> Option<Kind> {
         .iter()
         .zip(&names)
         .map(|(it, name)| (name.clone(), version(it, preserves)))
-        .collect();
+        .collect_map();
     let has_status =
         |it: &Value| it.pointer("/subresources/status").is_some_and(|it| !it.is_null());
     let any_status = served.iter().any(|it| has_status(it));
@@ -73,7 +75,7 @@ pub(crate) fn kind(crd: &Value) -> Option<Kind> {
     })
 }
 
-/// How the objects of a CRD are stored.
+/// Returns how the objects of a CRD are stored.
 fn storage(crd: &Value, versions: &[Value]) -> Storage {
     let stored = versions.iter().find(|it| object::flag(it, "/storage"));
     let version = stored.map(|it| structure::text(it, "name").to_owned()).unwrap_or_default();
@@ -83,7 +85,7 @@ fn storage(crd: &Value, versions: &[Value]) -> Storage {
     Storage { version, webhook }
 }
 
-/// Returns whether the CRD is being deleted, and its objects with it.
+/// Returns whether the CRD and its objects are being deleted.
 fn is_terminating(crd: &Value) -> bool {
     let conditions = crd.pointer("/status/conditions").and_then(Value::as_array);
     let mut conditions = conditions.into_iter().flatten();
@@ -91,7 +93,8 @@ fn is_terminating(crd: &Value) -> bool {
     condition.is_some_and(|it| structure::text(it, "status") == "True")
 }
 
-/// Objects have only the fields of the version they are stored in, and its defaults, whichever version is asked for.
+/// Applies the storage schema to all versions: without a conversion webhook, objects have only its fields and defaults, whatever
+/// version is requested.
 fn share_storage(all: &[Value], preserves: bool, versions: &mut BTreeMap<String, Version>) {
     let schema = |it: &Value| it.pointer("/schema/openAPIV3Schema").cloned();
     let Some(storage) = all.iter().find(|it| object::flag(it, "/storage")).map(schema) else {
@@ -110,7 +113,7 @@ fn share_storage(all: &[Value], preserves: bool, versions: &mut BTreeMap<String,
     }
 }
 
-/// What clients of a deprecated version are told: its own words, or where to go.
+/// Returns the warning about a deprecated version: its own message, or the name of a newer version.
 fn deprecation(crd: &Value, version: &Value, served: &[&Value]) -> Option<String> {
     if !object::flag(version, "/deprecated") {
         return None;
@@ -121,7 +124,7 @@ fn deprecation(crd: &Value, version: &Value, served: &[&Value]) -> Option<String
     let text = |path: &str| crd.pointer(path).and_then(Value::as_str).unwrap_or_default();
     let (group, kind) = (text("/spec/group"), text("/spec/names/kind"));
     let name = structure::text(version, "name");
-    // They are sorted: the first one is the best.
+    // They are sorted: the first one is the newest.
     let better = served.iter().map(|it| (structure::text(it, "name"), *it));
     let better = better
         .filter(|(other, it)| !object::flag(it, "/deprecated") && by_priority(other, name).is_lt())
@@ -131,7 +134,7 @@ fn deprecation(crd: &Value, version: &Value, served: &[&Value]) -> Option<String
     Some(format!("{group}/{name} {kind} is deprecated{advice}"))
 }
 
-/// The status keeps in mind which versions objects were ever stored in.
+/// Adds the storage version to the stored versions in the status of a changed CRD.
 pub(crate) fn updated(_: &Value, new: &mut Value) {
     status::remember_storage(new);
 }
@@ -140,12 +143,13 @@ fn version(version: &Value, preserves: bool) -> Version {
     let raw = version.pointer("/schema/openAPIV3Schema").cloned().map(Arc::new);
     let schema = raw.as_ref().map(|it| Arc::new(Schema::parse(it)));
     let rules = raw.as_ref().zip(schema.as_ref()).and_then(|(raw, schema)| {
-        // What cannot be compiled is refused when the definition is written; if it got here, it is not checked.
+        // A schema that cannot be compiled is refused when the CRD is written. If one is stored nevertheless, objects are not
+        // validated.
         Rules::new(raw, schema.clone()).ok().map(Arc::new)
     });
     let columns = version.get("additionalPrinterColumns").and_then(Value::as_array);
     Version {
-        // What keeps all unknown fields need not be structural: nothing is pruned, and nothing is known for merging.
+        // A schema that keeps all unknown fields need not be structural, so it cannot be used for pruning and merging.
         schema: schema.filter(|_| !preserves),
         raw_schema: raw,
         rules,

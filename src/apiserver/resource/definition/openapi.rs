@@ -1,4 +1,4 @@
-//! The rules for schemas of definitions beside their structure: what is supported, lists and maps, and defaults.
+//! Validation of the schemas of CRDs apart from their structure: supported keywords, lists and maps, defaults.
 
 use std::sync::Arc;
 
@@ -12,20 +12,20 @@ use crate::{
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
-/// How strict the checks are.
+/// The strictness of the checks of a schema.
 #[derive(Clone, Copy)]
 pub(super) struct Strictness {
-    /// Whether schemas have to be structural, with known types only.
+    /// The schema must be structural.
     pub(super) structural: bool,
+    /// Types must be those that Kubernetes knows.
     pub(super) known_types: bool,
-    /// `None`: defaults are allowed; else the reason why not.
-    /// Whether the definition has a status subresource.
+    /// The CRD has a status subresource.
     pub(super) status: bool,
-    /// Whether what later releases ask of lists is asked.
+    /// Lists must satisfy the rules of newer Kubernetes releases.
     pub(super) strict_lists: bool,
 }
 
-/// What is wrong with a schema. `path` is of the wrapper, which holds `openAPIV3Schema`.
+/// Validates a schema. `path` is that of the wrapper, the object with the field `openAPIV3Schema`.
 pub(super) fn check(wrapper: &Value, strictness: Strictness, path: &str, found: &mut Vec<Problem>) {
     let Some(raw) = wrapper.get("openAPIV3Schema") else { return };
     let before = found.len();
@@ -41,7 +41,7 @@ pub(super) fn check(wrapper: &Value, strictness: Strictness, path: &str, found: 
     }
     let mode = Mode { strictness, no_defaults: None, in_meta: false };
     node(raw, &mode, true, &path, found);
-    // What a structure has no place for is told by the checks above, except for one keyword.
+    // The checks above report everything else that is not structural.
     if strictness.structural
         && let Some(keyword) = unstructured(raw)
     {
@@ -62,7 +62,8 @@ pub(super) fn check(wrapper: &Value, strictness: Strictness, path: &str, found: 
     }
 }
 
-/// A status is checked apart from the rest, so the root may not tie them together.
+/// Refuses keywords at the root that validate the status together with other fields: with a status subresource, it is validated
+/// separately.
 fn at_root_with_status(schema: &Value, path: &str, found: &mut Vec<Problem>) {
     const ALLOWED: [&str; 21] = [
         "description",
@@ -106,7 +107,7 @@ fn at_root_with_status(schema: &Value, path: &str, found: &mut Vec<Problem>) {
     }
 }
 
-/// A keyword that cannot be part of a structure.
+/// Returns a keyword of the schema that structural schemas cannot have.
 fn unstructured(schema: &Value) -> Option<&'static str> {
     const KEYWORDS: [&str; 7] = [
         "id",
@@ -126,7 +127,7 @@ fn unstructured(schema: &Value) -> Option<&'static str> {
         single.chain(lists).chain(properties(schema).map(|(_, it)| it)).find_map(unstructured)
     };
     let found = own.or_else(items).or_else(below);
-    // The messages of the real server do without the dollar sign.
+    // The messages of the real server leave out the dollar sign.
     found.map(|it| it.trim_start_matches('$'))
 }
 
@@ -134,7 +135,7 @@ fn unstructured(schema: &Value) -> Option<&'static str> {
 struct Mode {
     strictness: Strictness,
     no_defaults: Option<String>,
-    /// Inside of the metadata of an object.
+    /// The schema is inside of the metadata of an object.
     in_meta: bool,
 }
 
@@ -351,7 +352,7 @@ fn strict_lists(schema: &Value, path: &str, found: &mut Vec<Problem>) {
     }
 }
 
-/// Defaults have to be acceptable values themselves.
+/// Validates the defaults of a schema by the schema itself.
 fn defaults(raw: &Value, root: bool, in_meta: bool, path: &str, found: &mut Vec<Problem>) {
     let embedded = root || flag(raw, "x-kubernetes-embedded-resource");
     if let Some(default) = raw.get("default") {

@@ -1,8 +1,8 @@
-//! Which version of a resource is preferred.
+//! The order of versions by preference.
 
 use std::cmp::{Ordering, Reverse};
 
-/// `v2` before `v1` before `v1beta2` before `v1beta1` before `v1alpha1`, then other names by the alphabet.
+/// Compares versions: `v2` before `v1` before `v1beta2` before `v1beta1` before `v1alpha1`, then other names alphabetically.
 pub(crate) fn by_priority(one: &str, other: &str) -> Ordering {
     match (rank(one), rank(other)) {
         (Some(a), Some(b)) => Reverse(a).cmp(&Reverse(b)),
@@ -12,7 +12,7 @@ pub(crate) fn by_priority(one: &str, other: &str) -> Ordering {
     }
 }
 
-/// Stability, major and minor number of a name such as `v2beta1`.
+/// Returns the stability, the major and the minor number of a name such as `v2beta1`.
 fn rank(name: &str) -> Option<(u8, u64, u64)> {
     let rest = name.strip_prefix('v')?;
     let (major, rest) = number(rest)?;
@@ -26,7 +26,7 @@ fn rank(name: &str) -> Option<(u8, u64, u64)> {
     rest.is_empty().then_some((stability, major, minor))
 }
 
-/// Without leading zeros.
+/// Parses a number without leading zeros, and returns the rest.
 fn number(text: &str) -> Option<(u64, &str)> {
     let rest = text.trim_start_matches(|c: char| c.is_ascii_digit());
     let digits = text.strip_suffix(rest)?;

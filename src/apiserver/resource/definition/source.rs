@@ -1,13 +1,13 @@
-//! Versions of a definition as Go source, which is how the real server shows them in messages.
+//! Versions of a CRD as Go source: messages of the real server show them in this form.
 //!
-//! Known difference: what is behind a pointer is shown as `nil` or `0x0`; the real server shows an address in its memory.
+//! Known difference: values behind a pointer are shown as `nil` or `0x0`; the real server shows memory addresses.
 
 use serde_json::Value;
 
 use super::structure::{flag, text};
 use crate::refusal::go;
 
-/// The list of all versions.
+/// Formats the list of all versions.
 pub(super) fn versions(all: Option<&Value>) -> String {
     let name = "[]apiextensions.CustomResourceDefinitionVersion";
     match all.and_then(Value::as_array) {
@@ -18,7 +18,7 @@ pub(super) fn versions(all: Option<&Value>) -> String {
     }
 }
 
-/// One version.
+/// Formats one version as a Go struct.
 pub(super) fn version(version: &Value) -> String {
     let pointer = |field: &str| match version.get(field) {
         None | Some(Value::Null) => "nil",

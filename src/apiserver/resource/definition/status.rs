@@ -1,15 +1,15 @@
-//! The status of a definition, which the controllers of the real server write: accepted names and conditions.
+//! The status of a CRD: accepted names and conditions. On a real server, controllers write it.
 
 use serde_json::{Map, Value, json};
 
 use super::{defaults, structure};
 
-/// The annotation that allows a definition in the groups of Kubernetes itself.
+/// The annotation that allows CRDs in the groups of Kubernetes itself.
 pub(super) const APPROVAL: &str = "api-approved.kubernetes.io";
 
-/// The status as the controllers leave it. `others`: definitions that exist; `time`: now, RFC 3339.
+/// Returns the status as the controllers would write it. `others` are the existing CRDs; `time` is now, RFC 3339.
 ///
-/// A condition that has not changed keeps its time.
+/// A condition with the same status keeps its time.
 pub(crate) fn status(crd: &Value, others: &[&Value], time: &str) -> Value {
     let taken = Taken::by(crd, others);
     let (accepted, conflict) = names(crd, &taken);
@@ -30,7 +30,7 @@ pub(crate) fn status(crd: &Value, others: &[&Value], time: &str) -> Value {
         Some((reason, message)) => put("NamesAccepted", "False", reason, message),
         None => put("NamesAccepted", "True", "NoConflicts", "no conflicts found"),
     }
-    // Once established, always established.
+    // An established CRD stays established.
     match &conflict {
         _ if established_before => {}
         Some(_) => put("Established", "False", "NotAccepted", "not all names are accepted"),
@@ -46,7 +46,7 @@ pub(crate) fn status(crd: &Value, others: &[&Value], time: &str) -> Value {
     json!({ "conditions": conditions, "acceptedNames": accepted, "storedVersions": stored_versions(crd) })
 }
 
-/// Names in use within a group.
+/// The names in use within a group.
 #[derive(Default)]
 struct Taken {
     resources: Vec<String>,
@@ -73,7 +73,7 @@ impl Taken {
     }
 }
 
-/// The names the definition gets, and the last conflict about the others.
+/// Returns the accepted names, and the last conflict about the others.
 fn names(crd: &Value, taken: &Taken) -> (Value, Option<(&'static str, String)>) {
     let wanted = crd.pointer("/spec/names").and_then(Value::as_object).cloned().unwrap_or_default();
     let before = crd.pointer("/status/acceptedNames").and_then(Value::as_object).cloned();
@@ -105,7 +105,7 @@ fn names(crd: &Value, taken: &Taken) -> (Value, Option<(&'static str, String)>) 
     (ordered(accepted), conflict)
 }
 
-/// Takes over one name, unless it is taken. Whether it is.
+/// Accepts a name, unless another CRD uses it. Returns whether there is a conflict.
 fn single(
     field: &str,
     (wanted, before): (&Map<String, Value>, &Map<String, Value>),
@@ -137,7 +137,7 @@ fn put_list(names: &mut Map<String, Value>, field: &str, items: &[String]) {
     }
 }
 
-/// As the real server writes names: always with a plural and a kind, and in this order.
+/// Sorts names as the real server writes them: always with a plural and a kind.
 fn ordered(mut names: Map<String, Value>) -> Value {
     let mut out = Map::new();
     for field in ["plural", "singular", "shortNames", "kind", "listKind", "categories"] {
@@ -159,7 +159,7 @@ fn stored_versions(crd: &Value) -> Vec<Value> {
     all
 }
 
-/// Adds the storage version to those that objects were stored in.
+/// Adds the storage version to the stored versions.
 pub(super) fn remember_storage(crd: &mut Value) {
     let all = stored_versions(crd);
     if let Some(status) = crd.get_mut("status").and_then(Value::as_object_mut) {
@@ -197,9 +197,9 @@ fn set_condition(
     }
 }
 
-/// How the annotation of approval is to be read.
+/// The meaning of the annotation for approval.
 pub(super) enum Approval {
-    /// The group needs none.
+    /// The group is not protected.
     NotNeeded,
     Missing,
     Invalid,
@@ -207,7 +207,7 @@ pub(super) enum Approval {
     Bypassed(String),
 }
 
-/// Reads the annotation of a definition.
+/// Parses the annotation of a CRD.
 pub(super) fn approval_of(crd: &Value) -> Approval {
     let group = crd.pointer("/spec/group").and_then(Value::as_str).unwrap_or_default();
     let protected = ["k8s.io", "kubernetes.io"];

@@ -1,4 +1,5 @@
-//! The rules of structural schemas: every field has one type, and junctors (`anyOf`, …) only narrow what stands outside of them.
+//! The rules of structural schemas: every field has one type, and junctors (`anyOf`, …) only restrict what is declared outside of
+//! them.
 
 use serde_json::Value;
 
@@ -11,9 +12,9 @@ enum Level {
     Field,
 }
 
-/// What keeps a schema from being structural, sorted by its text as the real server does.
+/// Returns the violations of the rules, sorted by message as on the real server.
 ///
-/// The recursion follows a document out of the parser of JSON, which bounds its depth.
+/// The recursion is bounded by the JSON parser, which limits the depth of the document.
 pub(super) fn check(schema: &Value, path: &str) -> Vec<Problem> {
     let mut found = Vec::new();
     invariants(schema, Level::Root, path, &mut found);
@@ -22,7 +23,7 @@ pub(super) fn check(schema: &Value, path: &str) -> Vec<Problem> {
     found
 }
 
-/// What the condition `NonStructuralSchema` says, if it has to be there.
+/// Returns the message of the condition `NonStructuralSchema`; `None` if the schema is structural.
 pub(super) fn complaint(v1: &Value) -> Option<String> {
     let mut found = Vec::new();
     if v1.pointer("/spec/preserveUnknownFields") == Some(&Value::Bool(true)) {
@@ -94,7 +95,7 @@ fn invariants(schema: &Value, level: Level, path: &str, found: &mut Vec<Problem>
     }
 }
 
-/// The one use of types inside of junctors that is allowed: `anyOf: [{type: integer}, {type: string}]`.
+/// Returns whether it is the only allowed use of types inside of junctors: `anyOf: [{type: integer}, {type: string}]`.
 fn is_int_or_string(schema: &Value) -> bool {
     let any_of = schema.get("anyOf").and_then(Value::as_array);
     let only = |it: &Value, kind: &str| {
@@ -144,7 +145,7 @@ fn types(schema: &Value, level: Level, path: &str, found: &mut Vec<Problem>) {
     }
 }
 
-/// What a whole object says about its kind and metadata.
+/// Checks the types of the kind and the metadata of a complete object.
 fn meta_types(schema: &Value, level: Level, path: &str, found: &mut Vec<Problem>) {
     for (name, kind) in [("kind", "string"), ("apiVersion", "string"), ("metadata", "object")] {
         let Some(property) = schema.get("properties").and_then(|it| it.get(name)) else { continue };
@@ -165,14 +166,14 @@ fn is_plain_metadata(schema: &Value) -> bool {
         "properties" => value
             .as_object()
             .is_some_and(|it| it.keys().all(|it| matches!(it.as_str(), "name" | "generateName"))),
-        // Checks of the value are left alone, too.
+        // Constraints of the value are accepted, too.
         "type" | "default" | "required" | "minProperties" | "maxProperties" | "allOf" | "anyOf"
         | "oneOf" | "not" | "enum" | "format" => true,
         _ => false,
     })
 }
 
-/// The junctors of a schema. `exempt`: whether its `anyOf`, or the one in its first `allOf`, may have types.
+/// Checks the junctors of a schema. `exempt`: types are allowed in its `anyOf`, or in the one of its first `allOf`.
 fn values(schema: &Value, exempt: (bool, bool), path: &str, found: &mut Vec<Problem>) {
     if !exempt.0 {
         for (at, branch) in several(schema, "anyOf").enumerate() {
@@ -195,7 +196,7 @@ fn values(schema: &Value, exempt: (bool, bool), path: &str, found: &mut Vec<Prob
     }
 }
 
-/// What may not stand inside of a junctor.
+/// Refuses keywords that cannot be inside of a junctor.
 fn nested(schema: &Value, any_of_exempt: bool, path: &str, found: &mut Vec<Problem>) {
     const FORBIDDEN: [(&str, &str); 13] = [
         ("type", "must be empty to be structural"),
@@ -230,7 +231,8 @@ fn nested(schema: &Value, any_of_exempt: bool, path: &str, found: &mut Vec<Probl
     }
 }
 
-/// What the junctors at the root speak of has to be there outside of them. `branch` is at `from`, its counterpart at `path`.
+/// Checks that fields which junctors at the root mention are declared outside of them. `branch` is at `from`, its counterpart at
+/// `path`.
 fn complete_value(
     branch: &Value,
     schema: Option<&Value>,

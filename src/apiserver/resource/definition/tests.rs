@@ -1,5 +1,5 @@
-//! What the real server (1.20.2) makes of definitions. `tests/recorded/definitions.json`: what it stores or why it refuses; `definition-status.json`: how
-//! both versions and the status look a little later.
+//! CRDs, compared with the responses of a real server (1.20.2). `tests/recorded/definitions.json` has what it stores or why it
+//! refuses; `definition-status.json` has both versions and the status a little later.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn message(crd: &Value, problems: &[crate::refusal::Problem]) -> String {
     Refusal::invalid("apiextensions.k8s.io", "CustomResourceDefinition", name, problems).message
 }
 
-/// Without the structures of Go, which the real server shows in their internal form.
+/// Masks the Go structs that the real server shows in their internal form.
 fn mask(text: &str) -> String {
     let mut out = text.to_owned();
     for (opening, closing) in [("Invalid value: [{", "}]: "), ("Invalid value: {\"", "}: only")] {
@@ -35,7 +35,7 @@ fn as_set(texts: &str) -> Vec<String> {
 }
 
 #[test]
-fn definitions_are_completed_and_refused_as_by_the_real_server() {
+fn crds_are_defaulted_and_refused_as_by_the_real_server() {
     let mut wrong = Vec::new();
     for recorded in recorded(include_str!("../../tests/recorded/definitions.json")) {
         let mut crd = recorded["crd"].clone();
@@ -50,7 +50,7 @@ fn definitions_are_completed_and_refused_as_by_the_real_server() {
             }
             let mut theirs = recorded["out"].clone();
             for it in [&mut crd, &mut theirs] {
-                // Unknown fields outside of schemas are removed by the decoder of the server.
+                // The decoder of the server removes unknown fields outside of schemas.
                 for field in ["strange", "odd"] {
                     it["spec"].as_object_mut().expect("a spec").remove(field);
                     it["spec"]["names"].as_object_mut().expect("names").remove(field);
@@ -65,7 +65,7 @@ fn definitions_are_completed_and_refused_as_by_the_real_server() {
                 mask(recorded["message"].as_str().expect("a text")),
                 mask(&message(&crd, &problems)),
             );
-            // The real server walks over maps of Go, so its order is random where several fields are wrong.
+            // The real server iterates over maps of Go, so its order is random if several fields are invalid.
             if as_set(&theirs) != as_set(&ours) {
                 wrong.push(format!("{name}:\n  theirs {theirs}\n  ours   {ours}"));
             }
@@ -75,7 +75,7 @@ fn definitions_are_completed_and_refused_as_by_the_real_server() {
 }
 
 #[test]
-fn definitions_and_their_status_look_as_on_the_real_server() {
+fn crds_and_their_status_look_as_on_the_real_server() {
     let mut first: Value = json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "metadata": { "name": "things.schema-crd.example.com" },
@@ -100,7 +100,7 @@ fn definitions_and_their_status_look_as_on_the_real_server() {
                 Some("now".into())
             );
         }
-        // The controllers run side by side: the order of their conditions is random.
+        // The controllers run concurrently, so the order of their conditions is random.
         let (ours, theirs) = (sorted(crd), sorted(recorded["v1"].clone()));
         if ours != theirs {
             wrong.push(format!("{name}:\n  theirs {theirs}\n  ours   {ours}"));
@@ -115,7 +115,7 @@ fn sorted(mut crd: Value) -> Value {
     crd
 }
 
-/// A definition as it is stored, with some of its parts set.
+/// Returns a stored CRD with these fields set.
 fn stored(sets: &[(&str, Value)]) -> Value {
     let mut crd = json!({
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -141,7 +141,7 @@ fn stored(sets: &[(&str, Value)]) -> Value {
 }
 
 #[test]
-fn what_is_served_keeps_its_group_names_and_scope() {
+fn established_crds_keep_their_group_names_and_scope() {
     let old = stored(&[]);
     assert!(check(&old, Some(&old)).is_empty());
     let mut new = old.clone();
@@ -164,13 +164,13 @@ fn a_new_storage_version_is_remembered_next_to_the_old_one() {
     let mut new = old.clone();
     new["spec"]["versions"][0]["name"] = "v2".into();
     assert_eq!(status(&new, &[], "now")["storedVersions"], json!(["v1", "v2"]));
-    // The old one has to stay among the versions, though.
+    // The old version must stay in the list of versions.
     new["status"] = status(&new, &[], "now");
     assert!(message(&new, &check(&new, Some(&old))).contains("missing from spec.versions"));
 }
 
 #[test]
-fn a_condition_that_stays_keeps_its_time() {
+fn a_condition_with_the_same_status_keeps_its_time() {
     let crd = stored(&[]);
     assert_eq!(status(&crd, &[], "later"), crd["status"]);
 }
@@ -212,7 +212,7 @@ fn a_kind_has_its_served_versions_with_schema_rules_columns_and_scale() {
 }
 
 #[test]
-fn rules_that_cannot_be_compiled_make_a_definition_unacceptable() {
+fn rules_that_cannot_be_compiled_make_a_crd_invalid() {
     let schema =
         json!({ "type": "object", "x-kubernetes-validations": [{ "rule": "nothing(self)" }] });
     let crd = stored(&[("/spec/versions/0/schema/openAPIV3Schema", schema)]);

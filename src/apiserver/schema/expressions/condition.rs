@@ -1,4 +1,4 @@
-//! Conditions outside of schemas: whether a webhook wants to hear of a request.
+//! CEL conditions outside of schemas: the match conditions of webhooks.
 
 use std::sync::{Arc, LazyLock};
 
@@ -7,20 +7,20 @@ use serde_json::Value;
 
 use super::{cost, library, names, place};
 
-/// What one condition may cost, as the rules of one object together.
+/// Limit of the cost of one condition; the same as for all rules of one object.
 const BUDGET: u64 = super::BUDGET;
-/// What a condition can look at.
+/// The variables of a condition.
 const VARIABLES: [&str; 3] = ["object", "oldObject", "request"];
 
 static ENVIRONMENT: LazyLock<Option<Arc<Env>>> =
     LazyLock::new(|| library::environment().ok().map(Arc::new));
 
-/// Returns why an expression cannot be compiled.
+/// Returns the error of an expression that cannot be compiled.
 pub(crate) fn fault(source: &str) -> Option<String> {
     names::compile_with(source, &VARIABLES).err()
 }
 
-/// Evaluates an expression over the object, the old object and the request, in this order; null if there is none.
+/// Evaluates an expression over the object, the old object and the request, in this order; null for a missing one.
 pub(crate) fn holds(source: &str, values: [&Value; 3]) -> Result<bool, String> {
     let program = names::compile_with(source, &VARIABLES)?;
     let env = ENVIRONMENT.as_ref().ok_or("no environment for expressions")?;

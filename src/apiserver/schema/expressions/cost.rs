@@ -1,17 +1,17 @@
-//! How long a rule may take, guessed before it runs.
+//! The cost of a rule, estimated before it runs.
 //!
-//! CEL has no recursion and no endless loops: time grows with the sizes of lists, to the power of nested loops, and with the
-//! lengths of texts, which only `replace` can multiply.
+//! CEL has no recursion and no endless loops. The time grows with the sizes of lists, to the power of nested loops, and with the
+//! lengths of strings, which only `replace` can multiply.
 
 use cel::common::ast::{Expr, IdedExpr, LiteralValue};
 use serde_json::Value;
 
 use super::names::children;
 
-/// Longer than anything that is allowed.
+/// More than any limit.
 const TOO_MUCH: u64 = u64::MAX / 4;
 
-/// What an expression may cost on a value, in steps.
+/// Returns the estimated cost of an expression on a value, in steps.
 pub(super) fn guess(expression: &IdedExpr, value: &Value) -> u64 {
     let mut sizes = Sizes { list: 1, text: 1 };
     sizes.measure(value);
@@ -22,9 +22,9 @@ pub(super) fn guess(expression: &IdedExpr, value: &Value) -> u64 {
 
 #[derive(Clone, Copy)]
 struct Sizes {
-    /// Of the longest list or map.
+    /// The length of the longest list or map.
     list: u64,
-    /// Of the longest text, in bytes.
+    /// The length of the longest string, in bytes.
     text: u64,
 }
 
@@ -51,7 +51,8 @@ impl Sizes {
     }
 }
 
-/// By how much texts may grow: each `replace` may put its replacement behind every character, and a sum is as long as its parts.
+/// Returns the factor by which strings may grow: `replace` may insert its replacement after every character, and a sum is as long
+/// as its parts.
 fn growth(expression: &IdedExpr, sizes: Sizes) -> u64 {
     let below = children(expression).into_iter().map(|it| growth(it, sizes));
     let Expr::Call(call) = &expression.expr else { return below.max().unwrap_or(1) };
@@ -105,7 +106,7 @@ fn steps(expression: &IdedExpr, value: &Value, sizes: Sizes) -> u64 {
     }
 }
 
-/// How often a loop over a part of the value runs, if that part is easily found.
+/// Returns the number of iterations of a loop over a part of the value, if that part is easy to find.
 fn rounds(range: &IdedExpr, value: &Value) -> Option<u64> {
     let part = part(range, value)?;
     let count = match part {

@@ -1,8 +1,8 @@
-//! CEL rules of a schema: `x-kubernetes-validations`. They run on values whose types are right already.
+//! CEL rules of a schema: `x-kubernetes-validations`. They run on values whose types are valid.
 //!
-//! Known differences from the real server: types are checked when a rule runs, not when the definition is written, so that a
-//! misspelt field of an object is told only for objects; and the cost of a rule is guessed from its loops and the sizes of
-//! the value rather than counted, which bounds the time in the same way.
+//! Known differences from the real server: types are checked when a rule runs, not when the CRD is written, so a misspelled field
+//! in a rule is reported only for objects. The cost of a rule is estimated from its loops and the sizes of the value, not counted;
+//! this bounds the time as well.
 
 pub(crate) mod condition;
 mod cost;
@@ -23,13 +23,13 @@ use crate::refusal::{
     path::{push_field, push_item},
 };
 
-/// What the rules of one object may cost together. One unit is about 0.2 µs in a release build.
+/// Limit of the cost of all rules of one object. One unit is about 0.2 µs in a release build.
 const BUDGET: u64 = 5_000_000;
 
-/// The rules of a schema, compiled.
+/// The compiled rules of a schema.
 pub(super) struct Expressions {
     env: Arc<Env>,
-    /// `None`: there are no rules at all.
+    /// `None` if the schema has no rules.
     root: Option<Place>,
 }
 
@@ -39,24 +39,24 @@ impl std::fmt::Debug for Expressions {
     }
 }
 
-/// One rule.
+/// One rule, compiled, with its message.
 struct Rule {
     source: String,
     program: IdedExpr,
     message: String,
-    /// Makes the message, if it can.
+    /// Evaluates `messageExpression`, if it is valid.
     message_program: Option<IdedExpr>,
     reason: String,
-    /// Which part of the value is to blame, as in `.spec.name`.
+    /// The path of the field that is reported, such as `.spec.name`.
     field: String,
-    /// Speaks of the old value too.
+    /// The rule uses the old value, too.
     transition: bool,
-    /// The old value is an optional, and the rule also runs without one.
+    /// The old value is optional, so the rule also runs without one.
     optional_old: bool,
 }
 
 impl Expressions {
-    /// Compiles the rules of a JSON schema. The problems have paths that begin at the schema.
+    /// Compiles the rules of a JSON schema. The paths of problems begin at the schema.
     pub(super) fn new(schema: &Value) -> Result<Self, Vec<Problem>> {
         let mut problems = Vec::new();
         let env =
@@ -71,7 +71,7 @@ impl Expressions {
         }
     }
 
-    /// Which rules an object breaks.
+    /// Runs all rules on an object, and adds a problem for each violated one.
     pub(super) fn check(&self, new: &Value, old: Option<&Value>, found: &mut Vec<Problem>) {
         let Some(root) = &self.root else { return };
         let mut run = Run { env: &self.env, budget: BUDGET, found };
@@ -79,7 +79,7 @@ impl Expressions {
     }
 }
 
-/// One check of one object.
+/// One validation of one object.
 struct Run<'a> {
     env: &'a Arc<Env>,
     budget: u64,
@@ -175,7 +175,7 @@ fn bind_old(
     true
 }
 
-/// Why a rule does not hold; nothing if it does.
+/// Returns the message of a violated rule; `None` if the rule holds.
 fn verdict(rule: &Rule, context: &Context<'_, '_>) -> Option<String> {
     match CelValue::resolve(&rule.program, context) {
         Ok(CelValue::Bool(true)) => None,
@@ -205,13 +205,13 @@ fn verdict(rule: &Rule, context: &Context<'_, '_>) -> Option<String> {
     }
 }
 
-/// A made message is taken if it is one line that is not too long.
+/// Returns whether a computed message is used: it must be one line, and not too long.
 fn is_message(text: &str) -> bool {
     !text.trim().is_empty() && !text.contains('\n') && text.len() <= 5 * 1024
 }
 
 impl Rule {
-    /// How messages name it.
+    /// Returns the rule as messages show it.
     fn shown(&self) -> &str {
         let message = self.message.trim();
         if message.is_empty() { self.source.trim() } else { message }

@@ -1,11 +1,11 @@
-//! Names in rules: which ones exist, and how fields are called that could not be written otherwise.
+//! Names in rules: which ones exist, and how field names are escaped.
 
 use cel::{
     common::ast::{EntryExpr, Expr, IdedExpr},
     parser::PrattParser,
 };
 
-/// Global functions and methods that rules may call. Operators have other signs in their names.
+/// Global functions and methods that rules may call. The internal names of operators contain other characters.
 const FUNCTIONS: [&str; 63] = [
     "abs",
     "add",
@@ -74,7 +74,7 @@ const FUNCTIONS: [&str; 63] = [
 const MORE_FUNCTIONS: [&str; 8] =
     ["timestamp", "type", "uint", "upperAscii", "value", "optMap", "optFlatMap", "strings.quote"];
 
-/// Names of types, which are values too.
+/// Names of types, which are also values.
 const TYPES: [&str; 14] = [
     "bool",
     "bytes",
@@ -116,16 +116,16 @@ const KEYWORDS: [&str; 21] = [
     "while",
 ];
 
-/// How deep brackets may nest, and how many operators there may be: both make the parser or the evaluation recurse, and threads
-/// have 2 MiB of stack. Rules that people write have about 5 and 50.
+/// Limits of nested brackets and of the number of operators. Both make the parser or the evaluation recurse, and threads have 2 MiB
+/// of stack. Rules that people write have about 5 and 50.
 const DEPTH_MAX: usize = 24;
 const OPERATORS_MAX: usize = 600;
 const RECURSION_MAX: u16 = 48;
 const NODES_MAX: usize = 4_000;
-/// How deep an expression may nest once it is parsed, as sums do from the left: a debug build takes 20 KiB for a level.
+/// Limit of the depth of a parsed expression; sums nest to the left. A debug build takes 20 KiB of stack for a level.
 const LEVELS_MAX: usize = 48;
 
-/// A field name as rules write it: `a-b` is `a__dash__b`.
+/// Escapes a field name for rules: `a-b` becomes `a__dash__b`.
 pub(super) fn escaped(name: &str) -> String {
     if KEYWORDS.contains(&name) {
         return format!("__{name}__");
@@ -136,12 +136,12 @@ pub(super) fn escaped(name: &str) -> String {
         .replace('/', "__slash__")
 }
 
-/// Compiles a rule. The error is worded as by the real server.
+/// Compiles a rule. The error is that of the real server.
 pub(super) fn compile(source: &str) -> Result<IdedExpr, String> {
     compile_with(source, &["self", "oldSelf"])
 }
 
-/// Compiles an expression over these variables.
+/// Compiles an expression with these variables.
 pub(super) fn compile_with(source: &str, variables: &[&str]) -> Result<IdedExpr, String> {
     if is_too_deep(source) {
         return Err(format!(
@@ -172,7 +172,7 @@ pub(super) fn compile_with(source: &str, variables: &[&str]) -> Result<IdedExpr,
     }
 }
 
-/// Whether an expression would make somebody recurse too deep. Texts in quotes count nothing.
+/// Returns whether an expression would cause too deep a recursion. Quoted strings are skipped.
 fn is_too_deep(source: &str) -> bool {
     let (mut depth, mut deepest, mut operators) = (0_usize, 0, 0);
     let mut quote = None;
@@ -184,7 +184,7 @@ fn is_too_deep(source: &str) -> bool {
             (None, '"' | '\'') => quote = Some(c),
             (None, '(' | '[' | '{') => depth += 1,
             (None, ')' | ']' | '}') => depth = depth.saturating_sub(1),
-            // The other side of a choice is parsed inside of it.
+            // The second branch of a conditional is parsed inside of it.
             (None, '?') => {
                 depth += 1;
                 operators += 1;
@@ -196,11 +196,11 @@ fn is_too_deep(source: &str) -> bool {
         }
         deepest = deepest.max(depth);
     }
-    // What looks like an unfinished text is left to the parser, if it is short.
+    // An unterminated string is left to the parser, if it is short.
     deepest > DEPTH_MAX || operators > OPERATORS_MAX || (quote.is_some() && source.len() > 10_000)
 }
 
-/// The first name that stands for nothing. The recursion is bounded: see [`is_too_deep`].
+/// Returns the first undeclared name. The recursion is bounded: see [`is_too_deep`].
 fn unknown(expression: &IdedExpr, bound: &mut Vec<String>) -> Option<String> {
     match &expression.expr {
         Expr::Ident(name) => {
@@ -239,18 +239,18 @@ fn unknown(expression: &IdedExpr, bound: &mut Vec<String>) -> Option<String> {
     }
 }
 
-/// How deep an expression nests.
+/// Returns the depth of an expression.
 fn levels(expression: &IdedExpr) -> usize {
     1 + children(expression).into_iter().map(levels).max().unwrap_or_default()
 }
 
-/// Whether an expression uses a variable.
+/// Returns whether an expression uses a variable.
 pub(super) fn mentions(expression: &IdedExpr, variable: &str) -> bool {
     matches!(&expression.expr, Expr::Ident(name) if name == variable)
         || children(expression).into_iter().any(|it| mentions(it, variable))
 }
 
-/// The parts of an expression.
+/// Returns the direct subexpressions of an expression.
 pub(super) fn children(expression: &IdedExpr) -> Vec<&IdedExpr> {
     match &expression.expr {
         Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) => Vec::new(),

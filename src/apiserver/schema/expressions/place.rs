@@ -1,4 +1,4 @@
-//! Where rules stand in a schema, and what values look like to them.
+//! The positions of rules in a schema, and the conversion of values for CEL.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::{Rule, library, names};
 use crate::refusal::{Problem, ProblemKind};
+use crate::sorted::CollectSorted as _;
 
 /// One node of a schema.
 pub(super) struct Place {
@@ -17,7 +18,7 @@ pub(super) struct Place {
     pub(super) fields: BTreeMap<String, Place>,
     pub(super) rest: Option<Box<Place>>,
     pub(super) items: Option<Box<Place>>,
-    /// Of a list that is a map: how its items are told apart.
+    /// The keys of the items, for a list of type `map`.
     keys: Vec<String>,
     kind: String,
     format: String,
@@ -26,7 +27,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Reads a schema and compiles its rules. `related`: old values can be found for the values of this place.
+    /// Parses a schema and compiles its rules. `related`: the old values of this position can be found.
     pub(super) fn read(
         schema: &Value,
         related: bool,
@@ -47,7 +48,7 @@ impl Place {
                 let path = format!("{path}.properties[{name}]");
                 (name.clone(), Self::read(it, related, &path, problems))
             })
-            .collect();
+            .collect_map();
         let mut one = |name: &str, related: bool| {
             let inner = schema.get(name).filter(|it| it.is_object())?;
             Some(Box::new(Self::read(inner, related, &format!("{path}.{name}"), problems)))
@@ -76,12 +77,12 @@ impl Place {
         }
     }
 
-    /// Whether there are rules here or below.
+    /// Returns whether there are rules here or below.
     pub(super) fn has_rules(&self) -> bool {
         self.below || !self.rules.is_empty()
     }
 
-    /// The old item with the same keys.
+    /// Returns the old item with the same keys.
     pub(super) fn counterpart<'a>(&self, item: &Value, old: &'a Value) -> Option<&'a Value> {
         if self.keys.is_empty() {
             return None;
@@ -90,7 +91,7 @@ impl Place {
         old.as_array()?.iter().find(same)
     }
 
-    /// A broken rule.
+    /// Makes the problem of a violated rule.
     pub(super) fn problem(&self, rule: &Rule, path: &str, text: String) -> Problem {
         let whole = format!("{path}{}", rule.field);
         let path = match whole.trim_start_matches('.') {
@@ -107,7 +108,7 @@ impl Place {
         Problem::new(path, kind)
     }
 
-    /// A value as rules see it: fields of objects under names that can be written, and with their types.
+    /// Converts a value for rules: fields have escaped names, strings and numbers the types of the schema.
     pub(super) fn value(&self, value: &Value, env: &Arc<Env>) -> CelValue {
         match value {
             Value::Null => CelValue::Null,
@@ -133,7 +134,7 @@ impl Place {
                     match (self.fields.get(name), &self.rest) {
                         (Some(place), _) => Some((key(names::escaped(name)), place.value(it, env))),
                         (None, Some(place)) => Some((key(name.clone()), place.value(it, env))),
-                        // What every whole object has.
+                        // The fields that every complete object has.
                         (None, None)
                             if matches!(name.as_str(), "apiVersion" | "kind" | "metadata") =>
                         {
@@ -148,7 +149,7 @@ impl Place {
     }
 }
 
-/// A value without a schema.
+/// Converts a value without a schema.
 pub(super) fn plain(value: &Value) -> CelValue {
     match value {
         Value::Null => CelValue::Null,

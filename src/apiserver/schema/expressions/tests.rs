@@ -1,11 +1,11 @@
-//! Rules on values, with the texts of Kubernetes.
+//! Rules on values, with the messages of Kubernetes.
 
 use serde_json::{Value, json};
 
 use super::Expressions;
 use crate::refusal::Problem;
 
-/// A schema with one rule, or several, at `spec`.
+/// Returns a schema with these rules at `spec`.
 fn at_spec(rules: &Value) -> Value {
     json!({
         "type": "object",
@@ -39,13 +39,13 @@ fn check(schema: &Value, new: &Value, old: Option<&Value>) -> Vec<String> {
     texts(&found)
 }
 
-/// What a rule at `spec` says of a spec.
+/// Returns the messages of a rule at `spec` for a spec.
 fn run(rule: &str, spec: &Value) -> Vec<String> {
     check(&at_spec(&json!([{ "rule": rule }])), &json!({ "spec": spec }), None)
 }
 
 #[test]
-fn rules_hold_or_do_not() {
+fn rules_are_evaluated() {
     let spec = json!({
         "min": 2,
         "max": 5,
@@ -97,7 +97,7 @@ fn rules_hold_or_do_not() {
 }
 
 #[test]
-fn a_broken_rule_says_so_with_the_rule_or_its_message() {
+fn a_violated_rule_is_reported_with_its_text_or_its_message() {
     let spec = json!({ "min": 3, "max": 1 });
     let rule = "self.min <= self.max";
     assert_eq!(run(rule, &spec), ["spec: Invalid value: failed rule: self.min <= self.max"]);
@@ -121,7 +121,7 @@ fn a_broken_rule_says_so_with_the_rule_or_its_message() {
 }
 
 #[test]
-fn a_rule_that_cannot_be_evaluated_is_broken() {
+fn a_rule_that_cannot_be_evaluated_is_violated() {
     let found = run("self.min > 1", &json!({}));
     assert_eq!(found, ["spec: Invalid value: no such key: min evaluating rule: self.min > 1"]);
     let found = run("self.min / 0 == 1", &json!({ "min": 1 }));
@@ -131,7 +131,7 @@ fn a_rule_that_cannot_be_evaluated_is_broken() {
 }
 
 #[test]
-fn rules_stand_at_any_level() {
+fn rules_may_be_at_any_level() {
     let rule = |text: &str| json!([{ "rule": text }]);
     let schema = json!({
         "type": "object",
@@ -242,7 +242,7 @@ fn costly_rules_are_not_run() {
 }
 
 #[test]
-fn deep_expressions_are_refused_rather_than_followed() {
+fn deep_expressions_are_refused() {
     for rule in [
         format!("{}true{}", "(".repeat(10_000), ")".repeat(10_000)),
         "true ? ".repeat(10_000),

@@ -1,4 +1,4 @@
-//! Headers of streams: compressed by zlib, all of a session as one text, with a dictionary that both sides know.
+//! Headers of streams: all headers of a session are one zlib stream, with a dictionary that both sides know.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -7,16 +7,16 @@ use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress};
 
 use super::Error;
 
-/// By names in lower case.
+/// Headers by name, in lower case.
 pub(crate) type Headers = BTreeMap<String, String>;
 
-/// As the protocol defines it.
+/// The dictionary that the protocol defines.
 const DICTIONARY: &[u8] = include_bytes!("dictionary.bin");
-/// In front of the compressed text: two bytes of zlib, and the checksum of the dictionary if one is used.
+/// The length of the zlib header; the checksum of the dictionary follows if one is used.
 const ZLIB_BYTES: usize = 2;
 const CHECKSUM_BYTES: usize = 4;
 const HAS_DICTIONARY: u8 = 0x20;
-/// The largest headers of a stream. They are a few words.
+/// Limit of the headers of a stream. They are a few words.
 const HEADERS_BYTES_MAX: usize = 16 << 10;
 
 /// Reads the headers of one direction.
@@ -49,7 +49,7 @@ impl fmt::Debug for HeaderReader {
     }
 }
 
-/// Returns an inflater that has seen the dictionary, as if it were the start of the text: a block that is stored as it is.
+/// Returns an inflater that has processed the dictionary as a stored block at the start of the stream.
 fn primed() -> Result<Decompress, Error> {
     let length = u16::try_from(DICTIONARY.len()).unwrap_or(u16::MAX);
     let mut block = vec![0];
@@ -66,7 +66,7 @@ fn inflated(inflate: &mut Decompress, packed: &[u8]) -> Result<Vec<u8>, Error> {
     inflate
         .decompress_vec(packed, &mut text, FlushDecompress::Sync)
         .map_err(|_damaged| Error::Headers)?;
-    // A full buffer may not be all.
+    // If the buffer is full, there may be more.
     if text.len() < HEADERS_BYTES_MAX { Ok(text) } else { Err(Error::Headers) }
 }
 
@@ -88,7 +88,7 @@ fn parse(text: &[u8]) -> Result<Headers, Error> {
     Ok(headers)
 }
 
-/// Writes the headers of one direction, which are always none.
+/// Writes the headers of one direction, which are always empty.
 pub(crate) struct HeaderWriter {
     deflate: Compress,
 }
@@ -98,7 +98,7 @@ impl HeaderWriter {
         Self { deflate: Compress::new(Compression::fast(), true) }
     }
 
-    /// Returns no headers, as the next ones of the session.
+    /// Returns empty headers, as the next ones of the session.
     pub(crate) fn none(&mut self) -> Result<Vec<u8>, Error> {
         let mut packed = Vec::with_capacity(64);
         self.deflate

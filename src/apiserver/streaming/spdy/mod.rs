@@ -1,6 +1,6 @@
-//! Frames of SPDY/3.1, as far as Kubernetes uses them: streams with headers, data, their ends, pings.
+//! Frames of SPDY/3.1, as far as Kubernetes uses them: streams with headers, data and ends, and pings.
 //!
-//! There is no flow control: clients of Kubernetes do not have it either.
+//! There is no flow control, because clients of Kubernetes do not have it either.
 
 pub(crate) mod headers;
 
@@ -8,14 +8,14 @@ use bytes::{Buf as _, Bytes, BytesMut};
 
 use self::headers::{HeaderReader, HeaderWriter, Headers};
 
-/// The end of a stream in this direction.
+/// Flag: closes the stream in this direction.
 const FIN: u8 = 1;
 const HEAD_BYTES: usize = 8;
-/// The largest frame. Clients send pieces of 32 KiB.
+/// Limit of a frame. Clients send pieces of 32 KiB.
 const FRAME_BYTES_MAX: usize = 4 << 20;
-/// The first bit of all frames without data.
+/// The first bit of all control frames.
 const CONTROL: u32 = 1 << 31;
-/// With that bit.
+/// The version, with the bit of control frames.
 const VERSION: u16 = 0x8003;
 
 const SYN_STREAM: u16 = 1;
@@ -24,24 +24,24 @@ const RST_STREAM: u16 = 3;
 const PING: u16 = 6;
 const GOAWAY: u16 = 7;
 
-/// What a client sends.
+/// A frame from a client.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Frame {
-    /// A new stream.
+    /// Opens a stream with these headers.
     Open { stream: u32, headers: Headers, last: bool },
-    /// Bytes of a stream.
+    /// Has bytes of a stream.
     Data { stream: u32, bytes: Bytes, last: bool },
-    /// A stream is given up.
+    /// Aborts a stream before its end.
     Reset { stream: u32 },
-    /// To be sent back.
+    /// Must be sent back.
     Ping { id: u32 },
-    /// No more streams.
+    /// Announces that no more streams follow.
     GoAway,
-    /// Something that changes nothing here.
+    /// Has no effect here.
     Other,
 }
 
-/// Why a session cannot go on.
+/// The reasons for which a session cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Error {
     #[error("a frame of {0} bytes is too large")]
@@ -54,7 +54,7 @@ pub(crate) enum Error {
     Headers,
 }
 
-/// Reads frames from pieces of bytes, whatever their borders are.
+/// Reads frames from pieces of bytes with any boundaries.
 #[derive(Debug, Default)]
 pub(crate) struct FrameReader {
     rest: BytesMut,
@@ -62,12 +62,12 @@ pub(crate) struct FrameReader {
 }
 
 impl FrameReader {
-    /// Adds what has arrived.
+    /// Adds received bytes to the unread ones.
     pub(crate) fn add(&mut self, bytes: &[u8]) {
         self.rest.extend_from_slice(bytes);
     }
 
-    /// Returns the next whole frame.
+    /// Returns the next complete frame.
     pub(crate) fn next(&mut self) -> Result<Option<Frame>, Error> {
         let Some((head, _)) = self.rest.split_first_chunk::<HEAD_BYTES>() else { return Ok(None) };
         let [first @ .., flags, high, middle, low] = *head;
@@ -96,7 +96,7 @@ impl FrameReader {
             SYN_STREAM => {
                 let stream = number()?;
                 let _associated = number()?;
-                // The priority.
+                // The priority is ignored.
                 body.try_get_u16().map_err(|_end| Error::Short)?;
                 Frame::Open { stream, headers: self.headers.read(&body)?, last }
             }
@@ -108,7 +108,7 @@ impl FrameReader {
     }
 }
 
-/// Writes frames.
+/// Writes frames of the server.
 #[derive(Debug)]
 pub(crate) struct FrameWriter {
     headers: HeaderWriter,
@@ -119,19 +119,19 @@ impl FrameWriter {
         Self { headers: HeaderWriter::new() }
     }
 
-    /// Returns the acceptance of a stream.
+    /// Returns the frame that accepts a stream.
     pub(crate) fn reply(&mut self, stream: u32) -> Result<Vec<u8>, Error> {
         let mut body = stream.to_be_bytes().to_vec();
         body.extend(self.headers.none()?);
         Ok(control(SYN_REPLY, &body))
     }
 
-    /// Returns the answer to a ping.
+    /// Returns the response to a ping.
     pub(crate) fn pong(id: u32) -> Vec<u8> {
         control(PING, &id.to_be_bytes())
     }
 
-    /// Returns bytes of a stream.
+    /// Returns a frame with bytes of a stream.
     pub(crate) fn data(stream: u32, bytes: &[u8], last: bool) -> Vec<u8> {
         let mut frame = stream.to_be_bytes().to_vec();
         frame.extend(flags_and_length(if last { FIN } else { 0 }, bytes.len()));
@@ -149,7 +149,7 @@ fn control(kind: u16, body: &[u8]) -> Vec<u8> {
 }
 
 fn flags_and_length(flags: u8, length: usize) -> [u8; 4] {
-    // Frames of ours are far shorter than three bytes can say.
+    // Frames of this server are far shorter than the limit of three bytes.
     let [_, high, middle, low] = u32::try_from(length).unwrap_or(0).to_be_bytes();
     [flags, high, middle, low]
 }

@@ -1,4 +1,4 @@
-//! Configuration, nodes, events and what else belongs to the cluster itself.
+//! Columns of configuration, nodes, events and other kinds of the cluster itself.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{object::text, table::age};
 
-/// A label with this prefix names a role of a node.
+/// Labels with this prefix name a role of a node.
 const ROLE_PREFIX: &str = "node-role.kubernetes.io/";
 /// The value of this label is a role of a node.
 const ROLE_LABEL: &str = "kubernetes.io/role";
@@ -83,7 +83,7 @@ pub(super) static NODES: Layout = Layout::new(
 );
 
 fn node_status(row: &Row<'_>) -> String {
-    // The last one counts, if there are several.
+    // If there are several, the last one counts.
     let mut conditions = row.list("/status/conditions").iter().rev();
     let ready = conditions.find(|it| text(it, "/type") == "Ready");
     let word = match ready.map(|it| text(it, "/status")) {
@@ -151,7 +151,7 @@ pub(super) static EVENTS: Layout = Layout::new(
     },
 );
 
-/// Where things are in an event.
+/// The fields of an event, as JSON pointers.
 struct EventNames {
     about: &'static str,
     source: &'static str,
@@ -162,7 +162,7 @@ struct EventNames {
     count: &'static str,
 }
 
-/// In the core group.
+/// Fields in the core group.
 const OLD: EventNames = EventNames {
     about: "/involvedObject",
     source: "/source",
@@ -173,7 +173,7 @@ const OLD: EventNames = EventNames {
     count: "/count",
 };
 
-/// In the group of its own.
+/// Fields in the group `events.k8s.io`.
 const NEW: EventNames = EventNames {
     about: "/regarding",
     source: "/deprecatedSource",
@@ -184,11 +184,11 @@ const NEW: EventNames = EventNames {
     count: "/deprecatedCount",
 };
 
-/// When it was first and last seen, and how often.
+/// Returns when an event was seen first and last, and how often.
 fn seen(row: &Row<'_>, names: &EventNames) -> (String, String, i64) {
     let first = row.since_some(names.first).unwrap_or_else(|| row.since("/eventTime"));
     if let Some(series) = row.get("/series") {
-        // The event before the series is not counted in it.
+        // The count of a series does not include the event before it.
         let count = number(series, "/count").saturating_add(1);
         return (first, row.since("/series/lastObservedTime"), count);
     }

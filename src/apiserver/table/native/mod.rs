@@ -1,7 +1,7 @@
-//! The columns of the kinds that are compiled into Kubernetes.
+//! Printer columns of the native kinds.
 //!
-//! Names, types and priorities are those of the real server; `tests.rs` holds them, and the cells, to what it
-//! answered. Kinds without columns of their own have a name and a time of creation.
+//! Names, types and priorities are those of the real server; `tests.rs` compares them and the cells with its responses. Kinds
+//! without special columns have a name and a creation time.
 
 mod cluster;
 mod network;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use self::row::Row;
 use crate::object;
 
-/// One column.
+/// One printer column of a native kind.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Column {
     name: &'static str,
@@ -28,13 +28,13 @@ pub(super) struct Column {
     wide: bool,
 }
 
-/// How objects of one kind are shown.
+/// The columns of one kind, and the functions that fill them.
 #[derive(Debug)]
 pub(super) struct Layout {
     columns: &'static [Column],
-    /// One for each column.
+    /// Returns one cell for each column.
     cells: fn(&Row<'_>) -> Vec<Value>,
-    /// What marks a row for clients.
+    /// Returns the conditions of a row.
     conditions: fn(&Value) -> Value,
 }
 
@@ -61,7 +61,7 @@ impl Column {
         Self { wide: true, ..Self::text(name) }
     }
 
-    /// As `columnDefinitions` has it.
+    /// Returns the entry in `columnDefinitions`.
     pub(super) fn definition(&self) -> Value {
         let description = match self.name {
             "Name" => "The name of the object, unique within its namespace.",
@@ -84,7 +84,7 @@ impl Layout {
         Self { columns, cells, conditions: |_| Value::Null }
     }
 
-    /// Whether the kind has no columns of its own.
+    /// Returns whether the kind has only a name and a creation time.
     pub(super) fn is_plain(&self) -> bool {
         std::ptr::eq(self, &raw const PLAIN)
     }
@@ -97,7 +97,7 @@ impl Layout {
         (self.cells)(&Row { object, now })
     }
 
-    /// Null if there are none.
+    /// Returns the conditions of the row of an object; null if there are none.
     pub(super) fn conditions(&self, object: &Value) -> Value {
         (self.conditions)(object)
     }
@@ -107,7 +107,7 @@ static PLAIN: Layout = Layout::new(&[Column::NAME, Column::CREATED], |row| {
     vec![row.name(), row.text("/metadata/creationTimestamp").into()]
 });
 
-/// The scale of any object.
+/// The columns of the scale of any object.
 pub(super) static SCALES: Layout = Layout::new(
     &[Column::text("Name"), Column::number("Desired"), Column::number("Available"), Column::AGE],
     |row| {
@@ -116,7 +116,7 @@ pub(super) static SCALES: Layout = Layout::new(
     },
 );
 
-/// How a native kind is shown. All versions of a kind have the same columns.
+/// Returns the columns of a native kind. All versions of a kind have the same ones.
 pub(super) fn layout(group: &str, plural: &str) -> &'static Layout {
     match (group, plural) {
         ("", "pods") => &pods::PODS,

@@ -1,4 +1,4 @@
-//! Services and what is around them.
+//! Columns of Services and other kinds of the network.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::object::{list, text};
 
-/// More addresses, hosts and ports than these are only counted.
+/// Limit of addresses, hosts and ports in a cell; further ones are counted.
 const SHOWN: usize = 3;
 
 pub(super) static SERVICES: Layout = Layout::new(
@@ -59,7 +59,7 @@ fn external(row: &Row<'_>) -> String {
     }
 }
 
-/// The addresses or names that a load balancer has given, sorted.
+/// Returns the addresses and names of a load balancer, sorted.
 fn balanced<'a>(row: &Row<'a>) -> BTreeSet<&'a str> {
     let address = |it: &'a Value| match (text(it, "/ip"), text(it, "/hostname")) {
         ("", host) => host,
@@ -148,7 +148,7 @@ pub(super) static INGRESSES: Layout = Layout::new(
     },
 );
 
-/// Rules without a host count only behind those that are shown.
+/// Formats the hosts of rules. Rules without a host are counted only if hosts are left out.
 fn hosts(rules: &[Value]) -> String {
     let mut shown: Vec<&str> = Vec::new();
     for rule in rules {

@@ -1,4 +1,4 @@
-//! Pods: how they are, in one word.
+//! Columns of Pods: their state in one word.
 
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ pub(super) static PODS: Layout = Layout {
     )
 };
 
-/// Lets clients hide what has ended.
+/// Returns the condition by which clients hide terminated Pods.
 fn finished(pod: &Value) -> Value {
     let (reason, message) = match text(pod, "/status/phase") {
         "Succeeded" => ("Succeeded", "The pod has completed successfully."),
@@ -59,7 +59,7 @@ fn cells(row: &Row<'_>) -> Vec<Value> {
     ]
 }
 
-/// How often, and when last: `3 (5m ago)`.
+/// Formats the restarts and the age of the last one: `3 (5m ago)`.
 fn restarts(row: &Row<'_>, count: i64) -> String {
     let statuses = row.list("/status/containerStatuses").iter();
     let ends = statuses.map(|it| text(it, "/lastState/terminated/finishedAt"));
@@ -90,7 +90,7 @@ impl State {
         state
     }
 
-    /// The first container with something to say decides; those that run say nothing.
+    /// Returns the state of a Pod after its init containers. The first container that does not run determines the word.
     fn running(row: &Row<'_>, initial: &str) -> Self {
         let mut state = Self { word: initial.into(), ready: 0, restarts: 0 };
         let mut running = false;
@@ -119,7 +119,7 @@ impl State {
     }
 }
 
-/// What the first init container that has not succeeded does, and the restarts up to it.
+/// Returns the state of the first init container that has not succeeded, and the restarts up to it.
 fn starting(row: &Row<'_>) -> Option<(String, i64)> {
     let mut restarts: i64 = 0;
     for (index, container) in row.list("/status/initContainerStatuses").iter().enumerate() {
@@ -148,7 +148,7 @@ fn reason(end: &Value) -> String {
     }
 }
 
-/// How many of the conditions that count for readiness are true.
+/// Formats the number of readiness gates whose conditions are true.
 fn gates(row: &Row<'_>) -> String {
     let gates = row.list("/spec/readinessGates");
     if gates.is_empty() {

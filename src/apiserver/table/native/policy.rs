@@ -1,4 +1,4 @@
-//! Who may do what, and how much of it there may be.
+//! Columns of access control, quotas and autoscalers.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,9 @@ use super::{
     row::{NONE, Row, first_of, join, plain},
 };
 use crate::object::text;
+use crate::sorted::CollectSorted as _;
 
-/// More metrics than these are only counted.
+/// Limit of metrics in a cell; further ones are counted.
 const METRICS_SHOWN: usize = 2;
 
 const UNKNOWN: &str = "<unknown>";
@@ -84,7 +85,7 @@ pub(super) static QUOTAS: Layout = Layout::new(
     &[Column::NAME, Column::text("Request"), Column::text("Limit"), Column::AGE],
     |row| {
         let hard = row.get("/status/hard").and_then(Value::as_object).into_iter().flatten();
-        let hard: BTreeMap<&String, &Value> = hard.collect();
+        let hard: BTreeMap<&String, &Value> = hard.collect_map();
         let used = row.get("/status/used");
         let show = |limits: bool| {
             let chosen = hard.iter().filter(|(name, _)| name.starts_with("limits.") == limits);
@@ -128,7 +129,7 @@ fn metrics(row: &Row<'_>) -> String {
     let wanted = row.list("/spec/metrics").iter().enumerate();
     let mut all: Vec<String> =
         wanted.map(|(index, wanted)| metric(wanted, present.get(index))).collect();
-    // The first version knows nothing but this.
+    // The first version has only this metric.
     if let Some(wanted) = row.get("/spec/targetCPUUtilizationPercentage") {
         let present = row.get("/status/currentCPUUtilizationPercentage");
         let present = present.map_or_else(|| UNKNOWN.into(), |it| format!("{it}%"));
@@ -137,7 +138,7 @@ fn metrics(row: &Row<'_>) -> String {
     if all.is_empty() { NONE.into() } else { first_of(&all, METRICS_SHOWN, ", ") }
 }
 
-/// Such as `55%/70%`.
+/// Formats a metric, such as `55%/70%`.
 fn metric(wanted: &Value, present: Option<&Value>) -> String {
     let source = match text(wanted, "/type") {
         "External" => "external",

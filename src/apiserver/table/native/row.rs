@@ -1,20 +1,21 @@
-//! An object as a source of cells: questions that many kinds have in common.
+//! The fields of an object in the forms that many columns need.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::sorted::CollectSorted as _;
 use crate::{
     labels,
     object::{self, list, text},
     table::age,
 };
 
-/// What stands for nothing.
+/// Shown for an empty value.
 pub(super) const NONE: &str = "<none>";
 
-/// One object that is shown at some time.
+/// One object, and the time at which it is shown.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row<'a> {
     pub(super) object: &'a Value,
@@ -26,17 +27,17 @@ impl<'a> Row<'a> {
         object::meta(self.object, "name").into()
     }
 
-    /// Since the creation.
+    /// Returns the time since the creation.
     pub(super) fn age(&self) -> Value {
         self.since("/metadata/creationTimestamp").into()
     }
 
-    /// Since a time in the object.
+    /// Returns the time since a time in the object; `<unknown>` if it is missing.
     pub(super) fn since(&self, pointer: &str) -> String {
         age::since(self.text(pointer), self.now).unwrap_or_else(|| age::UNKNOWN.into())
     }
 
-    /// Since a time in the object, if there is such a time.
+    /// Returns the time since a time in the object; `None` if it is missing.
     pub(super) fn since_some(&self, pointer: &str) -> Option<String> {
         Some(self.text(pointer)).filter(|it| !it.is_empty()).map(|_| self.since(pointer))
     }
@@ -45,17 +46,17 @@ impl<'a> Row<'a> {
         self.object.pointer(pointer).filter(|it| !it.is_null())
     }
 
-    /// Empty if it is not there.
+    /// Returns a string; empty if it is missing.
     pub(super) fn text(&self, pointer: &str) -> &'a str {
         text(self.object, pointer)
     }
 
-    /// A text, or something else if it is empty.
+    /// Returns a string, or `other` if it is empty.
     pub(super) fn text_or(&self, pointer: &str, other: &'a str) -> &'a str {
         Some(self.text(pointer)).filter(|it| !it.is_empty()).unwrap_or(other)
     }
 
-    /// Zero if it is not there.
+    /// Returns a number; zero if it is missing.
     pub(super) fn number(&self, pointer: &str) -> i64 {
         number(self.object, pointer)
     }
@@ -68,7 +69,7 @@ impl<'a> Row<'a> {
         list(self.object, pointer)
     }
 
-    /// How many parts a list or a map has.
+    /// Returns the number of parts of a list or a map.
     pub(super) fn count(&self, pointer: &str) -> usize {
         match self.get(pointer) {
             Some(Value::Array(items)) => items.len(),
@@ -77,27 +78,27 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// The names and the images of the containers of a template, as two cells.
+    /// Returns the names and the images of the containers of a template, as two cells.
     pub(super) fn containers(&self, pointer: &str) -> [Value; 2] {
         let items = self.list(pointer);
         ["/name", "/image"].map(|it| join(items.iter().map(|item| text(item, it)), ",").into())
     }
 
-    /// A map of labels as text.
+    /// Formats a map of labels.
     pub(super) fn labels(&self, pointer: &str) -> String {
         let labels = self.get(pointer).and_then(Value::as_object).into_iter().flatten();
         let labels: BTreeMap<&str, &str> =
-            labels.map(|(key, it)| (key.as_str(), it.as_str().unwrap_or_default())).collect();
+            labels.map(|(key, it)| (key.as_str(), it.as_str().unwrap_or_default())).collect_map();
         or_none(join(labels.iter().map(|(key, value)| format!("{key}={value}")), ","))
     }
 
-    /// A label selector as text.
+    /// Formats a label selector.
     pub(super) fn selector(&self, pointer: &str) -> String {
         self.get(pointer).map_or_else(|| NONE.into(), |it| or_none(labels::text(it)))
     }
 }
 
-/// A number that is 0 if it is not there.
+/// Returns a number; zero if it is missing.
 pub(super) fn number(value: &Value, pointer: &str) -> i64 {
     object::number(value, pointer).unwrap_or_default()
 }
@@ -113,12 +114,12 @@ pub(super) fn join<T: AsRef<str>>(parts: impl IntoIterator<Item = T>, between: &
     joined
 }
 
-/// The text, or `<none>` if it is empty.
+/// Returns the string, or `<none>` if it is empty.
 pub(super) fn or_none(text: String) -> String {
     if text.is_empty() { NONE.into() } else { text }
 }
 
-/// The first parts of a list, and how many more there are.
+/// Joins the first parts of a list, and adds the number of further ones.
 pub(super) fn first_of(parts: &[String], shown: usize, between: &str) -> String {
     let first = join(parts.iter().take(shown), between);
     match parts.len().saturating_sub(shown) {
@@ -127,7 +128,7 @@ pub(super) fn first_of(parts: &[String], shown: usize, between: &str) -> String 
     }
 }
 
-/// A number or a text, as text.
+/// Formats a number or a string.
 pub(super) fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), String::from)
 }

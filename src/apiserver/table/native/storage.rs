@@ -1,4 +1,4 @@
-//! Volumes and their classes.
+//! Columns of volumes, claims and storage classes.
 
 use serde_json::Value;
 
@@ -8,10 +8,10 @@ use super::{
 };
 use crate::object::text;
 
-/// Older than the field, and stronger.
+/// Older than the field, and takes precedence over it.
 const CLASS_ANNOTATION: &str = "/metadata/annotations/volume.beta.kubernetes.io~1storage-class";
 
-/// A storage class with one of these is the default one.
+/// A storage class with one of these annotations is the default one.
 const DEFAULT_ANNOTATIONS: [&str; 2] = [
     "/metadata/annotations/storageclass.kubernetes.io~1is-default-class",
     "/metadata/annotations/storageclass.beta.kubernetes.io~1is-default-class",
@@ -104,7 +104,7 @@ fn class<'a>(row: &Row<'a>) -> &'a str {
     row.text_or(CLASS_ANNOTATION, row.text("/spec/storageClassName"))
 }
 
-/// In a fixed order, each one once.
+/// Formats access modes in a fixed order, each one once.
 fn modes(asked: &[Value]) -> String {
     let shown = MODES.iter().filter(|(mode, _)| asked.iter().any(|it| it == mode));
     join(shown.map(|(_, short)| short), ",")

@@ -1,4 +1,4 @@
-//! What makes Pods: Deployments, Jobs and the like.
+//! Columns of workloads: Deployments, Jobs and others.
 
 use serde_json::Value;
 
@@ -197,7 +197,7 @@ fn completions(row: &Row<'_>) -> String {
     }
 }
 
-/// Empty before the start.
+/// Formats the duration of a Job; empty before its start.
 fn duration(row: &Row<'_>) -> String {
     let Ok(start) = row.text("/status/startTime").parse() else { return String::new() };
     let end = row.text("/status/completionTime").parse().unwrap_or(row.now);

@@ -1,10 +1,10 @@
-//! Kinds of which only single fields are shown: admission policies, API priorities, addresses, devices.
+//! Columns of newer kinds that show single fields: admission policies, API priorities, addresses, devices.
 
 use serde_json::Value;
 
 use super::{Column, Layout, row::Row};
 
-/// A reference to parameters, as `KIND/NAME` or `GROUP/VERSION/KIND`.
+/// Formats a reference to parameters as `KIND/NAME` or `GROUP/VERSION/KIND`.
 fn joined(row: &Row<'_>, parts: [&str; 2], missing: &str) -> Value {
     let texts: Vec<&str> =
         parts.iter().map(|it| row.text(it)).filter(|it| !it.is_empty()).collect();

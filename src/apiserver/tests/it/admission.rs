@@ -1,4 +1,4 @@
-//! What controllers and defaults of admission do over time. Requests alone are compared with the real server: `differential`.
+//! Admission plugins and controllers over time. Single requests are compared with the real server in `differential`.
 
 use kopf_apiserver::controllers::{self, Controllers};
 use tokio::task::JoinSet;
@@ -11,7 +11,7 @@ const QUOTAS: &str = "/api/v1/namespaces/default/resourcequotas";
 const BUDGETS: &str = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
 const INGRESSES: &str = "/apis/networking.k8s.io/v1/namespaces/default/ingresses";
 
-/// Returns a whole cluster, with its controllers.
+/// Returns a complete cluster, with its controllers.
 fn cluster(builder: Builder) -> (Cluster, JoinSet<()>) {
     let server = builder.cluster(true).build();
     let mut running = JoinSet::new();
@@ -19,7 +19,7 @@ fn cluster(builder: Builder) -> (Cluster, JoinSet<()>) {
     (Cluster { client: client(&server), server, start: Instant::now() }, running)
 }
 
-/// Lets the controllers act.
+/// Advances the time, so that the controllers act.
 async fn pass(seconds: u64) {
     tokio::time::sleep(Duration::from_secs(seconds)).await;
 }
@@ -55,8 +55,8 @@ async fn create_classes(cluster: &Cluster) {
         ("/apis/scheduling.k8s.io/v1/priorityclasses", high),
         ("/apis/scheduling.k8s.io/v1/priorityclasses", usual),
     ] {
-        let (status, told) = cluster.post(path, class).await;
-        assert_eq!(status, 201, "{told:#}");
+        let (status, body) = cluster.post(path, class).await;
+        assert_eq!(status, 201, "{body:#}");
     }
 }
 
@@ -108,7 +108,7 @@ async fn without_admission_nothing_is_added_and_nothing_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_quota_counts_what_is_there_and_lets_others_in_when_something_goes() {
+async fn a_quota_counts_existing_objects_and_admits_others_after_deletions() {
     let (cluster, _running) = cluster(ApiServer::builder());
     let quota = json!({ "metadata": { "name": "few" }, "spec": { "hard": { "pods": "2" } } });
     assert_eq!(cluster.post(QUOTAS, quota).await.0, 201);
@@ -116,8 +116,8 @@ async fn a_quota_counts_what_is_there_and_lets_others_in_when_something_goes() {
     for name in ["one", "two"] {
         assert_eq!(cluster.post(PODS, pod(name, "")).await.0, 201);
     }
-    let (status, told) = cluster.post(PODS, pod("three", "")).await;
-    assert_eq!(status, 403, "{told:#}");
+    let (status, body) = cluster.post(PODS, pod("three", "")).await;
+    assert_eq!(status, 403, "{body:#}");
     pass(5).await;
     let used = async || cluster.get(&format!("{QUOTAS}/few")).await.1["status"]["used"].clone();
     assert_eq!(used().await, json!({ "pods": "2" }));
@@ -128,7 +128,7 @@ async fn a_quota_counts_what_is_there_and_lets_others_in_when_something_goes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_budget_permits_evictions_as_long_as_enough_pods_are_ready() {
+async fn a_budget_allows_evictions_while_enough_pods_are_ready() {
     let (cluster, _running) = cluster(ApiServer::builder());
     let selector = json!({ "matchLabels": { "app": "web" } });
     let budget = json!({

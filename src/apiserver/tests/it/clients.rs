@@ -1,6 +1,6 @@
-//! Clients that operators are written with: `kube`'s typed API and watcher, and those of Python.
+//! Clients of operators: `kube`'s typed API and watcher, and those of Python.
 //!
-//! Those of Python need `KOPF_PYTHON`, a Python with `kubernetes_asyncio` and `pykube`; they are skipped without.
+//! Those of Python need `KOPF_PYTHON`, a Python with `kubernetes_asyncio` and `pykube`; the tests are skipped without it.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -59,7 +59,7 @@ async fn kube_reads_writes_applies_and_lists_typed_objects() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watchers_of_kube_see_what_is_there_and_what_changes() {
+async fn watchers_of_kube_see_existing_objects_and_changes() {
     for strategy in [watcher::Config::default(), watcher::Config::default().streaming_lists()] {
         let server = ApiServer::builder().cluster(true).build();
         let maps: Api<ConfigMap> = Api::default_namespaced(client(&server));
@@ -115,7 +115,7 @@ async fn kube_waits_until_a_deployment_is_complete() {
     assert_eq!(found.status.expect("a status").available_replicas, Some(2));
 }
 
-/// What both clients of Python do; the address of the server is the first argument.
+/// The script for both clients of Python; its first argument is the address of the server.
 const PYTHON: &str = r#"
 import asyncio, sys
 from kubernetes_asyncio import client, config, watch

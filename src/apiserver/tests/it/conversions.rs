@@ -13,7 +13,7 @@ use crate::{MERGE, client, send};
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// A definition with two versions: `spec.address` of v1 is `spec.host` and `spec.port` of v2, the storage version.
+/// Returns a CRD with two versions: `spec.address` of v1 is `spec.host` and `spec.port` of v2, the storage version.
 fn definition() -> Value {
     let version = |name: &str, fields: Value| {
         json!({
@@ -42,7 +42,7 @@ fn definition() -> Value {
     })
 }
 
-/// Converts an object, or returns why it cannot.
+/// Converts an object, or returns the reason why it cannot be converted.
 fn convert(object: &Value, wanted: &str) -> Result<Value, String> {
     let mut object = object.clone();
     let spec = object["spec"].clone();
@@ -62,7 +62,7 @@ fn convert(object: &Value, wanted: &str) -> Result<Value, String> {
     Ok(object)
 }
 
-/// A server with the definition, and the numbers of objects in the reviews.
+/// Returns a server with the CRD, and the numbers of objects in the reviews.
 async fn cluster() -> (ApiServer, kube::Client, Arc<Mutex<Vec<usize>>>) {
     let reviews = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&reviews);
@@ -191,7 +191,7 @@ async fn watches_show_objects_in_their_version() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conversion_that_fails_is_the_answer_of_the_request() {
+async fn a_failed_conversion_fails_the_request() {
     let (_server, client, _) = cluster().await;
     let body = link("v1", "a", &json!({ "address": "impossible" }));
     let (status, refused) = request(&client, "POST", &links("v1", ""), &body).await;

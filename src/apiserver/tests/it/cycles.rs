@@ -1,11 +1,11 @@
-//! The golden cycles as a contract of the server: their recorded patches and actions, repeated, are answered as recorded.
+//! The golden cycles as a contract of the server: it must respond to their recorded patches and actions as recorded.
 
 use super::*;
 
 const CYCLES: &str = include_str!("../../../../tests/vectors/cycles.json");
 
 #[tokio::test(start_paused = true)]
-async fn recorded_requests_are_answered_as_recorded() {
+async fn recorded_requests_get_the_recorded_responses() {
     let suite: Value = serde_json::from_str(CYCLES).expect("a suite is JSON");
     let mut repeated = 0;
     let mut failures = Vec::new();
@@ -21,8 +21,8 @@ async fn recorded_requests_are_answered_as_recorded() {
     assert!(repeated > 50, "only {repeated} cycles");
 }
 
-/// Records do not name the object of a patch, edits from inside of handlers are not recorded, and nobody watches a stopped
-/// operator: such cycles are left out.
+/// Returns whether a cycle can be replayed. Records do not contain the object of a patch, and edits from inside of handlers; nobody
+/// watches a stopped operator.
 fn is_repeatable(vector: &Value) -> bool {
     let input = &vector["input"];
     let objects = items(&input["objects"]).count();
@@ -75,7 +75,7 @@ fn act(server: &ApiServer, action: &Value) -> Result<(), String> {
     acted.map_err(|it| it.to_string())
 }
 
-/// Gives the record of the same patch.
+/// Sends a recorded patch again. Returns the record of its response.
 async fn send_again(cluster: &Cluster, patch: &Value) -> Value {
     let path = match patch["subresource"].as_str() {
         Some(subresource) => format!("{N1}/{subresource}"),

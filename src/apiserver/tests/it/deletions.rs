@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_free_object_is_removed_at_once() {
+async fn an_object_without_finalizers_is_removed_at_once() {
     let cluster = Cluster::plain();
     cluster.post(OBJECTS, object_with("n1", "uid", json!("uid-n1"))).await;
     let mut watch = cluster.watch("&resourceVersion=1").await;
@@ -18,7 +18,7 @@ async fn a_free_object_is_removed_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_held_object_is_marked_once() {
+async fn an_object_with_finalizers_is_marked_once() {
     let cluster = Cluster::plain();
     cluster.post(OBJECTS, object_with("n1", "finalizers", json!(["a.dev/b"]))).await;
     let mut watch = cluster.watch("&resourceVersion=1").await;
@@ -42,7 +42,7 @@ async fn a_stamping_server_counts_a_deletion_as_a_generation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_holder_removes_the_object_in_its_old_version() {
+async fn removing_the_last_finalizer_returns_the_object_in_its_old_version() {
     let cluster = Cluster::plain();
     cluster.post(OBJECTS, object_with("n1", "finalizers", json!(["a.dev/b", "c.dev/d"]))).await;
     cluster.delete(N1).await;
@@ -66,7 +66,7 @@ async fn the_last_holder_removes_the_object_in_its_old_version() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_recreated_object_is_a_new_one() {
+async fn a_recreated_object_has_a_new_uid() {
     let cluster = Cluster::plain();
     cluster.post(OBJECTS, object("n1")).await;
     let mut watch = cluster.watch("&resourceVersion=1").await;

@@ -1,9 +1,9 @@
-//! What clients learn about the server.
+//! Discovery documents, OpenAPI and health.
 
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn resources_are_described() {
+async fn resources_are_in_discovery() {
     let cluster = Cluster::stamping();
     let (_, list) = cluster.get("/apis/kopf.dev/v1").await;
     let verbs = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
@@ -52,7 +52,7 @@ async fn kube_discovers_everything() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_created_definition_serves_its_resource_until_it_is_deleted() {
+async fn a_crd_serves_its_resource_until_it_is_deleted() {
     let cluster = Cluster::plain();
     let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     let version = |name: &str, storage: bool| json!({ "name": name, "served": true, "storage": storage, "subresources": { "status": {} } });

@@ -1,11 +1,11 @@
-//! What tests can do to the server.
+//! Faults and other controls for tests.
 
 use kopf_apiserver::{Effect, Fault};
 
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn changes_can_be_seen_late() {
+async fn watchers_can_see_changes_late() {
     let cluster = Cluster::plain();
     cluster.server.set_latency(Duration::from_secs(2));
     let mut watch = cluster.watch("").await;
@@ -17,7 +17,7 @@ async fn changes_can_be_seen_late() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_late_change_is_not_lost_by_reconnecting() {
+async fn a_delayed_change_is_not_lost_by_reconnecting() {
     let cluster = Cluster::plain();
     cluster.server.set_latency(Duration::from_secs(5));
     let mut watch = cluster.watch("&resourceVersion=0&timeoutSeconds=1").await;
@@ -52,7 +52,7 @@ async fn watches_can_be_closed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn closing_watches_cuts_off_what_is_on_its_way() {
+async fn closing_watches_drops_delayed_events() {
     let cluster = Cluster::plain();
     cluster.server.set_latency(Duration::from_secs(5));
     let mut watch = cluster.watch("").await;
@@ -63,7 +63,7 @@ async fn closing_watches_cuts_off_what_is_on_its_way() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_are_remembered() {
+async fn requests_are_logged() {
     let cluster = Cluster::plain();
     cluster.post(OBJECTS, object("n1")).await;
     tokio::time::advance(Duration::from_secs(7)).await;
@@ -78,7 +78,7 @@ async fn requests_are_remembered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_edit_from_aside_reaches_every_part() {
+async fn an_edit_past_the_api_reaches_every_part() {
     let cluster = Cluster::stamping();
     cluster
         .server
@@ -94,7 +94,7 @@ async fn an_edit_from_aside_reaches_every_part() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_can_be_late_refused_or_lost_after_the_deed() {
+async fn responses_can_be_late_refused_or_lost_after_the_write() {
     let cluster = Cluster::plain();
     cluster
         .server
@@ -117,7 +117,7 @@ async fn answers_can_be_late_refused_or_lost_after_the_deed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stale_list_shows_the_past() {
+async fn a_stale_list_shows_an_earlier_state() {
     let cluster = Cluster::plain();
     for name in ["n1", "n2", "n3"] {
         cluster.post(OBJECTS, object(name)).await;
@@ -129,7 +129,7 @@ async fn a_stale_list_shows_the_past() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_can_be_lost_late_or_stop() {
+async fn watch_events_can_be_lost_or_late_or_stop() {
     let cluster = Cluster::plain();
     let mut watch = cluster.watch("").await;
     let faults = [
@@ -151,13 +151,13 @@ async fn events_can_be_lost_late_or_stop() {
     let mut other = cluster.watch("&resourceVersion=3&timeoutSeconds=60").await;
     cluster.post(OBJECTS, object("n4")).await;
     cluster.post(OBJECTS, object("n5")).await;
-    // Silent until it would have ended anyway, although there is news.
+    // It is silent until its timeout, although there are changes.
     assert_eq!(other.next().await, "64 END");
     assert_eq!(watch.next().await, "64 END");
 }
 
 #[tokio::test(start_paused = true)]
-async fn chance_is_the_same_for_the_same_seed() {
+async fn the_same_seed_gives_the_same_faults() {
     let statuses = async |seed| {
         let cluster = Cluster::new(ApiServer::builder().stamps(false).seed(seed), kex());
         let effect = Effect::Refuse { code: 503, retry_after_seconds: None };

@@ -1,4 +1,4 @@
-//! Answers in other forms than JSON as it is stored: tables, YAML, with line breaks, packed, or not at all.
+//! Other forms of responses than the stored JSON: tables, YAML, indented, compressed, or not modified.
 
 use std::io::Read as _;
 
@@ -19,14 +19,14 @@ async fn open(cluster: &Cluster, path: &str, headers: &[(&str, &str)]) -> Respon
     cluster.client.send(request).await.expect("the server answers")
 }
 
-/// The status, the headers and the bytes of an answer.
+/// Returns the status, the headers and the body of a response.
 async fn ask(cluster: &Cluster, path: &str, headers: &[(&str, &str)]) -> (u16, HeaderMap, Vec<u8>) {
     let (parts, body) = open(cluster, path, headers).await.into_parts();
     let body = body.collect().await.expect("a whole body").to_bytes();
     (parts.status.as_u16(), parts.headers, body.to_vec())
 }
 
-/// What the client accepts, and the content type with the text that it gets.
+/// Sends an `Accept` header. Returns the content type and the body.
 async fn accept(cluster: &Cluster, path: &str, form: &str) -> (String, String) {
     let (_, headers, body) = ask(cluster, path, &[("accept", form)]).await;
     (text(&headers, "content-type"), String::from_utf8(body).expect("UTF-8"))
@@ -41,7 +41,7 @@ fn tree(text: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_and_lists_are_tables_for_those_who_ask() {
+async fn objects_and_lists_are_tables_on_request() {
     let cluster = Cluster::stamping();
     cluster.post(OBJECTS, object("n1")).await;
     for path in [OBJECTS, N1] {
@@ -67,7 +67,7 @@ async fn objects_and_lists_are_tables_for_those_who_ask() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_is_a_table_in_pieces() {
+async fn a_watch_sends_tables() {
     let cluster = Cluster::stamping();
     cluster.post(OBJECTS, object("n1")).await;
     let path = format!("{OBJECTS}?watch=true&resourceVersion=0");
@@ -85,7 +85,7 @@ async fn a_watch_is_a_table_in_pieces() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_lists_and_refusals_are_yaml_for_those_who_ask() {
+async fn objects_lists_and_refusals_are_yaml_on_request() {
     let cluster = Cluster::stamping();
     let words = json!([
         "yes",
@@ -141,13 +141,13 @@ async fn objects_lists_and_refusals_are_yaml_for_those_who_ask() {
         reason: NotFound\n\
         status: Failure\n";
     assert_eq!(refusal, expected);
-    // Nobody serves streams of YAML, but the refusal may be YAML.
+    // Streams of YAML are never served, but the refusal may be YAML.
     let (kind, refusal) = accept(&cluster, &format!("{OBJECTS}?watch=true"), YAML).await;
     assert_eq!((kind.as_str(), &tree(&refusal)["code"]), (YAML, &json!(406)));
 }
 
 #[tokio::test(start_paused = true)]
-async fn people_get_line_breaks() {
+async fn people_get_indented_json() {
     let cluster = Cluster::plain();
     cluster.post(OBJECTS, object("n1")).await;
     let (_, plain) = cluster.get(N1).await;
@@ -166,7 +166,7 @@ async fn people_get_line_breaks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn big_documents_are_packed_and_kept_by_clients() {
+async fn large_documents_are_compressed_and_cached_by_clients() {
     let cluster = Cluster::plain();
     for path in ["/openapi/v2", "/openapi/v3"] {
         let (status, headers, packed) = ask(&cluster, path, &[("accept-encoding", "gzip")]).await;

@@ -1,4 +1,4 @@
-//! What nobody means well: too deep, too much, too long, no text at all. Each is answered, and the server goes on to serve.
+//! Malicious requests: too deep, too large, too long, or not text at all. Each gets a response, and the server keeps running.
 
 use std::fmt::Write as _;
 
@@ -8,9 +8,9 @@ const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const YAML: &str = "application/yaml";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const APPLY: &str = "application/apply-patch+yaml";
-/// What the server takes in one request.
+/// The limit of the server for a body.
 const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
-/// Mistakes of clients that the real server calls its own.
+/// Mistakes of clients that the real server reports as internal errors.
 const THEIRS: [&str; 9] = [
     "strconv.ParseUint",
     "Too large resource version",
@@ -25,7 +25,7 @@ const THEIRS: [&str; 9] = [
 const DEEP: usize = 10_000;
 const MEGABYTE: usize = 1_000_000;
 
-/// A cluster with an object of our own kind, n1, and a config map, c1.
+/// Returns a cluster with a custom object, n1, and a config map, c1.
 async fn cluster() -> Cluster {
     let cluster = Cluster::new(ApiServer::builder().cluster(true), kex());
     let namespace = json!({ "metadata": { "name": "ns1" } });
@@ -37,7 +37,7 @@ async fn cluster() -> Cluster {
 }
 
 impl Cluster {
-    /// The text of an answer.
+    /// Returns the body of a response as a string.
     async fn text(&self, path: &str) -> String {
         let request = Request::builder().uri(path).body(Body::empty()).expect("a valid request");
         let response = self.client.send(request).await.expect("the server answers");
@@ -45,7 +45,7 @@ impl Cluster {
         String::from_utf8_lossy(&body).into_owned()
     }
 
-    /// Sends bytes; the answer must be a success or a `Status` that blames the client, and the server must serve on.
+    /// Sends bytes. The response must be a success or a `Status` that blames the client, and the server must keep running.
     async fn survives(
         &self,
         method: &str,
@@ -53,7 +53,7 @@ impl Cluster {
         kind: &str,
         body: impl Into<Vec<u8>>,
     ) -> u16 {
-        let told = format!("{method} {}", path.get(..80).unwrap_or(path));
+        let title = format!("{method} {}", path.get(..80).unwrap_or(path));
         let request = Request::builder().method(method).uri(path).header("content-type", kind);
         let request = request.body(Body::from(body.into())).expect("a valid request");
         let response = self.client.send(request).await.expect("the server answers");
@@ -65,18 +65,18 @@ impl Cluster {
             let theirs = matches!(code, 500 | 504) && THEIRS.iter().any(|it| message.contains(it));
             assert!(
                 (400..500).contains(&code) || theirs,
-                "{told}: {code} {:?}",
+                "{title}: {code} {:?}",
                 message.get(..200).unwrap_or(message)
             );
-            // Paths above those of objects are answered with a list of paths, or a line of text.
+            // Paths above those of objects return a list of paths, or a line of text.
             let found = (&status["kind"], &status["code"]);
-            assert!(code == 404 || found == (&json!("Status"), &json!(code)), "{told}: {status}");
+            assert!(code == 404 || found == (&json!("Status"), &json!(code)), "{title}: {status}");
         }
-        assert_eq!(self.get(N1).await.0, 200, "after {told}");
+        assert_eq!(self.get(N1).await.0, 200, "after {title}");
         code
     }
 
-    /// A body of an object of ours, or of a config map, with this as its spec or its data, by all ways there are.
+    /// Sends a value as the spec of a custom object and as the data of a config map, with every method.
     async fn survives_in_bodies(&self, field: &str, value: &str) {
         let custom = format!(
             r#"{{"apiVersion":"kopf.dev/v1","kind":"KopfExample","metadata":{{"name":"n1"}},"{field}":{value}}}"#
@@ -111,9 +111,9 @@ fn nested(open: &str, inner: &str, close: &str, times: usize) -> String {
     [open.repeat(times), inner.to_owned(), close.repeat(times)].concat()
 }
 
-/// Lists and managed fields put some levels around an object: it must not read as an empty one there.
+/// Lists and managed fields add some levels around an object: it must not be parsed as an empty one there.
 #[tokio::test(start_paused = true)]
-async fn what_is_accepted_is_served_in_full() {
+async fn accepted_objects_are_served_completely() {
     let cluster = cluster().await;
     for levels in [100, 122, 123, 124, 125, 126] {
         let name = format!("deep{levels}");
@@ -139,7 +139,7 @@ async fn what_is_accepted_is_served_in_full() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nesting_without_end_is_refused() {
+async fn deep_nesting_is_refused() {
     let cluster = cluster().await;
     for depth in [100, 127, 128, 1_000, DEEP] {
         for value in [nested("[", "", "]", depth), nested(r#"{"a":"#, "1", "}", depth)] {
@@ -166,7 +166,7 @@ async fn nesting_without_end_is_refused() {
     cluster.refuses("POST", OBJECTS, YAML, format!("a0: &a0 [x]\n{aliases}")).await;
     let patch = json!([{ "op": "add", "path": "/spec/a".repeat(DEEP), "value": 1 }]);
     cluster.refuses("PATCH", N1, JSON, patch.to_string()).await;
-    // Deeper by one level each time.
+    // Each operation adds one level.
     let deeper: Vec<Value> =
         (0..5_000).map(|_| json!({ "op": "copy", "from": "/spec", "path": "/spec/a" })).collect();
     cluster.refuses("PATCH", N1, JSON, json!(deeper).to_string()).await;
@@ -188,7 +188,7 @@ async fn large_bodies_are_read_or_refused_at_once() {
         fields.pop();
         fields + "}"
     };
-    // A million keys fit only if most are the same.
+    // A million keys fit only if most of them are the same.
     let same = format!("{{{}\"a\":1}}", r#""":1,"#.repeat(600_000));
     let list = format!("[{}1]", "1,".repeat(1_000_000));
     let names = format!("a: {{{}b}}", "b,".repeat(1_000_000));
@@ -200,7 +200,7 @@ async fn large_bodies_are_read_or_refused_at_once() {
         );
         cluster.survives("POST", &format!("{OBJECTS}?dryRun=All"), "application/json", body).await;
     }
-    // Many writes: they take their time without optimization.
+    // Many writes take long without optimization.
     for value in [keys(10_000, "1")] {
         let custom = |field: &str| {
             format!(
@@ -228,7 +228,7 @@ async fn large_bodies_are_read_or_refused_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn patches_of_many_steps_take_no_time() {
+async fn patches_with_many_operations_are_fast() {
     let cluster = cluster().await;
     let many = |operation: &Value, times: usize| Value::Array(vec![operation.clone(); times]);
     let add = json!({ "op": "add", "path": "/spec/a", "value": 1 });
@@ -237,7 +237,7 @@ async fn patches_of_many_steps_take_no_time() {
     cluster.refuses("PATCH", N1, JSON, many(&json!({}), 100_000).to_string()).await;
     cluster.survives("PATCH", N1, JSON, many(&add, 10_000).to_string()).await;
 
-    // Each step of these goes through a large list or map.
+    // Each of these operations visits a large list or map.
     let list: Vec<u8> = vec![1; 100_000];
     let map: Value = (0..50_000).map(|it| (format!("{it:x}"), json!(1))).collect();
     let spec = json!({ "list": list, "map": map });
@@ -297,7 +297,7 @@ async fn long_names_and_parameters_are_refused() {
             assert!(code >= 400 || field != "name", "{field}");
         }
     }
-    // A longer path or query is no URI for the library that reads it.
+    // The library refuses longer paths and queries.
     let long = "a".repeat(60_000);
     let many = "a,".repeat(30_000);
     cluster.refuses("GET", &format!("{OBJECTS}/{long}"), "", "").await;
@@ -332,7 +332,7 @@ async fn long_names_and_parameters_are_refused() {
         }
     }
     cluster.survives("GET", &format!("{OBJECTS}?{}", "a&".repeat(30_000)), "", "").await;
-    // Selectors in bodies have no such bound.
+    // Selectors in bodies have no such limit.
     for selector in [
         json!({ "labelSelector": "a".repeat(MEGABYTE) }),
         json!({ "propagationPolicy": "a".repeat(MEGABYTE) }),
@@ -349,7 +349,7 @@ async fn long_names_and_parameters_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_text_is_replaced_or_refused() {
+async fn invalid_unicode_is_replaced_or_refused() {
     let cluster = cluster().await;
     let body = |inner: &[u8]| {
         let start = br#"{"apiVersion":"kopf.dev/v1","kind":"KopfExample","metadata":{"name":"n1"},"spec":{"a":""#;
@@ -422,7 +422,7 @@ async fn what_is_no_text_is_replaced_or_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn numbers_beyond_all_bounds_are_refused() {
+async fn numbers_out_of_range_are_refused() {
     let cluster = cluster().await;
     for number in [
         "1e308",
@@ -465,7 +465,7 @@ async fn numbers_beyond_all_bounds_are_refused() {
             cluster.survives("GET", &format!("{OBJECTS}?{name}={number}"), "", "").await;
             cluster.survives("DELETE", &format!("{OBJECTS}/none?{name}={number}"), "", "").await;
         }
-        // An endless watch would be one whose timeout is not read; it takes no time on this clock.
+        // If the timeout were ignored, the watch would not end. Waiting takes no real time on this clock.
         let path = format!("{OBJECTS}?watch=true&timeoutSeconds={number}");
         let answer = cluster.survives("GET", &path, "", "");
         drop(tokio::time::timeout(Duration::from_hours(3), answer).await);
@@ -496,7 +496,7 @@ fn definition(schema: &Value, versions: usize) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn definitions_may_be_deep_or_wide() {
+async fn crds_may_be_deep_or_wide() {
     let things = "/apis/hostile.dev/v1/namespaces/ns1/things";
     let one = |spec: &Value| json!({ "apiVersion": "hostile.dev/v1", "kind": "Thing", "metadata": { "name": "t" }, "spec": spec });
     for depth in [5, 10, 20, 30, 50] {
@@ -516,7 +516,7 @@ async fn definitions_may_be_deep_or_wide() {
         }
     }
     let cluster = cluster().await;
-    // All of them at each level: what is tried without care doubles there.
+    // Nested alternatives at each level: a naive validation would take exponential time.
     let mut schema = json!({ "type": "string" });
     for _ in 0..3 {
         schema = json!({ "not": schema, "anyOf": [schema, schema], "allOf": [schema, schema], "oneOf": [schema, schema] });
@@ -546,8 +546,8 @@ async fn definitions_may_be_deep_or_wide() {
 }
 
 #[tokio::test(start_paused = true)]
-#[expect(clippy::disallowed_types, reason = "what is measured is the time of the machine")]
-async fn what_is_wrong_with_long_lists_is_told_in_no_time() {
+#[expect(clippy::disallowed_types, reason = "it measures the time of the machine")]
+async fn problems_of_long_lists_are_reported_quickly() {
     let cluster = cluster().await;
     let bad: Value = (0..30_000).map(|it| (format!("?{it}"), json!("?"))).collect();
     let owners = vec![json!({ "controller": true }); 20_000];

@@ -1,8 +1,8 @@
-//! The real kubectl against the embedded server: the same commands must say what they say of the real server.
+//! The real kubectl against the embedded server: commands must have the same output as against the real server.
 //!
-//! The commands are in `tests/exchanges/kubectl/*.yaml`, what they said of the real server is recorded beside them. Needs a
-//! kubectl of the version of the recordings: `KUBECTL`, or the one in `KUBEBUILDER_ASSETS`; skipped without. With `E2E=1` and a
-//! `KUBECONFIG`, the real server is asked again; with `UPDATE_EXPECT=1` too, its answers are recorded.
+//! The commands are in `tests/exchanges/kubectl/*.yaml`, with the recorded output for the real server next to them. The tests need
+//! a kubectl of the version of the recordings: `KUBECTL`, or the one in `KUBEBUILDER_ASSETS`; they are skipped without it. With
+//! `E2E=1` and a `KUBECONFIG`, they run against the real server again; with `UPDATE_EXPECT=1` too, the output is recorded.
 
 use std::{
     fmt::Write as _,
@@ -37,16 +37,16 @@ use super::differential::{
 };
 use crate::say;
 
-/// The version that the recordings are of.
+/// The version of kubectl in the recordings.
 const VERSION: &str = "v1.36.3";
 
-/// The size of the suite that was promised.
+/// The minimum size of the suite.
 const COMMANDS_MIN: usize = 180;
 
-/// For one command; `wait` and `-w` are the slow ones.
+/// Time limit of one command; `wait` and `-w` are the slow ones.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Commands on one server.
+/// Commands against one server.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Script {
@@ -54,19 +54,19 @@ struct Script {
     about: String,
     #[serde(default)]
     vars: Vars,
-    /// By name; the commands run where they are.
+    /// Files by name, in the directory in which commands run.
     #[serde(default)]
     files: IndexMap<String, String>,
-    /// Their output is not compared.
+    /// Commands before the others; their output is not compared.
     #[serde(default)]
     setup: Vec<Step>,
     steps: Vec<Step>,
-    /// As the setup.
+    /// Commands at the end; their output is not compared.
     #[serde(default)]
     cleanup: Vec<Step>,
 }
 
-/// One command.
+/// One command and what surrounds it.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Step {
@@ -74,13 +74,13 @@ struct Step {
     run: String,
     #[serde(default)]
     stdin: Option<String>,
-    /// Another command that must succeed first; it is repeated. A real server needs its time for some things.
+    /// Another command that must succeed first; it is repeated, because a real server takes time for some changes.
     #[serde(default)]
     once: Option<String>,
     /// A shell command that edits the file in its first argument.
     #[serde(default)]
     editor: Option<String>,
-    /// Runs when the command has said its first `after` lines; the command ends when it has said all `lines`.
+    /// Runs after the first `after` lines of output; the command ends after `lines`.
     #[serde(default)]
     meanwhile: Vec<String>,
     #[serde(default)]
@@ -89,11 +89,11 @@ struct Step {
     lines: usize,
 }
 
-/// Where commands run, and against what.
+/// The directory in which commands run, and their server.
 struct Shell<'a> {
     kubectl: &'a Path,
     kubeconfig: &'a Path,
-    /// Also the home of its caches.
+    /// Also contains the caches of kubectl.
     directory: PathBuf,
     vars: Vars,
     mask: Mask,
@@ -125,7 +125,7 @@ fn recorded(name: &str) -> Vec<Value> {
     serde_json::from_slice(&text).unwrap_or_else(|it| panic!("{}: {it}", path.display()))
 }
 
-/// What a script says of a server.
+/// Returns the output of a script for a server.
 async fn transcript(
     kubectl: &Path,
     kubeconfig: &Path,
@@ -183,7 +183,7 @@ impl Shell<'_> {
         let mut child = command.spawn().expect("a shell");
         let input = fill_in(step.stdin.as_deref().unwrap_or_default(), &self.vars);
         let mut stdin = child.stdin.take().expect("a pipe");
-        // A command that reads nothing may be gone.
+        // A command that does not read its input may have exited.
         drop(stdin.write_all(input.as_bytes()).await);
         drop(stdin);
         let Ok(output) = timeout(PATIENCE, child.wait_with_output()).await else {
@@ -206,7 +206,7 @@ impl Shell<'_> {
         timeout(PATIENCE, succeeds).await.unwrap_or_else(|_| panic!("never succeeds: {command}"));
     }
 
-    /// Changes things while a command looks at them.
+    /// Makes changes while a command watches.
     async fn watch(&mut self, step: &Step) -> Value {
         let mut child = self.command(&step.run).spawn().expect("a shell");
         let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
@@ -235,13 +235,13 @@ impl Shell<'_> {
 
     fn lines(&mut self, text: &str) -> Value {
         let home = self.directory.display().to_string();
-        // At a timeout, its log may tell that a watch ended before it tells that the time is over: a race within kubectl.
+        // At a timeout, its log may contain the end of a watch before the timeout itself: a race inside of kubectl.
         let lines = text.lines().filter(|it| !it.contains(" reflector.go:"));
         lines.map(|it| self.mask.line(&it.replace(&home, "$home"))).collect()
     }
 }
 
-/// The embedded server on a socket, and what the scripts say of it.
+/// Runs the embedded server on a socket, and returns the output of the script for it.
 async fn embedded(kubectl: &Path, name: &str, script: &Script) -> Vec<Value> {
     let server = ApiServer::builder()
         .cluster(true)
@@ -286,7 +286,7 @@ fn report(found: &[(String, Vec<Difference>)]) -> String {
 }
 
 #[tokio::test]
-async fn kubectl_says_of_the_embedded_server_what_it_says_of_the_real_one() {
+async fn kubectl_shows_the_same_for_the_embedded_server_as_for_the_real_one() {
     let Some(kubectl) = kubectl() else {
         say("kubectl: skipped, set KUBECTL or KUBEBUILDER_ASSETS");
         return;
@@ -317,14 +317,14 @@ async fn kubectl_says_of_the_embedded_server_what_it_says_of_the_real_one() {
 }
 
 #[tokio::test]
-async fn kubectl_says_of_the_real_server_what_is_recorded() {
+async fn kubectl_shows_for_the_real_server_what_is_recorded() {
     let (Some(_), Some(kubectl)) = (variable("E2E"), kubectl()) else { return };
     let kubeconfig = PathBuf::from(variable("KUBECONFIG").expect("KUBECONFIG"));
     let mut differing = Vec::new();
     for (index, (name, script)) in scripts().into_iter().enumerate() {
         let update = variable("UPDATE_EXPECT").is_some();
         let mut said = Vec::new();
-        // Its controllers take their time: it may need another try.
+        // Its controllers take time, so another attempt may be necessary.
         for attempt in 0..3 {
             let run = format!("k{:08x}", std::process::id() as usize * 1000 + index * 10 + attempt);
             said = transcript(&kubectl, &kubeconfig, (&name, &script), &run).await;

@@ -68,7 +68,7 @@ async fn selectors_narrow_a_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_list_comes_in_pages_of_one_version() {
+async fn all_pages_of_a_list_have_one_version() {
     let cluster = Cluster::plain();
     for name in ["n1", "n2", "n3"] {
         cluster.post(OBJECTS, object(name)).await;
@@ -99,7 +99,7 @@ async fn items_of_native_lists_do_not_repeat_their_kind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn label_selectors_that_make_no_sense_are_bad_requests() {
+async fn invalid_label_selectors_are_bad_requests() {
     let cluster = Cluster::plain();
     for query in ["labelSelector=a%20b", "watch=1&labelSelector=%3Db", "labelSelector=a+in+x"] {
         let (status, refused) = cluster.get(&format!("{OBJECTS}?{query}")).await;

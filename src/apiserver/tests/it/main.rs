@@ -1,4 +1,4 @@
-//! The server, asked over HTTP on virtual time.
+//! The server over HTTP, on virtual time.
 #![expect(
     clippy::expect_used,
     clippy::panic,
@@ -36,11 +36,11 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-/// The objects of the tests.
+/// The collection of the test objects.
 const OBJECTS: &str = "/apis/kopf.dev/v1/namespaces/ns1/kopfexamples";
-/// One of them.
+/// The path of one test object.
 const N1: &str = "/apis/kopf.dev/v1/namespaces/ns1/kopfexamples/n1";
-/// As the controls of the server name their resource.
+/// The qualified resource, for the controls of the server.
 const KEX: &str = "kopfexamples.kopf.dev";
 
 const MERGE: &str = "application/merge-patch+json";
@@ -54,12 +54,12 @@ struct Cluster {
 }
 
 impl Cluster {
-    /// As in the golden cycles: nothing is stamped.
+    /// Returns a server that sets no metadata, as in the golden cycles.
     fn plain() -> Self {
         Self::new(ApiServer::builder().stamps(false), kex())
     }
 
-    /// As the real server: with uids, times, generations, and a separate status.
+    /// Returns a server that sets uids, times and generations, with a status subresource.
     fn stamping() -> Self {
         let def = ResourceDef { status_subresource: true, ..kex() };
         Self::new(ApiServer::builder(), def)
@@ -106,7 +106,7 @@ impl Cluster {
     }
 }
 
-/// Sends a body of this content type. Gives the status and the answer: JSON, or a text.
+/// Sends a body of this content type. Returns the status and the response: JSON, or a string.
 async fn send(
     client: &kube::Client,
     method: &str,
@@ -129,14 +129,14 @@ struct Lines {
 }
 
 impl Lines {
-    /// The next event; `None` at the end of the stream.
+    /// Returns the next event; `None` at the end of the stream.
     async fn event(&mut self) -> Option<Value> {
         let frame = self.body.frame().await?.expect("a frame");
         let line = frame.into_data().expect("data");
         Some(serde_json::from_slice(&line).expect("a line is JSON"))
     }
 
-    /// The next event in short: when, what, who, in which version.
+    /// Returns the next event in short: time, type, name, version.
     async fn next(&mut self) -> String {
         let event = self.event().await;
         let at = self.start.elapsed().as_secs_f32();
@@ -147,13 +147,13 @@ impl Lines {
         format!("{at} {kind} {name} {version}")
     }
 
-    /// Whether nothing comes for a second.
+    /// Returns whether there is no event for a second.
     async fn is_silent(&mut self) -> bool {
         tokio::time::timeout(Duration::from_secs(1), self.event()).await.is_err()
     }
 }
 
-/// A client whose requests go straight into the server.
+/// Returns a client that calls the server in process.
 fn client(server: &ApiServer) -> kube::Client {
     kube::Client::new(server.clone(), "default")
 }
@@ -180,7 +180,7 @@ fn object(name: &str) -> Value {
     })
 }
 
-/// An object with more metadata.
+/// Returns an object with an additional field of metadata.
 fn object_with(name: &str, field: &str, value: Value) -> Value {
     let mut object = object(name);
     object["metadata"][field] = value;

@@ -1,4 +1,4 @@
-//! Users and their permissions as kubectl shows them. The refusals themselves are compared with the real server by exchanges.
+//! Users and their permissions as kubectl shows them. Exchanges compare the refusals themselves with the real server.
 
 use kopf_apiserver::streaming::PodStreams;
 use serde_json::json;
@@ -54,7 +54,7 @@ async fn kubectl_knows_users_their_permissions_and_their_tokens() {
     assert_eq!(out.trim().split('.').count(), 3, "a JSON web token");
 }
 
-/// A server with these objects of RBAC.
+/// Returns a server with these objects of RBAC.
 async fn edited(service: &[(&str, serde_json::Value)]) -> crate::streams::Served {
     let served = served(PodStreams::default(), true).await;
     for (plural, object) in service {
@@ -64,7 +64,7 @@ async fn edited(service: &[(&str, serde_json::Value)]) -> crate::streams::Served
 }
 
 #[tokio::test]
-async fn the_roles_of_users_are_there_and_grow_with_those_that_aggregate_into_them() {
+async fn the_default_roles_exist_and_include_those_that_aggregate_into_them() {
     let binding = json!({
         "metadata": { "namespace": "default", "name": "b" },
         "roleRef": { "apiGroup": GROUP, "kind": "ClusterRole", "name": "view" },

@@ -1,4 +1,4 @@
-//! CRDs that were made up, and give way to those that programs define.
+//! Placeholder CRDs, which are replaced by those that clients create.
 
 use kopf_apiserver::{ApiServer, PLACEHOLDER};
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ fn definition(plural: &str, group: &str, kind: &str) -> Value {
     })
 }
 
-/// A server with a placeholder; `mark` says how sure its group is.
+/// Returns a server with a placeholder; `mark` is the value of its annotation.
 async fn with_placeholder(mark: &str) -> kube::Client {
     let client = client(&ApiServer::builder().cluster(true).build());
     let mut placeholder = definition("things", "kopf.dev", "Thing");
@@ -48,7 +48,7 @@ async fn names(client: &kube::Client) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_definition_with_other_names_replaces_a_placeholder_by_every_method() {
+async fn a_crd_with_other_names_replaces_a_placeholder_by_every_method() {
     for (method, path) in [
         ("POST", CRDS.to_owned()),
         ("PUT", format!("{CRDS}/things.kopf.dev")),
@@ -63,7 +63,7 @@ async fn a_definition_with_other_names_replaces_a_placeholder_by_every_method() 
         let accepted = &body["status"]["acceptedNames"]["kind"];
         assert_eq!(accepted, "ThingOfTheOperator", "{method}");
         assert_eq!(names(&client).await, ["things.kopf.dev"]);
-        // It is a real one now.
+        // The CRD is no longer a placeholder.
         let (status, _) =
             write(&client, "POST", CRDS, &definition("things", "kopf.dev", "Other")).await;
         assert_eq!(status, 409, "{method}");
@@ -71,7 +71,7 @@ async fn a_definition_with_other_names_replaces_a_placeholder_by_every_method() 
 }
 
 #[tokio::test]
-async fn a_definition_of_the_same_kind_with_another_plural_replaces_a_placeholder() {
+async fn a_crd_of_the_same_kind_with_another_plural_replaces_a_placeholder() {
     let client = with_placeholder("group").await;
     let (status, body) =
         write(&client, "POST", CRDS, &definition("thingz", "kopf.dev", "Thing")).await;
@@ -81,7 +81,7 @@ async fn a_definition_of_the_same_kind_with_another_plural_replaces_a_placeholde
 }
 
 #[tokio::test]
-async fn only_a_guessed_group_gives_way_to_another_group() {
+async fn only_a_placeholder_with_a_guessed_group_is_replaced_by_another_group() {
     for (mark, expected) in [
         ("names", vec!["things.example.com"]),
         ("group", vec!["things.example.com", "things.kopf.dev"]),
@@ -95,7 +95,7 @@ async fn only_a_guessed_group_gives_way_to_another_group() {
 }
 
 #[tokio::test]
-async fn placeholders_stay_for_their_objects_dry_runs_and_invalid_definitions() {
+async fn placeholders_stay_for_their_objects_dry_runs_and_invalid_crds() {
     let client = with_placeholder("group").await;
     let real = definition("things", "kopf.dev", "Real");
     let (status, _) = write(&client, "POST", &format!("{CRDS}?dryRun=All"), &real).await;

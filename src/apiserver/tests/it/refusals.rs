@@ -1,8 +1,8 @@
-//! The wording of refusals, as recorded from a real server.
+//! Messages of refusals, as recorded from a real server.
 
 use super::*;
 
-/// The answer without what is the same in all of them.
+/// Removes the fields that all responses share.
 fn brief((code, mut status): (u16, Value)) -> (u16, Value) {
     let fields = status.as_object_mut().expect("a status");
     let envelope = ["kind", "apiVersion", "status"].map(|it| fields.shift_remove(it));
@@ -21,7 +21,7 @@ fn bad(message: &str) -> (u16, Value) {
     (400, json!({ "message": message, "reason": "BadRequest" }))
 }
 
-/// One field of n1 is wrong.
+/// Returns the refusal of one invalid field of n1.
 fn invalid(kind: &str, field: &str, reason: &str, problem: &str) -> (u16, Value) {
     let mut refusal =
         about("Invalid", &format!("{kind}.kopf.dev \"n1\" is invalid: {field}: {problem}"), "n1");
@@ -32,7 +32,7 @@ fn invalid(kind: &str, field: &str, reason: &str, problem: &str) -> (u16, Value)
 }
 
 #[tokio::test(start_paused = true)]
-async fn absent_objects_and_taken_names_are_named() {
+async fn missing_objects_and_used_names_are_reported() {
     let cluster = Cluster::stamping();
     let absent = (404, about("NotFound", "kopfexamples.kopf.dev \"n1\" not found", "n1"));
     assert_eq!(brief(cluster.get(N1).await), absent);
@@ -61,14 +61,14 @@ async fn stale_versions_conflict() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn unacceptable_fields_are_named() {
+async fn invalid_fields_are_reported() {
     let cluster = Cluster::stamping();
     cluster.post(OBJECTS, object_with("n1", "finalizers", json!(["a.dev/b"]))).await;
     let patch = async |patch: Value| brief(cluster.patch(N1, MERGE, patch).await);
 
     let problem = "Invalid value: \"x\": field is immutable";
     let mut expected = invalid("KopfExample", "metadata.uid", "FieldValueInvalid", problem);
-    // As the real server, which checks it twice.
+    // The real server checks it twice.
     let causes = expected.1["details"]["causes"].as_array_mut().expect("causes");
     causes.push(causes[0].clone());
     assert_eq!(patch(json!({ "metadata": { "uid": "x" } })).await, expected);
@@ -110,7 +110,7 @@ async fn names_must_be_given_and_agree_with_the_url() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn patches_that_do_not_fit_are_refused() {
+async fn patches_that_cannot_be_applied_are_refused() {
     let cluster = Cluster::stamping();
     cluster.post(OBJECTS, object("n1")).await;
     let message = "the server rejected our request due to an error in our request";
@@ -132,7 +132,7 @@ async fn patches_that_do_not_fit_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_served_is_not_found() {
+async fn unknown_resources_are_not_found() {
     let cluster = Cluster::stamping();
     let text = (404, json!("404 page not found\n"));
     for path in [

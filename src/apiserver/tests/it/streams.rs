@@ -1,7 +1,7 @@
 //! `exec`, `attach`, `port-forward`, `cp` and logs: by WebSocket, and by the real kubectl.
 //!
-//! kubectl is the one in `KUBECTL` or `KUBEBUILDER_ASSETS`; without it, the tests with it are skipped. It must be 1.31 or later:
-//! older ones do not use WebSocket.
+//! kubectl is the one in `KUBECTL` or `KUBEBUILDER_ASSETS`; without it, its tests are skipped. It must be 1.31 or later: older ones
+//! do not use WebSocket.
 
 use std::{
     fs,
@@ -76,7 +76,7 @@ pub(crate) async fn served(pods: PodStreams, rbac: bool) -> Served {
     Served { server, address, stop, _tasks: tasks }
 }
 
-/// A few programs: `cat`, `fail CODE`, `say WORDS`, and the two forms of tar that `kubectl cp` uses.
+/// Returns functions for a few programs: `cat`, `fail CODE`, `say WORDS`, and the two forms of tar that `kubectl cp` uses.
 fn programs() -> PodStreams {
     let file: Arc<Mutex<Vec<u8>>> = Arc::default();
     let exec = move |mut process: Process| {
@@ -119,7 +119,7 @@ fn programs() -> PodStreams {
 
 type Socket = WebSocketStream<TokioIo<hyper::upgrade::Upgraded>>;
 
-/// Asks for a WebSocket. The error is the answer without one.
+/// Requests a WebSocket. The error is the response if there is none.
 async fn connect(
     served: &Served,
     path: &str,
@@ -158,7 +158,7 @@ async fn connect(
     answer
 }
 
-/// What the server says on its channels, and on the last one the status.
+/// Returns the output of a server on its channels, and the status on the last one.
 async fn heard(socket: &mut Socket) -> (String, String, Value) {
     let mut texts = [const { Vec::new() }; 4];
     while let Some(Ok(message)) = timeout(PATIENCE, socket.next()).await.expect("an end") {
@@ -210,7 +210,7 @@ async fn commands_get_their_input_and_send_their_output_and_their_code() {
 }
 
 #[tokio::test]
-async fn what_nobody_serves_or_asks_for_rightly_is_refused() {
+async fn unsupported_and_invalid_requests_are_refused() {
     let nothing = served(PodStreams::default(), false).await;
     let v5 = ("v5.channel.k8s.io", None);
     for path in ["exec?command=a&stdout=true", "attach?stdout=true", "portforward"] {
@@ -248,7 +248,7 @@ async fn what_nobody_serves_or_asks_for_rightly_is_refused() {
         let (status, body) = connect(&served, path, (protocol, None)).await.expect_err("a mistake");
         assert_eq!((status.as_u16(), body["message"].as_str()), (400, Some(message)), "{path}");
     }
-    // Without a wish for another protocol.
+    // Without a request for an upgrade.
     let client = crate::client(&served.server);
     let path = "/api/v1/namespaces/default/pods/p/exec?command=cat&stdout=true";
     let (status, body) = crate::send(&client, "GET", path, ("", String::new())).await;
@@ -256,7 +256,7 @@ async fn what_nobody_serves_or_asks_for_rightly_is_refused() {
 }
 
 #[tokio::test]
-async fn running_a_command_takes_the_permission_to_create_even_with_get() {
+async fn running_a_command_needs_the_permission_to_create_even_with_get() {
     let served = served(programs(), true).await;
     let rule =
         |verbs: Value| json!([{ "apiGroups": [""], "resources": ["pods/exec"], "verbs": verbs }]);
@@ -304,7 +304,7 @@ async fn in_process_clients_have_their_identity_and_their_requests_are_recorded(
     assert_eq!(found.0.attributes.resource, "pods");
 }
 
-/// kubectl with a kubeconfig for this server; `None`: skipped.
+/// kubectl with a kubeconfig for this server; `None` if it is skipped.
 pub(crate) struct Kubectl {
     program: PathBuf,
     directory: PathBuf,
@@ -352,7 +352,7 @@ impl Kubectl {
         command
     }
 
-    /// The code, stdout and stderr.
+    /// Runs kubectl. Returns the exit code, stdout and stderr.
     pub(crate) async fn run(&self, args: &[&str], input: &str) -> (Option<i32>, String, String) {
         let mut child = self.command(args).spawn().expect("it starts");
         let mut stdin = child.stdin.take().expect("a pipe");
@@ -386,7 +386,7 @@ async fn kubectl_runs_commands_and_copies_files() {
 }
 
 #[tokio::test]
-async fn kubectl_says_why_a_command_cannot_run() {
+async fn kubectl_shows_why_a_command_cannot_run() {
     let served = served(PodStreams::default(), false).await;
     let Some(kubectl) = Kubectl::find(&served, "refused").await else { return };
     let (code, out, err) = kubectl.run(&["exec", "p", "--", "ls"], "").await;

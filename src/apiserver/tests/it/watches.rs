@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_without_a_version_starts_with_what_exists() {
+async fn a_watch_without_a_version_starts_with_the_existing_objects() {
     let cluster = Cluster::plain();
     cluster.post(OBJECTS, object("n2")).await;
     cluster.post(OBJECTS, object("n1")).await;
@@ -15,7 +15,7 @@ async fn a_watch_without_a_version_starts_with_what_exists() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_from_a_version_repeats_what_came_later() {
+async fn a_watch_from_a_version_sends_all_later_changes() {
     let cluster = Cluster::plain();
     cluster.post(OBJECTS, object("n1")).await;
     cluster.patch(N1, MERGE, json!({ "spec": { "a": 2 } })).await;
@@ -27,7 +27,7 @@ async fn a_watch_from_a_version_repeats_what_came_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn edits_from_aside_are_seen_by_watchers() {
+async fn watchers_see_edits_past_the_api() {
     let cluster = Cluster::plain();
     let mut watch = cluster.watch("").await;
     let server = cluster.server.clone();
@@ -56,7 +56,7 @@ async fn other_namespaces_and_resources_are_not_seen() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_ceases_to_match_is_deleted_for_the_watcher() {
+async fn an_object_that_no_longer_matches_is_deleted_for_the_watcher() {
     let cluster = Cluster::plain();
     let mut watch = cluster.watch("&labelSelector=a%3Dx").await;
     cluster.post(OBJECTS, object("n1")).await;
@@ -69,7 +69,7 @@ async fn an_object_that_ceases_to_match_is_deleted_for_the_watcher() {
     assert_eq!(watch.next().await, "0 ADDED n1 2");
     let event = watch.event().await.expect("an event");
     assert_eq!(event["type"], "DELETED");
-    // What the watcher knows about, in the version of the change.
+    // The last state that matched, in the version of the change.
     assert_eq!(event["object"]["metadata"]["labels"], json!({ "a": "x" }));
     assert_eq!(version(&event["object"]), "3");
     assert_eq!(watch.next().await, "0 ADDED n1 4");
@@ -77,7 +77,7 @@ async fn an_object_that_ceases_to_match_is_deleted_for_the_watcher() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_ends_when_its_time_is_over() {
+async fn a_watch_ends_after_its_timeout() {
     let cluster = Cluster::plain();
     let mut watch = cluster.watch("&timeoutSeconds=30").await;
     assert_eq!(watch.next().await, "30 END");
@@ -89,7 +89,7 @@ async fn idle_watches_get_bookmarks_if_they_want_them() {
     let mut with = cluster.watch("&allowWatchBookmarks=true&timeoutSeconds=130").await;
     let mut without = cluster.watch("&timeoutSeconds=130").await;
     cluster.server.create("pods", json!({ "metadata": { "name": "p" } })).expect("created");
-    // The first one says that all that exists has been told.
+    // The first bookmark marks the end of the existing objects.
     assert_eq!(with.next().await, "0 BOOKMARK - 0");
     assert_eq!(with.next().await, "60 BOOKMARK - 1");
     assert_eq!(with.next().await, "120 BOOKMARK - 1");
@@ -98,7 +98,7 @@ async fn idle_watches_get_bookmarks_if_they_want_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_bookmark_can_mark_the_end_of_what_exists() {
+async fn a_bookmark_can_mark_the_end_of_the_existing_objects() {
     let cluster = Cluster::plain();
     cluster.post(OBJECTS, object("n1")).await;
     let query =
@@ -121,7 +121,7 @@ async fn a_bookmark_can_mark_the_end_of_what_exists() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_forgotten_version_is_gone_for_new_watches_only() {
+async fn a_compacted_version_expires_for_new_watches_only() {
     let cluster = Cluster::plain();
     let mut old = cluster.watch("").await;
     cluster.post(OBJECTS, object("n1")).await;

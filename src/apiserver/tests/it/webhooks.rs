@@ -1,4 +1,4 @@
-//! Admission by webhooks, with the webhooks in process.
+//! Admission webhooks in process.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::*;
 /// A webhook: from the request of a review to the response, without its uid.
 type Answer = fn(&Value) -> Value;
 
-/// A server with webhooks, and what they were asked.
+/// Returns a server with webhooks, and the reviews that they have received.
 fn cluster(answer: Answer) -> (Cluster, Arc<Mutex<Vec<Value>>>) {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&asked);
@@ -89,7 +89,7 @@ async fn a_mutating_webhook_changes_what_is_written_and_later_ones_see_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_validating_webhook_sees_the_whole_request_and_refuses_with_its_words() {
+async fn a_validating_webhook_sees_the_whole_request_and_refuses_with_its_message() {
     let (cluster, asked) = cluster(|request| match request["operation"].as_str() {
         Some("DELETE") => json!({ "allowed": false }),
         Some("UPDATE") => json!({
@@ -124,7 +124,7 @@ async fn a_validating_webhook_sees_the_whole_request_and_refuses_with_its_words(
 }
 
 #[tokio::test(start_paused = true)]
-async fn warnings_come_as_headers() {
+async fn warnings_are_headers() {
     let (cluster, _) = cluster(|_| json!({ "allowed": true, "warnings": ["it is old"] }));
     cluster.hook("validating", "w", &json!({}));
     let body = Body::from(object("n1").to_string().into_bytes());
@@ -134,7 +134,7 @@ async fn warnings_come_as_headers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_webhook_that_is_down_stops_writes_unless_it_may_fail() {
+async fn an_unavailable_webhook_blocks_writes_unless_failures_are_ignored() {
     let (cluster, _) = cluster(|_| json!({ "down": true }));
     cluster.hook("validating", "ignored", &json!({ "failurePolicy": "Ignore" }));
     assert_eq!(cluster.post(OBJECTS, object("n1")).await.0, 201);
@@ -147,7 +147,7 @@ async fn a_webhook_that_is_down_stops_writes_unless_it_may_fail() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_what_a_webhook_selects_is_asked_about() {
+async fn webhooks_are_called_only_for_selected_objects() {
     for (differences, is_asked) in [
         (json!({}), true),
         (json!({ "rules": [] }), false),
@@ -171,7 +171,7 @@ async fn only_what_a_webhook_selects_is_asked_about() {
     }
 }
 
-/// A hook whose one rule has these differences.
+/// Returns a webhook whose only rule has these differences.
 fn rule(differences: &Value) -> Value {
     let mut rule = json!({
         "operations": ["CREATE"],
@@ -182,7 +182,7 @@ fn rule(differences: &Value) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_webhook_adds_is_held_to_the_schema() {
+async fn the_changes_of_a_webhook_must_match_the_schema() {
     let (cluster, _) = cluster(|_| {
         patch(&json!([
             { "op": "add", "path": "/spec/known", "value": {} },

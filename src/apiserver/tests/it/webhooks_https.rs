@@ -1,4 +1,4 @@
-//! Admission by webhooks over real HTTPS, with a certificate that only the configuration trusts.
+//! Admission webhooks over real HTTPS, with a certificate that only the configuration trusts.
 
 use std::{convert::Infallible, sync::Arc};
 
@@ -17,7 +17,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::*;
 
-/// Refuses everything, over HTTPS. Gives its port and its certificate.
+/// Serves a webhook over HTTPS that refuses everything. Returns its port and its certificate.
 async fn webhook(tasks: &mut JoinSet<()>) -> (u16, String) {
     let key = rcgen::generate_simple_self_signed(vec!["localhost".into()]).expect("a certificate");
     let private = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.signing_key.serialize_der()));
@@ -34,7 +34,7 @@ async fn webhook(tasks: &mut JoinSet<()>) -> (u16, String) {
     tasks.spawn(async move {
         loop {
             let (socket, _) = listener.accept().await.expect("a connection");
-            // Who does not trust us does not get further.
+            // A client that does not trust the certificate fails here.
             let Ok(stream) = acceptor.accept(socket).await else { continue };
             let refuse = service_fn(|request: Request<Incoming>| async {
                 let body = request.into_body().collect().await.expect("a body").to_bytes();
@@ -76,7 +76,7 @@ async fn refusal_with(bundle: &str, port: u16) -> (u16, String) {
 }
 
 #[tokio::test]
-async fn a_webhook_is_asked_over_https_and_must_be_trusted() {
+async fn a_webhook_is_called_over_https_and_must_be_trusted() {
     let mut tasks = JoinSet::new();
     let (port, certificate) = webhook(&mut tasks).await;
     let (_, other) = webhook(&mut tasks).await;

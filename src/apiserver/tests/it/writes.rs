@@ -83,7 +83,7 @@ async fn empty_collections_of_the_metadata_are_not_stored() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_json_patch_is_applied_whole_or_not_at_all() {
+async fn a_json_patch_is_applied_completely_or_not_at_all() {
     let cluster = Cluster::plain();
     cluster.post(OBJECTS, object("n1")).await;
     let guarded = |version: &str| {
@@ -101,7 +101,7 @@ async fn a_json_patch_is_applied_whole_or_not_at_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_fields_of_the_server_are_kept() {
+async fn clients_cannot_change_the_fields_of_the_server() {
     let cluster = Cluster::stamping();
     let (_, created) = cluster.post(OBJECTS, object("n1")).await;
     let fields = json!({
@@ -114,7 +114,7 @@ async fn the_fields_of_the_server_are_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_separate_status_is_written_only_through_its_endpoint() {
+async fn a_status_subresource_is_the_only_way_to_the_status() {
     let cluster = Cluster::stamping();
     let status_url = format!("{N1}/status");
     let mut body = object("n1");
@@ -138,7 +138,7 @@ async fn a_separate_status_is_written_only_through_its_endpoint() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_separate_status_there_is_no_endpoint_for_it() {
+async fn without_a_status_subresource_there_is_no_endpoint_for_it() {
     let cluster = Cluster::plain();
     cluster.post(OBJECTS, object("n1")).await;
     let patch = json!({ "status": { "x": 1 } });
@@ -148,7 +148,7 @@ async fn without_a_separate_status_there_is_no_endpoint_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replacement_needs_the_present_version() {
+async fn a_replacement_needs_the_current_version() {
     let cluster = Cluster::plain();
     cluster.post(OBJECTS, object("n1")).await;
     let mut body = object_with("n1", "resourceVersion", json!("1"));

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use crate::logic::object::{Header, reason::EventType};
+use crate::sorted::CollectSorted as _;
 
 /// The objects that a watch has reported.
 #[derive(Debug, Default)]
@@ -37,7 +38,7 @@ pub enum Change {
 impl WatchCache {
     /// Begins a list.
     pub fn begin(&mut self) {
-        self.missing = Some(self.seen.keys().cloned().collect());
+        self.missing = Some(self.seen.keys().cloned().collect_set());
     }
 
     /// Takes an object, from a list if without an event type. Returns the changes to report, in order.

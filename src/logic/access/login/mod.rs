@@ -8,6 +8,7 @@ use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 use serde_json::{Map, Value};
 
 use crate::logic::text::nearest::nearest;
+use crate::sorted::CollectSorted as _;
 
 #[cfg(test)]
 mod tests;
@@ -222,9 +223,10 @@ impl Fields<'_> {
 
     fn texts(&self, name: &str) -> Result<Option<BTreeMap<String, String>>, String> {
         self.get(name, "a table of texts", |it| {
-            let text =
-                |(key, value): (&String, &Value)| Some((key.clone(), value.as_str()?.to_owned()));
-            it.as_object()?.iter().map(text).collect()
+            let text = |(key, value): (&String, &Value)| {
+                Ok((key.clone(), value.as_str().ok_or(())?.to_owned()))
+            };
+            it.as_object()?.iter().map(text).try_collect_map::<_, _, ()>().ok()
         })
     }
 

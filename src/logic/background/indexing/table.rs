@@ -10,6 +10,7 @@ use std::{
 use serde_json::Value;
 
 use super::{Contribution, Key, Owner};
+use crate::sorted::CollectSorted as _;
 
 /// The values under one key, in the order in which their objects were indexed.
 pub type Values = Arc<[Arc<Value>]>;
@@ -62,7 +63,9 @@ impl Table {
             Contribution::Keep if is_outdated => self.replace(owner, BTreeMap::new()),
             Contribution::Keep => {}
             Contribution::Remove => self.replace(owner, BTreeMap::new()),
-            Contribution::Replace(entries) => self.replace(owner, entries.into_iter().collect()),
+            Contribution::Replace(entries) => {
+                self.replace(owner, entries.into_iter().collect_map());
+            }
         }
     }
 
@@ -201,7 +204,7 @@ impl Store {
             Content::One(present, old) if *present == place => *old = value,
             Content::One(present, old) => {
                 let both = [(*present, Arc::clone(old)), (place, value)];
-                self.content = Content::Many(both.into());
+                self.content = Content::Many(both.into_iter().collect_map());
             }
             Content::Many(values) => drop(values.insert(place, value)),
         }

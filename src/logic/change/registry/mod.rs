@@ -16,6 +16,7 @@ use crate::logic::{
     object::resource::Resource,
 };
 use crate::settings::FieldPath;
+use crate::sorted::CollectSorted as _;
 
 /// Handlers in the order of declaration.
 #[derive(Clone, Debug, Default)]
@@ -100,7 +101,7 @@ impl Registry {
     /// Returns the ids of all indexes. Several handlers may fill one.
     pub fn indexes(&self) -> BTreeSet<Arc<str>> {
         let indexing = self.handlers.iter().filter(|it| it.kind == Kind::Index);
-        indexing.map(|it| Arc::clone(&it.id)).collect()
+        indexing.map(|it| Arc::clone(&it.id)).collect_set()
     }
 
     /// Returns whether there is any index.

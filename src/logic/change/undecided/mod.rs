@@ -18,6 +18,7 @@ use crate::logic::{
     handlers::handler::{Category, Handler, Mark},
     object::reason::Reason,
 };
+use crate::sorted::CollectSorted as _;
 
 /// A slow filter pauses for this many times its duration: so a handler uses at most about a tenth of the time of its object.
 pub const REST: u32 = 10;
@@ -110,7 +111,7 @@ impl Undecided {
     pub fn unindexed(&self, now: Duration) -> BTreeSet<Arc<str>> {
         let indexing = self.all.iter().filter(|it| it.category == Category::Indexing);
         let due = indexing.filter(|it| it.until.is_some() && !it.rests(now));
-        due.map(|it| Arc::clone(it.mark.id())).collect()
+        due.map(|it| Arc::clone(it.mark.id())).collect_set()
     }
 
     /// Returns whether there is nothing to remember.

@@ -36,6 +36,7 @@ use crate::logic::{
     change::registry::{Registry, ResourceHandlers},
     handlers::handler::{Category, Handler, Kind},
 };
+use crate::sorted::CollectSorted as _;
 
 /// The categories of handlers that are called for objects as they are.
 const CATEGORIES: [Category; 4] =
@@ -112,7 +113,7 @@ pub fn refilled(old: &Registry, new: &Registry) -> BTreeSet<Arc<str>> {
         all.cloned().collect::<Vec<_>>()
     };
     let both = old.indexes().into_iter().filter(|it| new.indexes().contains(it));
-    both.filter(|id| !are_same(&of(old, id), &of(new, id))).collect()
+    both.filter(|id| !are_same(&of(old, id), &of(new, id))).collect_set()
 }
 
 /// Returns whether any of these handlers is new or was edited.
@@ -168,8 +169,8 @@ impl NewHandlers {
         let is_added = |it: &&Arc<Handler>| edit_of_new(&old.watching, it) == Edit::Added;
         let watching = new.watching.iter().filter(is_added);
         NewHandlers {
-            indexes: own.cloned().collect(),
-            watching: watching.map(|it| Arc::clone(&it.id)).collect(),
+            indexes: own.cloned().collect_set(),
+            watching: watching.map(|it| Arc::clone(&it.id)).collect_set(),
         }
     }
 

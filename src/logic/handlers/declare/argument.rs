@@ -64,14 +64,34 @@ pub struct DeclareError {
 /// Maximum size in bytes of the data, as JSON, in all declarations of a script, or in those of the sub-handlers of one attempt.
 const DATA_MAX: usize = 4 << 20;
 
+/// Maximum size in bytes of an id, a name, a pattern or an expression. API servers take names of 253 bytes, and expressions of 5 KiB.
+const NAME_MAX: usize = 8 << 10;
+
+/// The options with data of the script, which may be larger.
+const DATA_OPTIONS: [&str; 4] = ["param", "value", "old", "new"];
+
 impl Declaration {
     /// Adds the size of this declaration's data to `total`.
     ///
     /// # Errors
-    /// Fails if the data exceed the limit: the operator keeps them with the handlers.
+    /// Fails if the data exceed the limit: the operator keeps them with the handlers; and if a string is too long for a name: it becomes
+    /// a part of ids, log lines and addresses.
     pub fn admit(&self, total: &AtomicUsize) -> Result<(), DeclareError> {
-        let options = self.options.iter().map(|(name, it)| name.len() + it.bytes());
-        let bytes = self.selectors.iter().map(Argument::bytes).chain(options).sum::<usize>();
+        let mut bytes = 0;
+        let selectors = self.selectors.iter().map(|it| ("", it));
+        for (name, it) in selectors.chain(self.options.iter().map(|(name, it)| (name.as_str(), it)))
+        {
+            let size = it.size();
+            if size.longest > NAME_MAX && self.kind != Kind::Test && !DATA_OPTIONS.contains(&name) {
+                let what = if name.is_empty() {
+                    "the selector".into()
+                } else {
+                    format!("option `{name}`")
+                };
+                return Err(format!("{what} has a string of more than 8 KiB").into());
+            }
+            bytes += name.len() + size.bytes;
+        }
         let before = total.fetch_add(bytes, Ordering::Relaxed);
         if before.saturating_add(bytes) <= DATA_MAX {
             return Ok(());
@@ -80,27 +100,51 @@ impl Declaration {
     }
 }
 
-impl Argument {
-    /// Returns the approximate size of its data as JSON, in bytes.
-    fn bytes(&self) -> usize {
-        match self {
-            Argument::Absent | Argument::Callback(_) | Argument::Marker(_) => 1,
-            Argument::Value(value) => json_bytes(value),
-            Argument::List(items) => items.iter().map(|it| 1 + it.bytes()).sum(),
-            Argument::Map(fields) => {
-                fields.iter().map(|(key, it)| key.len() + 4 + it.bytes()).sum()
-            }
+/// The size of data, in bytes.
+#[derive(Clone, Copy)]
+struct Size {
+    /// As JSON, approximately.
+    bytes: usize,
+    /// The longest string, keys included.
+    longest: usize,
+}
+
+impl Size {
+    fn plus(self, other: Size) -> Size {
+        Size { bytes: self.bytes + other.bytes, longest: self.longest.max(other.longest) }
+    }
+
+    fn of_string(text: &str) -> Size {
+        Size { bytes: text.len() + 3, longest: text.len() }
+    }
+
+    fn of_all(items: impl Iterator<Item = Size>) -> Size {
+        items.fold(Size { bytes: 3, longest: 0 }, Size::plus)
+    }
+
+    fn of_value(value: &Value) -> Size {
+        match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => Size { bytes: 8, longest: 0 },
+            Value::String(text) => Size::of_string(text),
+            Value::Array(items) => Size::of_all(items.iter().map(Size::of_value)),
+            Value::Object(fields) => Size::of_all(
+                fields.iter().map(|(key, it)| Size::of_string(key).plus(Size::of_value(it))),
+            ),
         }
     }
 }
 
-fn json_bytes(value: &Value) -> usize {
-    match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => 8,
-        Value::String(text) => text.len() + 3,
-        Value::Array(items) => items.iter().map(json_bytes).sum::<usize>() + 3,
-        Value::Object(fields) => {
-            fields.iter().map(|(key, it)| key.len() + 4 + json_bytes(it)).sum::<usize>() + 3
+impl Argument {
+    fn size(&self) -> Size {
+        match self {
+            Argument::Absent | Argument::Callback(_) | Argument::Marker(_) => {
+                Size { bytes: 1, longest: 0 }
+            }
+            Argument::Value(value) => Size::of_value(value),
+            Argument::List(items) => Size::of_all(items.iter().map(Argument::size)),
+            Argument::Map(fields) => {
+                Size::of_all(fields.iter().map(|(key, it)| Size::of_string(key).plus(it.size())))
+            }
         }
     }
 }

@@ -4,7 +4,7 @@ use super::super::{
     handler::{Callback, Kind},
     lifecycle::{Chooser, Lifecycle},
 };
-use super::{Argument, Declaration, DeclareError};
+use super::{Argument, Declaration, DeclareError, values};
 use crate::logic::{handlers::function::Function, text::nearest::nearest};
 use serde_json::Value;
 
@@ -78,13 +78,13 @@ fn functions(argument: Argument, location: &str) -> Result<Vec<Declaration>, Dec
     match argument {
         Argument::List(items) => items
             .into_iter()
-            .map(|it| Ok(declaration(Vec::new(), function(it).ok_or(FNS)?, location)))
+            .map(|it| Ok(declaration(Vec::new(), values::function(&it).ok_or(FNS)?, location)))
             .collect(),
         Argument::Map(entries) => entries
             .into_iter()
             .map(|(id, it)| {
                 let options = vec![("id".to_owned(), Argument::Value(id.into()))];
-                Ok(declaration(options, function(it).ok_or(FNS)?, location))
+                Ok(declaration(options, values::function(&it).ok_or(FNS)?, location))
             })
             .collect(),
         Argument::Value(value) if is_empty(&value) => Ok(Vec::new()),
@@ -109,9 +109,9 @@ fn handlers(argument: Argument, location: &str) -> Result<Vec<Declaration>, Decl
 /// Reads `[OPTIONS, FUNCTION]`, or only the function.
 fn handler(item: Argument, location: &str) -> Result<Declaration, DeclareError> {
     let Argument::List(mut parts) = item else {
-        return Ok(declaration(Vec::new(), function(item).ok_or(HANDLERS)?, location));
+        return Ok(declaration(Vec::new(), values::function(&item).ok_or(HANDLERS)?, location));
     };
-    let function = parts.pop().and_then(function).ok_or(HANDLERS)?;
+    let function = parts.pop().as_ref().and_then(values::function).ok_or(HANDLERS)?;
     let options = match (parts.pop(), parts.is_empty()) {
         (None, _) => Vec::new(),
         (Some(Argument::Map(options)), true) => options,
@@ -130,18 +130,6 @@ fn declaration(
 ) -> Declaration {
     let location = location.to_owned();
     Declaration { kind: Kind::Sub, selectors: Vec::new(), options, function, location }
-}
-
-fn function(argument: Argument) -> Option<Function> {
-    match argument {
-        Argument::Callback(Callback::Function(function)) => Some(function),
-        Argument::Absent
-        | Argument::Value(_)
-        | Argument::Callback(_)
-        | Argument::Marker(_)
-        | Argument::List(_)
-        | Argument::Map(_) => None,
-    }
 }
 
 /// Returns whether this is an empty list or map; a language may have one empty table for both.

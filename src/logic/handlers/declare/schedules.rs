@@ -3,9 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    super::handler::{Background, Callback, InitialDelay, Kind, Times},
+    super::handler::{Background, InitialDelay, Kind, Times},
     Argument, DeclareError,
-    values::{DURATION, Options, duration, value},
+    values::{DURATION, Options, duration, function, value},
 };
 use crate::logic::schedules::{Cron, CronError, due::Missed};
 
@@ -68,14 +68,9 @@ pub(super) fn apply(
 /// Reads the option `schedule` of timers.
 pub(super) fn times(options: &Options<'_>) -> Result<Option<Times>, DeclareError> {
     let Some(given) =
-        options.read("schedule", "a cron expression, or a function", |it| match it {
-            Argument::Callback(Callback::Function(function)) => Some(Err(function.clone())),
-            Argument::Callback(_)
-            | Argument::Absent
-            | Argument::Value(_)
-            | Argument::Marker(_)
-            | Argument::List(_)
-            | Argument::Map(_) => Some(Ok(value(it)?.as_str()?.to_owned())),
+        options.read("schedule", "a cron expression, or a function", |it| match function(it) {
+            Some(function) => Some(Err(function)),
+            None => Some(Ok(value(it)?.as_str()?.to_owned())),
         })?
     else {
         return Ok(None);

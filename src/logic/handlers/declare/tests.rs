@@ -1,6 +1,6 @@
 //! Declarations: cases that the vectors do not cover.
 
-use std::time::Duration;
+use std::{sync::atomic::AtomicUsize, time::Duration};
 
 use serde_json::json;
 
@@ -194,4 +194,32 @@ fn subhandlers_of_subhandlers_have_a_bound() {
     let error = sub(&parent).expect_err("a refusal");
     let expected = "sub-handlers are nested deeper than 16 levels: 's' in 'create/s/s/s/";
     assert!(error.message.starts_with(expected), "{}", error.message);
+}
+
+fn admitted(declaration: &Declaration) -> Result<(), DeclareError> {
+    declaration.admit(&AtomicUsize::new(0))
+}
+
+#[test]
+fn names_are_bounded_and_data_are_not() {
+    let long = "x".repeat(9000);
+    for (kind, name, value) in [
+        (Kind::Create, "id", json!(long)),
+        (Kind::Event, "labels", json!({ &long: "a" })),
+        (Kind::Timer, "schedule", json!(long)),
+        (Kind::Validate, "operations", json!([long])),
+        (Kind::Validate, "match_conditions", json!([{ "name": "a", "expression": long }])),
+    ] {
+        let told = admitted(&declaration(kind, &[(name, value)])).unwrap_err().message;
+        assert_eq!(told, format!("option `{name}` has a string of more than 8 KiB"));
+    }
+    let mut of_long_name = declaration(Kind::Create, &[]);
+    of_long_name.selectors = vec![Argument::Value(json!(long))];
+    let told = admitted(&of_long_name).unwrap_err().message;
+    assert_eq!(told, "the selector has a string of more than 8 KiB");
+    let deep = refusal(Kind::Field, &[("field", json!("a.".repeat(1024) + "b"))]).message;
+    assert_eq!(deep, "option `field` has more than 1024 levels");
+
+    let data = [("param", json!(long)), ("field", json!("a")), ("value", json!(long))];
+    assert_eq!(admitted(&declaration(Kind::Create, &data)), Ok(()));
 }

@@ -10,6 +10,7 @@ use super::{
     Argument, DeclareError, Marker,
     options::{self, options_of},
 };
+use crate::logic::object::depth::DEPTH_MAX;
 use crate::logic::text::{duration, nearest::nearest};
 use crate::settings::FieldPath;
 
@@ -80,14 +81,9 @@ impl<'a> Options<'a> {
 
     pub(super) fn initial_delay(&self) -> Result<Option<InitialDelay>, DeclareError> {
         let expected = format!("{DURATION}, or a function that returns seconds");
-        self.read("initial_delay", &expected, |it| match it {
-            Argument::Callback(Callback::Function(it)) => Some(InitialDelay::Computed(it.clone())),
-            Argument::Callback(_)
-            | Argument::Absent
-            | Argument::Value(_)
-            | Argument::Marker(_)
-            | Argument::List(_)
-            | Argument::Map(_) => duration(it).map(InitialDelay::Fixed),
+        self.read("initial_delay", &expected, |it| {
+            let computed = function(it).map(InitialDelay::Computed);
+            computed.or_else(|| duration(it).map(InitialDelay::Fixed))
         })
     }
 
@@ -119,7 +115,10 @@ impl<'a> Options<'a> {
             Value::Object(keys) if keys.is_empty() => Some(Vec::new()),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
         })?;
-        Ok(path.filter(|it: &FieldPath| !it.is_empty()))
+        if path.as_ref().is_some_and(|it: &FieldPath| it.len() > DEPTH_MAX) {
+            return Err(format!("option `{name}` has more than {DEPTH_MAX} levels").into());
+        }
+        Ok(path.filter(|it| !it.is_empty()))
     }
 
     pub(super) fn operations(&self) -> Result<Vec<String>, DeclareError> {
@@ -190,13 +189,9 @@ impl<'a> Options<'a> {
     }
 
     pub(super) fn callback(&self, name: &str) -> Result<Option<Callback>, DeclareError> {
-        self.read(name, "a function", |it| match it {
-            Argument::Callback(it) => Some(it.clone()),
-            Argument::Absent
-            | Argument::Value(_)
-            | Argument::Marker(_)
-            | Argument::List(_)
-            | Argument::Map(_) => None,
+        self.read(name, "a function", |it| {
+            let Argument::Callback(it) = it else { return None };
+            Some(it.clone())
         })
     }
 
@@ -245,26 +240,13 @@ fn unknown(kind: Kind, name: &str) -> DeclareError {
 }
 
 pub(super) fn function(argument: &Argument) -> Option<Function> {
-    match argument {
-        Argument::Callback(Callback::Function(it)) => Some(it.clone()),
-        Argument::Callback(_)
-        | Argument::Absent
-        | Argument::Value(_)
-        | Argument::Marker(_)
-        | Argument::List(_)
-        | Argument::Map(_) => None,
-    }
+    let Argument::Callback(Callback::Function(it)) = argument else { return None };
+    Some(it.clone())
 }
 
 pub(super) fn value(argument: &Argument) -> Option<&Value> {
-    match argument {
-        Argument::Value(it) => Some(it),
-        Argument::Absent
-        | Argument::Callback(_)
-        | Argument::Marker(_)
-        | Argument::List(_)
-        | Argument::Map(_) => None,
-    }
+    let Argument::Value(it) = argument else { return None };
+    Some(it)
 }
 
 fn arguments(map: &Map<String, Value>) -> Vec<(String, Argument)> {

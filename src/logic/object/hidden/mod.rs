@@ -11,6 +11,7 @@ use sha2::Sha256;
 
 use super::{diff::Diff, fields};
 use crate::settings::{FieldPath, HiddenFields, Persistence};
+use crate::sorted;
 
 /// Begins a digest. No value in base64 does.
 const PREFIX: &str = "kopf:hmac:";
@@ -114,7 +115,7 @@ pub fn without_values(
         operation.get("value").into_iter().for_each(|it| collect(it, &mut values));
     }
     // A value may be a part of another one.
-    values.sort_by_key(|it| std::cmp::Reverse(it.len()));
+    sorted::sort_by_key(&mut values, |it| std::cmp::Reverse(it.len()));
     values.dedup();
     let mut shown = text.to_owned();
     for value in values {

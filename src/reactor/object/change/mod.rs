@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 pub(in crate::reactor) use self::{attempts::Attempts, retry::Rate, settling::Settling};
 use self::{level::Level, settling::LeftOver, subhandlers::Descendants};
-use super::{error::CycleError, memory::Memory, undecided::FilterContext};
+use super::{error::CycleError, memory::ChangeMemory, undecided::FilterContext};
 use crate::call::{ChangeCause, Logger, Memo, SharedPatch};
 use crate::logic::{
     change::{cause::Change, filters::Answers, plan, settle, state::State, unhandled},
@@ -26,7 +26,7 @@ use crate::settings::FieldPath;
 /// The handling of one change.
 pub(in crate::reactor) struct Changing<'a> {
     pub(in crate::reactor) context: ChangeContext<'a>,
-    pub(in crate::reactor) memory: &'a mut Memory,
+    pub(in crate::reactor) memory: ChangeMemory<'a>,
     /// Knows the handlers whose filters cannot be decided yet.
     pub(in crate::reactor) filters: &'a FilterContext,
     /// The queue of newer events.
@@ -111,7 +111,7 @@ impl Changing<'_> {
             called,
             left_over: if superseded.left_over { LeftOver::All } else { LeftOver::None },
             is_held,
-            handled_once: self.memory.handled_once,
+            handled_once: *self.memory.handled_once,
         };
         let now = serving.clock.now();
         let settlement = settling.settlement(now);
@@ -122,7 +122,7 @@ impl Changing<'_> {
             let uid = object.header().uid.as_deref().unwrap_or_default();
             serving.services.failures.settled(uid);
         }
-        settling.note(self.memory, now);
+        settling.note(&mut self.memory, now);
         Ok(Some(settling))
     }
 
@@ -152,7 +152,7 @@ impl Changing<'_> {
             called: Vec::new(),
             left_over: LeftOver::Loaded,
             is_held: self.is_held,
-            handled_once: self.memory.handled_once,
+            handled_once: *self.memory.handled_once,
         })
     }
 

@@ -48,7 +48,7 @@ impl Changing<'_> {
         let (reason, edited) = failed.edited(&serving.handlers.changing, which)?;
         let mut handlers = Vec::new();
         for handler in edited {
-            let retries = self.filters.retries(serving, &mut self.memory.undecided);
+            let retries = self.filters.retries(serving, self.memory.undecided);
             if level.wants(&handler, self.filters.answers(), retries).await {
                 handlers.push(handler);
             }

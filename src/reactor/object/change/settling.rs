@@ -24,7 +24,7 @@ use crate::logic::{
     },
     object::{corrupt::CorruptState, diffbase, hidden, reason::Reason},
 };
-use crate::reactor::object::{context::StreamContext, memory::Memory};
+use crate::reactor::object::{context::StreamContext, memory::ChangeMemory};
 
 /// Which records belong to another change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,12 +149,12 @@ impl Settling {
     }
 
     /// Stores the result in the memory, for the next cycles.
-    pub(in crate::reactor) fn note(&self, memory: &mut Memory, now: Timestamp) {
-        memory.handled_once = self.handled_once || self.is_done(now);
+    pub(in crate::reactor) fn note(&self, memory: &mut ChangeMemory<'_>, now: Timestamp) {
+        *memory.handled_once = self.handled_once || self.is_done(now);
         let mut waiting = memory.waiting.take().unwrap_or_default();
         if !self.selected.is_empty() {
             waiting.note(&self.state, &self.selected, &self.called, now);
-            memory.waiting = Some(waiting).filter(|it| !it.is_empty());
+            *memory.waiting = Some(waiting).filter(|it| !it.is_empty());
         }
     }
 

@@ -1,4 +1,4 @@
-//! Certificates and requests for them.
+//! Certificates and certificate requests.
 
 use std::net::IpAddr;
 
@@ -20,7 +20,7 @@ use crate::scripting::functions::{
     outcome::{Failure, Outcome},
 };
 
-/// Clocks of others may be behind ours.
+/// How much earlier certificates begin: clocks of others may be slow.
 const BACKDATED: SignedDuration = SignedDuration::from_mins(5);
 const DAYS: i64 = 365;
 const DAYS_OF_CA: i64 = 3650;
@@ -30,15 +30,15 @@ const NAMES_MAX: usize = 1000;
 /// The limit of X.509 for a common name and for an organization.
 const NAME_CHARACTERS_MAX: usize = 64;
 
-/// A CA that signs.
+/// A CA that can sign.
 struct Ca {
-    /// PEM.
+    /// The certificate in PEM format.
     cert: String,
     issuer: Issuer<'static, KeyPair>,
     until: Timestamp,
 }
 
-/// `crypto.ca`
+/// Implements `crypto.ca`: returns a self-signed certificate authority.
 pub(super) fn ca(call: &Call) -> Outcome {
     let key = key(call)?;
     let mut params = CertificateParams::default();
@@ -54,7 +54,7 @@ pub(super) fn ca(call: &Call) -> Outcome {
     Ok(json!({ "cert": made.pem(), "key": key.pem() }).into())
 }
 
-/// `crypto.certificate`
+/// Implements `crypto.certificate`: returns a certificate that a CA has signed.
 pub(super) fn certificate(call: &Call) -> Outcome {
     let ca = call.map("ca").map(issuer).transpose()?;
     let mut life = life(call, DAYS)?;
@@ -84,7 +84,7 @@ pub(super) fn certificate(call: &Call) -> Outcome {
     Ok(json!({ "cert": cert, "key": key.pem(), "ca": of_ca }).into())
 }
 
-/// Signs the request of somebody else, who has the key.
+/// Signs a certificate request, whose key is known only to its author.
 fn signed(call: &Call, request: &str, (ca, life): (&Ca, (Timestamp, Timestamp))) -> Outcome {
     let blocks = keys::blocks(request);
     let block = blocks.iter().find(|it| it.tag().ends_with("CERTIFICATE REQUEST"));
@@ -101,7 +101,7 @@ fn signed(call: &Call, request: &str, (ca, life): (&Ca, (Timestamp, Timestamp)))
     if call.has("names") {
         params.subject_alt_names = names(call)?;
     }
-    // What the request asks for beyond names is not granted.
+    // Only the names of the request are granted.
     params.is_ca = IsCa::NoCa;
     set_usage(params, public.kind);
     set_life(params, life);
@@ -109,7 +109,7 @@ fn signed(call: &Call, request: &str, (ca, life): (&Ca, (Timestamp, Timestamp)))
     Ok(json!({ "cert": made.pem(), "ca": ca.cert }).into())
 }
 
-/// `crypto.csr`
+/// Implements `crypto.csr`: returns a certificate request.
 pub(super) fn csr(call: &Call) -> Outcome {
     let key = key(call)?;
     let mut params = CertificateParams::default();
@@ -121,7 +121,7 @@ pub(super) fn csr(call: &Call) -> Outcome {
     Ok(json!({ "csr": pem, "key": key.pem() }).into())
 }
 
-/// The key that is passed, or a new one.
+/// Returns the key that is passed, or a new one.
 fn key(call: &Call) -> Result<Key, Failure> {
     match (call.some_text("key"), call.some_text("kind")) {
         (Some(_), Some(_)) => Err("`key`, `kind`: expected one of them, got both".into()),
@@ -130,7 +130,7 @@ fn key(call: &Call) -> Result<Key, Failure> {
     }
 }
 
-/// Reads a CA: its certificate and the key that belongs to it.
+/// Reads a CA: its certificate and the matching key.
 fn issuer(given: &Map<String, Value>) -> Result<Ca, Failure> {
     let part = |name: &str| {
         let text = given.get(name).and_then(Value::as_str);

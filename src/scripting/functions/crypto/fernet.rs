@@ -1,4 +1,4 @@
-//! Fernet: AES-128-CBC and HMAC-SHA-256 with the time, as Python's `cryptography` has it.
+//! Fernet: AES-128-CBC and HMAC-SHA-256 with a timestamp, compatible with Python's `cryptography`.
 
 use aes::Aes128;
 use base64::{
@@ -18,13 +18,13 @@ use crate::scripting::functions::{
     random,
 };
 
-/// With padding, which other implementations may leave out.
+/// Writes padding, which other implementations may omit.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::URL_SAFE,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 const VERSION: u8 = 0x80;
-/// The version and the time, and after them the initial vector.
+/// The bytes of the version and the timestamp, which precede the initialization vector.
 const HEAD: usize = 9;
 const IV: usize = 16;
 const MAC: usize = 32;
@@ -51,14 +51,14 @@ impl Key {
     }
 }
 
-/// `crypto.fernet_key`
+/// Implements `crypto.fernet_key`: generates a key.
 pub(super) fn key(_call: &Call) -> Outcome {
     let mut key = [0; 32];
     random::fill(&mut key)?;
     Ok(Value::from(BASE64.encode(key)).into())
 }
 
-/// `crypto.fernet_encrypt`
+/// Implements `crypto.fernet_encrypt`: returns a token.
 pub(super) fn encrypt(call: &Call) -> Outcome {
     let key = Key::read(call)?;
     let mut iv = [0; IV];
@@ -74,7 +74,7 @@ pub(super) fn encrypt(call: &Call) -> Outcome {
     Ok(Value::from(BASE64.encode(token)).into())
 }
 
-/// `crypto.fernet_decrypt`
+/// Implements `crypto.fernet_decrypt`: returns the content of a token.
 pub(super) fn decrypt(call: &Call) -> Outcome {
     let key = Key::read(call)?;
     let invalid = || {
@@ -98,9 +98,9 @@ pub(super) fn decrypt(call: &Call) -> Outcome {
     Ok(Datum::Bytes(data))
 }
 
-/// Refuses a token that is older than wanted, or of the future.
+/// Rejects a token that is too old or from the future.
 fn check_age(call: &Call, made: u64) -> Result<(), Failure> {
-    /// As Python has it.
+    /// Maximum clock skew in seconds, as in Python.
     const AHEAD_MAX: u64 = 60;
     let Some(ttl) = call.duration("ttl") else { return Ok(()) };
     let now = u64::try_from(call.surroundings.clock.now().as_second()).unwrap_or_default();

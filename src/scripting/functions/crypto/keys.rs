@@ -1,4 +1,4 @@
-//! Key pairs: generated, and read from PEM. ring signs, and generates what it can; RSA keys come from `rsa`.
+//! Key pairs: generated, or read from PEM. ring signs, and generates what it can; RSA keys come from `rsa`.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ pub(in crate::scripting::functions) enum Kind {
     Ed25519,
     P256,
     P384,
-    /// With so many bits.
+    /// With this number of bits.
     Rsa(usize),
 }
 
@@ -38,7 +38,8 @@ const KINDS: [(&str, Kind); 6] = [
     ("rsa4096", Kind::Rsa(4096)),
 ];
 
-/// PKCS#8 before the seed of an Ed25519 key. ring writes the second version of the format, which others do not read.
+/// The bytes of PKCS#8 before the seed of an Ed25519 key. ring writes the second version of the format, which other programs do not
+/// read.
 const ED25519_PREFIX: [u8; 16] =
     [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
 
@@ -48,7 +49,7 @@ const CURVES: [ObjectIdentifier; 2] = [
     ObjectIdentifier::new_unwrap("1.3.132.0.34"),
 ];
 
-/// Keys of others have no more than a few blocks.
+/// Keys from elsewhere have no more than a few blocks.
 const BLOCKS_MAX: usize = 64;
 
 impl Kind {
@@ -92,13 +93,13 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A public key.
+/// A public key in two encodings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::scripting::functions) struct Public {
     pub(in crate::scripting::functions) kind: Kind,
-    /// `SubjectPublicKeyInfo`, DER.
+    /// The key as `SubjectPublicKeyInfo`, DER.
     pub(super) info: Vec<u8>,
-    /// The key inside, as ring takes it.
+    /// The key inside of it, in ring's format.
     pub(in crate::scripting::functions) raw: Vec<u8>,
 }
 
@@ -165,13 +166,14 @@ impl Key {
         Some(Key { pair, public })
     }
 
-    /// Reads a private key. The error says nothing of its content.
+    /// Reads a private key. The error does not contain any of it.
     pub(in crate::scripting::functions) fn read(
         parameter: &str,
         text: &str,
     ) -> Result<Self, Failure> {
         let expected = "expected an unencrypted private key in PEM (`-----BEGIN PRIVATE KEY-----`)";
-        let misfit = |told: &str| Failure::Plain(format!("`{parameter}`: {expected}, got {told}"));
+        let misfit =
+            |found: &str| Failure::Plain(format!("`{parameter}`: {expected}, got {found}"));
         let blocks = blocks(text);
         let Some(block) = blocks.iter().find(|it| it.tag().ends_with("PRIVATE KEY")) else {
             return Err(misfit(&shown(&blocks)));
@@ -211,7 +213,7 @@ impl Key {
     }
 }
 
-/// Wraps a key of OpenSSL's older format.
+/// Converts a key from OpenSSL's older format.
 fn of_sec1(content: &[u8], curve: &ObjectIdentifier) -> Option<Vec<u8>> {
     let parameters = Any::encode_from(curve).ok()?;
     let algorithm =
@@ -219,15 +221,15 @@ fn of_sec1(content: &[u8], curve: &ObjectIdentifier) -> Option<Vec<u8>> {
     PrivateKeyInfoRef::new(algorithm, OctetStringRef::new(content).ok()?).to_der().ok()
 }
 
-/// Reads a public key: of its own, or that of a certificate or of a private key.
+/// Reads a public key: on its own, from a certificate, or of a private key.
 pub(in crate::scripting::functions) fn read_public(
     parameter: &str,
     text: &str,
 ) -> Result<Public, Failure> {
     let blocks = blocks(text);
-    let misfit = |told: &str| {
+    let misfit = |found: &str| {
         Failure::Plain(format!(
-            "`{parameter}`: expected a public key, a certificate or a private key in PEM, got {told}"
+            "`{parameter}`: expected a public key, a certificate or a private key in PEM, got {found}"
         ))
     };
     let unsupported = || misfit("a key of a kind that is not supported");
@@ -247,16 +249,16 @@ pub(in crate::scripting::functions) fn read_public(
     }
 }
 
-/// Returns the blocks of a PEM; none if it is no PEM.
+/// Returns the blocks of a PEM; none if it is not a PEM.
 pub(super) fn blocks(text: &str) -> Vec<pem::Pem> {
     let mut blocks = pem::parse_many(text).unwrap_or_default();
     blocks.truncate(BLOCKS_MAX);
     blocks
 }
 
-/// Names what is in the place of what was expected, without its content.
+/// Describes what was found in place of what was expected, without its content.
 pub(super) fn shown(blocks: &[pem::Pem]) -> String {
-    /// Those that are known; others could be anything.
+    /// The known labels; others could be anything.
     const KNOWN: [&str; 7] = [
         "CERTIFICATE",
         "CERTIFICATE REQUEST",

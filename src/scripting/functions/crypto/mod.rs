@@ -1,4 +1,4 @@
-//! `crypto`: keys, certificates, keystores and Fernet. Errors name what is wrong, and never what was passed.
+//! `crypto`: keys, certificates, keystores and Fernet. Errors say what is wrong, but never show what was passed.
 
 mod certificates;
 mod fernet;
@@ -145,7 +145,7 @@ const KEY_OF_STORE: Parameter =
 const FERNET_KEY: Parameter =
     required("key", Type::Text, "The key, as crypto.fernet_key returns it.").secret();
 
-/// `crypto.key`
+/// Implements `crypto.key`: generates a key pair.
 fn key(call: &Call) -> Outcome {
     let given = call.text("kind");
     let key = if given.contains("-----BEGIN") {

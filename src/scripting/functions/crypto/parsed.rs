@@ -1,4 +1,4 @@
-//! What is in a certificate.
+//! The content of certificates.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ use crate::scripting::functions::{
 /// More names than any certificate has.
 const NAMES_MAX: usize = 10_000;
 
-/// `crypto.parse`
+/// Implements `crypto.parse`: describes a certificate.
 pub(super) fn parse(call: &Call) -> Outcome {
     with_certificate("pem", call.text("pem"), |it, der| {
         Ok(json!({
@@ -36,7 +36,7 @@ pub(super) fn parse(call: &Call) -> Outcome {
     })
 }
 
-/// Does something with the first certificate of a PEM.
+/// Calls a function with the first certificate of a PEM.
 pub(super) fn with_certificate<T>(
     parameter: &str,
     text: &str,
@@ -55,7 +55,8 @@ pub(super) fn with_certificate<T>(
     work(&certificate, block.contents())
 }
 
-/// Reads the public key of a request. Not by `rcgen`, which takes the signature for it: OpenSSL signs with SHA-256 on P-384, too.
+/// Reads the public key of a request. Not with `rcgen`, which derives the key's kind from the signature: OpenSSL signs with SHA-256
+/// on P-384, too.
 pub(super) fn requested(request: &[u8]) -> Result<Public, Failure> {
     let parsed = X509CertificationRequest::from_der(request).ok();
     let public =
@@ -63,7 +64,7 @@ pub(super) fn requested(request: &[u8]) -> Result<Public, Failure> {
     public.ok_or_else(|| "`csr`: has a key of a kind that is not supported".into())
 }
 
-/// RFC 3339, as all times of Kubernetes.
+/// Formats a time as RFC 3339, like all times of Kubernetes.
 fn stamp(seconds: i64) -> Result<String, Failure> {
     let moment = Timestamp::from_second(seconds);
     let moment = moment.map_err(|it| Failure::Plain(format!("`pem`: {it}")))?;

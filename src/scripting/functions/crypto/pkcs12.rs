@@ -11,10 +11,10 @@ use crate::scripting::functions::{
 
 /// Longer chains are mistakes.
 const CERTIFICATES_MAX: usize = 64;
-/// What OpenSSL and Java write, and more than an attacker of a random password needs.
+/// The number that OpenSSL and Java use; more than enough for a random password.
 const ITERATIONS: u32 = 10_000;
 
-/// `crypto.pkcs12`
+/// Implements `crypto.pkcs12`: returns a keystore or a truststore.
 pub(super) fn pkcs12(call: &Call) -> Outcome {
     let mut certificates = read(call, "cert")?;
     let name = call.some_text("name").unwrap_or("kopf");
@@ -51,7 +51,7 @@ pub(super) fn pkcs12(call: &Call) -> Outcome {
     Ok(Datum::Bytes(writer.write().map_err(|it| failed(&it))?))
 }
 
-/// Refuses a key that belongs to another certificate.
+/// Rejects a key that belongs to another certificate.
 fn check_pair(call: &Call, key: &Key) -> Result<(), Failure> {
     super::parsed::with_certificate("cert", call.text("cert"), |it, _| {
         if Public::of_info(it.public_key()).as_ref() == Some(&key.public) {
@@ -77,7 +77,7 @@ fn read(call: &Call, parameter: &str) -> Result<Vec<Certificate>, Failure> {
         .map_err(|_problem| Failure::Plain(format!("`{parameter}`: a certificate cannot be read")))
 }
 
-/// The errors of the crate are about the format, never about its content.
+/// Returns an error of the crate, which is about the format, never about the content.
 fn failed(error: &p12_keystore::error::Error) -> Failure {
     format!("the keystore cannot be written: {error}").into()
 }

@@ -45,10 +45,10 @@ fn blob(key: &Public) -> Vec<u8> {
     blob
 }
 
-/// Returns the private key in a form that every SSH program reads: that of OpenSSH for Ed25519, because only recent programs read its
+/// Returns the private key in a form that every SSH program reads: OpenSSH's for Ed25519, because only recent programs read its
 /// PEM, and PEM for the others.
 pub(super) fn private(key: &Key) -> Result<String, Failure> {
-    /// The parts of a key that is not encrypted are padded to this.
+    /// The parts of an unencrypted key are padded to a multiple of this.
     const BLOCK: usize = 8;
     if key.public.kind != Kind::Ed25519 {
         return Ok(key.pem());
@@ -81,7 +81,7 @@ fn add(to: &mut Vec<u8>, bytes: &[u8]) {
     to.extend_from_slice(bytes);
 }
 
-/// Adds a positive number, which a leading one bit would make negative.
+/// Adds a positive number; a leading one bit would make it negative.
 fn add_number(to: &mut Vec<u8>, bytes: &[u8]) {
     if bytes.first().is_some_and(|it| it & 0x80 != 0) {
         add(to, &[&[0], bytes].concat());

@@ -14,18 +14,18 @@ use tokio::task::JoinHandle;
 
 use crate::scripting::functions::{outcome::Failure, scratch::ScratchFile};
 
-/// What is sent.
+/// The body of a request.
 #[derive(Clone, Debug)]
 pub(super) enum Content {
     Bytes(Bytes),
     File(Arc<ScratchFile>),
 }
 
-/// What is sent, as the connection takes it.
+/// The body as the connection accepts it.
 pub(super) type Sent = Either<Full<Bytes>, FileBody>;
 
 impl Content {
-    /// Whether nothing is sent.
+    /// Returns whether nothing is sent.
     pub(super) fn is_empty(&self) -> bool {
         match self {
             Content::Bytes(bytes) => bytes.is_empty(),
@@ -33,7 +33,7 @@ impl Content {
         }
     }
 
-    /// Returns what is sent in one attempt.
+    /// Returns the body for one attempt.
     pub(super) fn sent(&self) -> Sent {
         match self {
             Content::Bytes(bytes) => Either::Left(Full::new(bytes.clone())),
@@ -46,7 +46,7 @@ impl Content {
     /// Returns the bytes, for tests.
     ///
     /// # Errors
-    /// There are more than this.
+    /// There are more than `bytes_max`.
     pub(super) fn bytes(&self, bytes_max: usize) -> Result<Bytes, Failure> {
         match self {
             Content::Bytes(bytes) => Ok(bytes.clone()),
@@ -55,7 +55,7 @@ impl Content {
     }
 }
 
-/// A file, piece by piece.
+/// A file that is sent in pieces.
 pub(super) struct FileBody {
     file: Arc<ScratchFile>,
     offset: u64,

@@ -1,4 +1,4 @@
-//! Sends a request, follows redirections, reads the answer.
+//! Sends a request, follows redirects, reads the response.
 
 use std::{
     fmt,
@@ -26,13 +26,13 @@ use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 
 use super::{
+    connect::{Connector, check_host, check_insecure},
     content::{Content, Sent},
+    errors::{failed, no_response},
     faked,
-    heads::{headers, is_json},
-    reach::{Reach, check_host, check_insecure},
-    request::{self, Request, told, web_url},
+    headers::{headers, is_json},
+    request::{self, Request, described, web_url},
     retries::Attempt,
-    trouble::{failed, unreached},
     trust::{Trust, tls},
 };
 use crate::logic::access::grants::Access;
@@ -45,37 +45,37 @@ use crate::scripting::functions::{
     tree,
 };
 
-/// Requests of one script at the same time, because their answers are in memory; others wait for their turn.
+/// Maximum number of concurrent requests of one script, because their responses are in memory; others wait for their turn.
 const TOGETHER_MAX: usize = 32;
-/// Headers of an answer.
+/// Maximum number of headers of a response.
 const HEADERS_MAX: usize = 100;
-/// Connections to one host that are kept for the next request.
+/// Maximum number of idle connections to one host that are kept for further requests.
 const IDLE_MAX: usize = 4;
 
-/// Of a server, or of a test.
+/// The body of a response, from a server or from a test.
 type Received = Either<Incoming, Full<Bytes>>;
-type Channel = Client<HttpsConnector<Reach>, Sent>;
+type Channel = Client<HttpsConnector<Connector>, Sent>;
 
-/// What one script has for its requests; made with the first one.
+/// The state of one script's requests; created with the first one.
 #[derive(Default)]
-pub(in crate::scripting::functions) struct Web {
+pub(in crate::scripting::functions) struct HttpClients {
     channel: OnceLock<Channel>,
     turns: OnceLock<Semaphore>,
 }
 
-impl fmt::Debug for Web {
+impl fmt::Debug for HttpClients {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the connections of a script")
     }
 }
 
-impl Web {
-    /// Connections that trust the public web and these certificates; only those without any are kept.
+impl HttpClients {
+    /// Returns a client that trusts the public web and these certificates; only clients without such certificates are kept.
     fn channel(&self, access: &Access, trust: &Trust) -> Result<Channel, Failure> {
         if let Some(channel) = self.channel.get().filter(|_| *trust == Trust::default()) {
             return Ok(channel.clone());
         }
-        let reach = Reach(Arc::new(access.clone()));
+        let reach = Connector(Arc::new(access.clone()));
         let connector = HttpsConnector::from((reach, tls(trust)?));
         let mut builder = Client::builder(TokioExecutor::new());
         builder.http1_max_headers(HEADERS_MAX).pool_max_idle_per_host(IDLE_MAX);
@@ -87,7 +87,7 @@ impl Web {
     }
 }
 
-/// Makes the request of a call. What it takes to make it is computed here, by the call itself.
+/// Sends the request of a call. The call itself builds the request, so that its CPU time counts.
 pub(super) fn send(call: Call, method: &str) -> BoxFuture<'static, Outcome> {
     let request = Request::of(&call, method);
     Box::pin(async move {
@@ -108,14 +108,17 @@ pub(super) fn send(call: Call, method: &str) -> BoxFuture<'static, Outcome> {
     })
 }
 
-/// One attempt of a request. `unsent` tells whether the server has certainly not received it.
+/// Sends a request once. Sets `unsent` to whether the server has certainly not received it.
 async fn attempt(call: &Call, request: Request, unsent: &AtomicBool) -> Outcome {
     let (timeout, url) = (request.timeout, request.url.clone());
     let exchanged = tokio::time::timeout(timeout, exchange(call, request, unsent)).await;
     exchanged.unwrap_or_else(|_elapsed| {
         let seconds = timeout.as_secs_f64();
-        let told = "the option `timeout` allows more";
-        Err(unreached("Timeout", format!("{url}: no complete response within {seconds} s; {told}")))
+        let hint = "the option `timeout` allows more";
+        Err(no_response(
+            "Timeout",
+            format!("{url}: no complete response within {seconds} s; {hint}"),
+        ))
     })
 }
 
@@ -146,7 +149,7 @@ async fn exchange(call: &Call, mut request: Request, unsent: &AtomicBool) -> Out
     }
 }
 
-/// Whether the host of a URL is granted, and whether its certificate need not be checked.
+/// Checks that the host of a URL is granted, and also that its certificate need not be checked.
 fn check(access: &Access, url: &Url, is_insecure: bool) -> Result<(), Failure> {
     let (host, port) =
         (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or_default());
@@ -164,7 +167,7 @@ async fn once(
 ) -> Result<Response<Received>, Failure> {
     if let Some(fakes) = &call.surroundings.fakes {
         let answer =
-            faked::respond(fakes, (&request.method, &request.url), told(call, request)?).await;
+            faked::respond(fakes, (&request.method, &request.url), described(call, request)?).await;
         let is_refused =
             |it: &Failure| matches!(it, Failure::Answer(it) if it.reason == "Unreachable");
         unsent.store(answer.as_ref().is_err_and(is_refused), Ordering::Relaxed);
@@ -182,7 +185,7 @@ async fn once(
     Ok(answer.map(Either::Left))
 }
 
-/// Where an answer sends us.
+/// Returns the target of a redirect.
 fn target(answer: &Response<Received>, from: &Url) -> Result<Option<Url>, Failure> {
     let leads = matches!(answer.status().as_u16(), 301 | 302 | 303 | 307 | 308);
     let Some(location) = answer.headers().get(LOCATION).filter(|_| leads) else { return Ok(None) };
@@ -197,7 +200,7 @@ fn target(answer: &Response<Received>, from: &Url) -> Result<Option<Url>, Failur
     Ok(Some(next))
 }
 
-/// The request that a redirection means, as browsers do it: secrets stay with their host.
+/// Changes the request for a redirect as browsers do: secrets stay with their host.
 fn redirect(request: &mut Request, status: StatusCode, next: Url) {
     if next.origin() != request.url.origin() {
         for secret in [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION] {
@@ -217,17 +220,17 @@ fn redirect(request: &mut Request, status: StatusCode, next: Url) {
     request.url = next;
 }
 
-/// What is wrong with the body of an answer.
+/// Returns the error of a response whose body cannot be read.
 fn unread(request: &Request, problem: &(dyn std::error::Error + Send + Sync + 'static)) -> Failure {
     let (url, size) = (&request.url, request.size);
     if problem.is::<http_body_util::LengthLimitError>() {
-        let told = "the option `size` allows more";
-        return format!("{url}: the response is larger than {size} bytes; {told}").into();
+        let hint = "the option `size` allows more";
+        return format!("{url}: the response is larger than {size} bytes; {hint}").into();
     }
     failed(url, problem)
 }
 
-/// Writes the body of an answer to a scratch file.
+/// Writes the body of a response to a scratch file.
 async fn receive(
     call: &Call,
     answer: Response<Received>,
@@ -255,10 +258,10 @@ async fn read(answer: Response<Received>, request: &Request) -> Outcome {
     let body = Limited::new(body, request.size).collect().await;
     let body = body.map_err(|it| unread(request, &*it))?;
     let (body, url) = (body.to_bytes(), request.url.clone());
-    aside(body.len(), move || Ok(told_answer(&head, &body, &url))).await?
+    aside(body.len(), move || Ok(described_response(&head, &body, &url))).await?
 }
 
-/// What is told of every answer.
+/// Returns the fields that every response has.
 fn about(head: &Parts, url: &Url) -> Map<String, Value> {
     let mut fields = Map::new();
     fields.insert("status".into(), head.status.as_u16().into());
@@ -268,7 +271,7 @@ fn about(head: &Parts, url: &Url) -> Map<String, Value> {
     fields
 }
 
-fn told_answer(head: &Parts, body: &[u8], url: &Url) -> Datum {
+fn described_response(head: &Parts, body: &[u8], url: &Url) -> Datum {
     let mut fields = about(head, url);
     match std::str::from_utf8(body) {
         Ok(text) => {

@@ -1,4 +1,4 @@
-//! Requests in a test: a function of the test responds in the place of the server.
+//! Requests in a test: a function of the test responds in place of the server.
 
 use ::base64::{Engine as _, engine::general_purpose::STANDARD};
 use ::url::Url;
@@ -9,24 +9,24 @@ use http::{
 use http_body_util::Full;
 use serde_json::{Value, json};
 
-use super::trouble::unreached;
+use super::errors::no_response;
 use crate::call::{Faked, Fakes};
 use crate::scripting::{
     functions::outcome::{Failure, integer},
     values::text::{did_you_mean, shown},
 };
 
-/// Why there may be no response.
+/// The reasons for a missing response.
 const ERRORS: [&str; 3] = ["Unreachable", "Untrusted", "Timeout"];
 const FIELDS: [&str; 7] = ["status", "headers", "body", "json", "body_base64", "error", "message"];
 
-/// The response of a fake to what is told.
+/// Returns the response of a fake to a request.
 pub(super) async fn respond(
     fakes: &Fakes,
     (method, url): (&Method, &Url),
-    told: Value,
+    request: Value,
 ) -> Result<Response<Full<Bytes>>, Failure> {
-    let answer = fakes.respond(Faked::Http, url.as_str(), told).await?;
+    let answer = fakes.respond(Faked::Http, url.as_str(), request).await?;
     let Some(answer) = answer else {
         let declared = fakes.urls();
         let others = if declared.is_empty() {
@@ -41,13 +41,13 @@ pub(super) async fn respond(
         .into());
     };
     let read = read(&answer.value).map_err(|problem| fakes.reject(&answer, &problem))?;
-    read.map_err(|(reason, message)| unreached(&reason, format!("{url}: {message}")))
+    read.map_err(|(reason, message)| no_response(&reason, format!("{url}: {message}")))
 }
 
-/// A response, or the reason and the message of none.
+/// A response, or the reason and the message of a missing one.
 type Read = Result<Response<Full<Bytes>>, (String, String)>;
 
-/// Reads what a fake returns.
+/// Reads the result of a fake.
 fn read(answer: &Value) -> Result<Read, String> {
     let fields = match answer {
         Value::String(body) => return response(200, HeaderMap::new(), body.clone().into()).map(Ok),

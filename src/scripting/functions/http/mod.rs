@@ -1,22 +1,22 @@
-//! `http`: requests to servers that are granted.
+//! `http`: requests to granted servers.
 //!
-//! Who may be reached is asked three times: for the host of the URL, for that of each redirection, and for the address that
-//! is connected to (`reach.rs`). `request.rs` reads the arguments, `exchange.rs` sends and follows.
+//! Grants are checked three times: for the host of the URL, for that of each redirect, and for the address of the connection
+//! (`connect.rs`). `request.rs` reads the arguments, `exchange.rs` sends the request and follows redirects.
 
+mod connect;
 mod content;
+mod errors;
 mod exchange;
 mod faked;
-mod heads;
+mod headers;
 mod parts;
-mod reach;
 mod request;
 mod retries;
 #[cfg(test)]
 mod tests;
-mod trouble;
 mod trust;
 
-pub(super) use self::exchange::Web;
+pub(super) use self::exchange::HttpClients;
 use super::Call;
 use crate::ports::BoxFuture;
 use crate::scripting::functions::{

@@ -13,14 +13,14 @@ use crate::scripting::{
 /// The fields of an option.
 type Fields<'f> = Option<&'f Map<String, Value>>;
 
-/// One file.
+/// One file of the body.
 struct File<'a> {
     name: &'a str,
     kind: &'a str,
     content: Vec<u8>,
 }
 
-/// The fields of `form` and `files` as one body.
+/// Returns the fields of `form` and `files` as one body.
 pub(super) fn body(
     (form, files): (Fields<'_>, Fields<'_>),
     headers: &mut HeaderMap,
@@ -68,8 +68,8 @@ pub(super) fn body(
 
 fn file<'a>(field: &'a str, value: &'a Value) -> Result<File<'a>, Failure> {
     let wrong = |got: &str| {
-        let told = "a string, or a map with `content` or `content_base64`, `name` and `type`";
-        Failure::Plain(format!("`files.{field}`: expected {told}, got {got}"))
+        let forms = "a string, or a map with `content` or `content_base64`, `name` and `type`";
+        Failure::Plain(format!("`files.{field}`: expected {forms}, got {got}"))
     };
     let options = match value {
         Value::String(text) => {
@@ -105,7 +105,7 @@ fn file<'a>(field: &'a str, value: &'a Value) -> Result<File<'a>, Failure> {
     Ok(File { name, kind: text("type")?.unwrap_or("application/octet-stream"), content })
 }
 
-/// A name in the head of a part.
+/// Returns a name for the header of a part.
 fn quoted(option: &str, text: &str) -> Result<String, Failure> {
     if text.chars().any(char::is_control) {
         return Err(format!("`{option}`: {} has control characters", Value::from(text)).into());

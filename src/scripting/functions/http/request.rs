@@ -1,4 +1,4 @@
-//! A request, from the arguments of a script.
+//! Builds a request from the arguments of a script.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     content::Content,
-    heads::{headers, is_json},
+    headers::{headers, is_json},
     parts,
     retries::Retries,
     trust::Trust,
@@ -28,20 +28,20 @@ use crate::scripting::{
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 const REDIRECTS: (usize, usize) = (5, 20);
-/// Bytes of an answer.
+/// The default of `size`: maximum bytes of a response.
 const SIZE: usize = 1 << 20;
-/// What belongs to the connection, not to the request.
+/// Headers that belong to the connection, not to the request.
 const NOT_OURS: [HeaderName; 7] =
     [CONNECTION, CONTENT_LENGTH, HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE];
 
-/// What is sent, and how far it may go.
+/// A request and its limits.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
     pub(super) method: Method,
     pub(super) url: Url,
     pub(super) headers: HeaderMap,
     pub(super) body: Content,
-    /// The scratch file for the body of the answer.
+    /// The scratch file for the body of the response.
     pub(super) to: Option<String>,
     pub(super) timeout: Duration,
     pub(super) redirects: usize,
@@ -50,10 +50,10 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// What a call asks for.
+    /// Returns the request of a call.
     ///
     /// # Errors
-    /// An argument means nothing.
+    /// An argument is invalid.
     pub(super) fn of(call: &Call, method: &str) -> Result<Self, Failure> {
         let mut url = web_url(call.text("url"))?;
         if let Some(fields) = call.map("query").filter(|it| !it.is_empty()) {
@@ -93,7 +93,7 @@ impl Request {
     }
 }
 
-/// A URL that can be asked for.
+/// Returns a URL that `http` supports.
 pub(super) fn web_url(text: &str) -> Result<Url, Failure> {
     let mut url = url::read("url", text)?;
     if !matches!(url.scheme(), "http" | "https") {
@@ -141,7 +141,7 @@ fn authenticate(call: &Call, headers: &mut HeaderMap) -> Result<(), Failure> {
     Ok(())
 }
 
-/// One of the ways to send something.
+/// Returns the body, from one of the options for it.
 fn body(call: &Call, headers: &mut HeaderMap) -> Result<Content, Failure> {
     let ways = ["json", "files", "form", "body", "body_base64", "from"];
     let ways: Vec<_> = ways.into_iter().filter(|it| call.has(it)).collect();
@@ -209,7 +209,7 @@ fn add_headers(call: &Call, headers: &mut HeaderMap) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whom a call trusts, and as whom it presents itself.
+/// Returns the trust settings of a call.
 pub(super) fn trust(call: &Call) -> Result<Trust, Failure> {
     let text = |name: &str| call.some_text(name).map(str::to_owned);
     let identity = match (text("cert"), text("key")) {
@@ -225,17 +225,17 @@ pub(super) fn trust(call: &Call) -> Result<Trust, Failure> {
     Ok(Trust { ca: text("ca"), is_insecure, identity })
 }
 
-/// What a request sends, for the fake and for the record.
-pub(super) fn told(call: &Call, request: &Request) -> Result<Value, Failure> {
+/// Returns the content of a request, for the fake and for the record.
+pub(super) fn described(call: &Call, request: &Request) -> Result<Value, Failure> {
     let mut fields = Map::new();
     fields.insert("method".into(), request.method.as_str().into());
     fields.insert("url".into(), request.url.as_str().into());
     fields.insert("query".into(), url::fields(request.url.query().unwrap_or_default())?);
     fields.insert("headers".into(), headers(&request.headers));
-    // Redirections to other hosts lose the header.
+    // Redirects to other hosts remove the header.
     let auth = call.map("auth").filter(|_| request.headers.contains_key(AUTHORIZATION));
     fields.extend(auth.map(|it| ("auth".into(), it.clone().into())));
-    // Redirections may lose the body.
+    // Redirects may remove the body.
     if request.body.is_empty() {
         return Ok(fields.into());
     }
@@ -261,7 +261,7 @@ pub(super) fn told(call: &Call, request: &Request) -> Result<Value, Failure> {
     Ok(fields.into())
 }
 
-/// Adds what a file has by default.
+/// Adds the defaults of a file.
 fn complete(field: &str, file: &mut Value) {
     if let Value::String(content) = file {
         *file = json!({ "content": std::mem::take(content) });

@@ -12,20 +12,20 @@ use crate::scripting::{
     values::text::{did_you_mean, shown},
 };
 
-/// Attempts of one request.
+/// Maximum number of attempts of one request.
 const ATTEMPTS_MAX: usize = 20;
 /// Statuses of servers that are busy or restarting.
 const BUSY: [u64; 4] = [429, 502, 503, 504];
 /// Doubled after each attempt.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// Longer than any pause, whoever asks for it.
+/// Limits every pause, even one that a server requests.
 const PAUSE_MAX: Duration = Duration::from_mins(1);
 
 /// How often a request is repeated.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Retries {
     attempts: usize,
-    /// The last one is repeated; none: they are doubled.
+    /// The last one is repeated; if empty, pauses are doubled.
     pauses: Vec<Duration>,
     /// Statuses that are repeated, if the script names them.
     on: Option<Vec<u64>>,
@@ -48,7 +48,7 @@ pub(super) struct Attempt<'a> {
 }
 
 impl Retries {
-    /// Reads the option.
+    /// Reads the option `retries`.
     pub(super) fn of(options: Option<&Map<String, Value>>) -> Result<Self, Failure> {
         let Some(options) = options else { return Ok(Retries::default()) };
         let known = ["attempts", "backoff", "on"];
@@ -71,7 +71,7 @@ impl Retries {
         })
     }
 
-    /// How long to wait for the next attempt; `None` if there is none.
+    /// Returns the pause before the next attempt; `None` if there is none.
     pub(super) fn pause(&self, attempt: &Attempt<'_>, now: Timestamp) -> Option<Duration> {
         if attempt.number >= self.attempts || !self.is_repeated(attempt) {
             return None;
@@ -82,7 +82,7 @@ impl Retries {
         Some(asked.unwrap_or_else(|| own.unwrap_or_else(doubled)).min(PAUSE_MAX))
     }
 
-    /// What may be executed twice is repeated only if the script names the status, or if it was certainly not executed.
+    /// Returns whether to repeat an attempt. A request that may have been executed is repeated only if the script names the status.
     fn is_repeated(&self, attempt: &Attempt<'_>) -> bool {
         let is_idempotent = !matches!(*attempt.method, Method::POST | Method::PATCH);
         match attempt.outcome {
@@ -100,14 +100,14 @@ impl Retries {
     }
 }
 
-/// The status and the header `Retry-After` of an answer.
+/// Returns the status and the header `Retry-After` of a response.
 fn fields(outcome: &Outcome) -> Option<(u64, Option<String>)> {
     let Ok(Datum::Json(answer)) = outcome else { return None };
     let after = answer.pointer("/headers/retry-after").and_then(Value::as_str);
     Some((answer.get("status")?.as_u64()?, after.map(str::to_owned)))
 }
 
-/// Seconds, or a date.
+/// Returns the pause that a server requests, in seconds or as a date.
 fn requested(after: &str, now: Timestamp) -> Option<Duration> {
     if let Ok(seconds) = after.trim().parse::<u64>() {
         return Some(Duration::from_secs(seconds));
@@ -155,7 +155,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::scripting::functions::http::trouble::unreached;
+    use crate::scripting::functions::http::errors::no_response;
 
     fn pause(
         retries: &Retries,
@@ -183,15 +183,15 @@ mod tests {
         assert_eq!(read(json!({ "attempts": 3 })), Ok((3, None)));
         assert_eq!(read(json!({ "attempts": 3.0, "on": [500.0] })), Ok((3, Some(vec![500]))));
         for wrong in [json!(0), json!(21), json!(-1), json!(2.5), json!("3"), json!(1e300)] {
-            let told = read(json!({ "attempts": wrong })).unwrap_err();
+            let message = read(json!({ "attempts": wrong })).unwrap_err();
             assert!(
-                told.starts_with("`retries.attempts`: expected a number from 1 to 20"),
-                "{told}"
+                message.starts_with("`retries.attempts`: expected a number from 1 to 20"),
+                "{message}"
             );
         }
         for wrong in [json!([99]), json!([600]), json!([500.5]), json!(["503"]), json!(503)] {
-            let told = read(json!({ "attempts": 2, "on": wrong })).unwrap_err();
-            assert!(told.starts_with("`retries.on`: expected a list of statuses"), "{told}");
+            let message = read(json!({ "attempts": 2, "on": wrong })).unwrap_err();
+            assert!(message.starts_with("`retries.on`: expected a list of statuses"), "{message}");
         }
     }
 
@@ -200,8 +200,8 @@ mod tests {
         let retries = Retries { attempts: 3, ..Retries::default() };
         let named = Retries { on: Some(vec![500]), ..retries.clone() };
         let last = Retries { attempts: 2, ..retries.clone() };
-        let lost: Outcome = Err(unreached("Unreachable", String::new()));
-        let untrusted: Outcome = Err(unreached("Untrusted", String::new()));
+        let lost: Outcome = Err(no_response("Unreachable", String::new()));
+        let untrusted: Outcome = Err(no_response("Untrusted", String::new()));
         let date = "Mon, 23 Nov 2026 12:00:30 GMT";
         for (retries, method, outcome, is_unsent, expected) in [
             (&retries, Method::GET, &answered(503, None), false, Some(2)),

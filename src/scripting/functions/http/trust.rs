@@ -1,4 +1,4 @@
-//! Whom a connection trusts, and as whom it presents itself: the options `ca`, `cert`, `key` and `insecure`.
+//! Which certificates a connection trusts, and which one it presents: the options `ca`, `cert`, `key` and `insecure`.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use rustls::{
 
 use crate::scripting::functions::outcome::Failure;
 
-/// Whom a connection trusts, and as whom it presents itself.
+/// Which certificates a connection trusts, and which one it presents.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Trust {
     pub(super) ca: Option<String>,

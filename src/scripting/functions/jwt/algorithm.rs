@@ -1,4 +1,4 @@
-//! The algorithms of tokens, and which keys they fit.
+//! The algorithms of tokens, and the keys that they accept.
 
 use ring::{
     hmac,
@@ -63,7 +63,7 @@ impl Algorithm {
         ALGORITHMS.iter().find(|(_, it)| *it == self).map_or("", |(it, _)| *it)
     }
 
-    /// The one that is used if a script names none.
+    /// Returns the default algorithm for a key.
     fn default_of(kind: Kind) -> Self {
         match kind {
             Kind::Ed25519 => Algorithm::EdDsa,
@@ -73,7 +73,7 @@ impl Algorithm {
         }
     }
 
-    /// Whether keys of this kind are for it.
+    /// Returns whether it accepts keys of this kind.
     fn fits(self, kind: Kind) -> bool {
         match self {
             Algorithm::Hs(_) => false,
@@ -84,7 +84,7 @@ impl Algorithm {
         }
     }
 
-    /// Refuses a key of another kind.
+    /// Rejects a key of another kind.
     fn check(self, kind: Kind) -> Result<(), Failure> {
         if self.fits(kind) {
             return Ok(());
@@ -93,15 +93,15 @@ impl Algorithm {
     }
 }
 
-/// What is in the argument.
+/// The content of the argument `key`.
 enum Material<'a> {
-    /// A key in PEM.
+    /// A key in PEM format.
     Pem(&'a str),
     Secret(&'a [u8]),
 }
 
 impl<'a> Material<'a> {
-    /// Whatever looks like a PEM is one: a public key must never be taken for a secret.
+    /// Reads the argument. Whatever looks like a PEM is one: a public key must never be mistaken for a secret.
     fn of(key: &'a [u8]) -> Result<Self, Failure> {
         let has = |part: &[u8]| key.windows(part.len()).any(|it| it == part);
         if has(b"-----BEGIN") || has(b"ssh-rsa ") || has(b"ssh-ed25519 ") || has(b"ecdsa-sha2-") {
@@ -133,7 +133,7 @@ fn no_secret(algorithm: Algorithm) -> Failure {
     format!("`key`: expected a shared secret for {}, got a key in PEM", algorithm.name()).into()
 }
 
-/// What signs.
+/// Signs tokens with a private key or a secret.
 pub(super) enum Signer {
     Secret(Algorithm, hmac::Key),
     Key(Algorithm, Box<Key>),
@@ -211,7 +211,7 @@ fn ecdsa(
     Some(key.sign(&random, message).ok()?.as_ref().to_vec())
 }
 
-/// What verifies.
+/// Verifies tokens with a public key or a secret.
 pub(super) enum Verifier {
     Secret(hmac::Key),
     Key(UnparsedPublicKey<Vec<u8>>),

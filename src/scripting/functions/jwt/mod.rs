@@ -1,8 +1,8 @@
 //! `jwt`: signed tokens (RFC 7519, RFC 7515).
 //!
-//! Not `jsonwebtoken`: it compares times with the clock of the system instead of the operator's, and would bring a second
-//! implementation of everything that ring has. What a key is for follows from the key alone, never from the token: a public key
-//! cannot become a shared secret, and `none` is no algorithm.
+//! Not `jsonwebtoken`: it compares times with the system's clock instead of the operator's, and would add a second implementation
+//! of what ring has. The use of a key follows from the key alone, never from the token: a public key cannot become a shared secret,
+//! and `none` is not an algorithm.
 
 mod algorithm;
 
@@ -60,10 +60,10 @@ pub(super) const LIBRARY: Library = Library {
     ],
 };
 
-/// A token is sent in a header.
+/// Maximum size of a token, which is sent in a header.
 const TOKEN_BYTES_MAX: usize = 64 << 10;
 
-/// `jwt.sign`
+/// Implements `jwt.sign`: returns a token with these claims.
 fn sign(call: &Call) -> Outcome {
     let wanted = call.some_text("alg").map(Algorithm::named).transpose()?;
     let signer = Signer::read(call.bytes("key"), wanted)?;
@@ -100,7 +100,7 @@ fn sign(call: &Call) -> Outcome {
     Ok(Value::from(token).into())
 }
 
-/// Cuts the fractions of times off, which `time.now()` has and some readers refuse.
+/// Truncates times to seconds: `time.now()` has fractions, which some readers reject.
 fn whole_times(mut claims: Map<String, Value>) -> Map<String, Value> {
     for time in ["exp", "nbf", "iat"] {
         if let Some(value) = claims.get_mut(time)
@@ -113,7 +113,7 @@ fn whole_times(mut claims: Map<String, Value>) -> Map<String, Value> {
     claims
 }
 
-/// `jwt.verify`
+/// Implements `jwt.verify`: returns the claims of a valid token.
 fn verify(call: &Call) -> Outcome {
     let wanted = call.some_text("alg").map(Algorithm::named).transpose()?;
     let token = call.text("token").trim();
@@ -140,9 +140,9 @@ fn verify(call: &Call) -> Outcome {
     };
     let header = part(header).ok_or_else(malformed)?;
     let signature = BASE64.decode(signature).map_err(|_problem| malformed())?;
-    let told = header.get("alg").and_then(Value::as_str).unwrap_or_default();
+    let named = header.get("alg").and_then(Value::as_str).unwrap_or_default();
     let algorithm =
-        Algorithm::find(told).ok_or("`token`: its algorithm is not supported, or it has none")?;
+        Algorithm::find(named).ok_or("`token`: its algorithm is not supported, or it has none")?;
     if header.contains_key("crit") {
         return Err("`token`: has critical extensions (`crit`), which are not supported".into());
     }
@@ -155,7 +155,7 @@ fn verify(call: &Call) -> Outcome {
             "`token`: the signature is invalid: it was signed with another key, or changed".into(),
         );
     }
-    // Only now: nobody learns anything of a token that was not signed with the key.
+    // Only now: a token that was not signed with the key must reveal nothing.
     let claims = part(claims).ok_or_else(malformed)?;
     check_times(call, &claims)?;
     check_names(call, &claims)?;
@@ -168,7 +168,8 @@ fn check_times(call: &Call, claims: &Map<String, Value>) -> Result<(), Failure> 
     let moment = |name: &str| match claims.get(name) {
         None => Ok(None),
         Some(it) => {
-            let seconds = it.as_f64().ok_or_else(|| format!("`token`: `{name}` is no number"))?;
+            let seconds =
+                it.as_f64().ok_or_else(|| format!("`token`: `{name}` is not a number"))?;
             Ok::<_, Failure>(Some(seconds))
         }
     };

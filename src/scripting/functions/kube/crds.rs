@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio::time::{self, Instant};
 
 use super::{
-    desk::{Desk, Spot, failed, intent},
+    client::{KubeClient, ObjectAddress, failed, intent},
     watching::TIMEOUT_DEFAULT,
 };
 use crate::logic::access::kube::{Attempt, Reference};
@@ -17,33 +17,33 @@ use crate::scripting::functions::{
     yaml,
 };
 
-/// CRDs of one call.
+/// Maximum number of CRDs of one call.
 const CRDS_MAX: usize = 100;
-/// The pause between two looks at a CRD.
+/// The pause between two reads of a CRD.
 const PAUSE: Duration = Duration::from_millis(200);
 const APPLY: &str = "application/apply-patch+yaml";
 
-/// `kube.apply_crd`
+/// Implements `kube.apply_crd`: applies CRDs and waits until they are served.
 pub(super) fn apply_crd(call: Call) -> BoxFuture<'static, Outcome> {
     Box::pin(async move {
-        let desk = Desk::of(&call, Attempt::Apply)?;
+        let client = KubeClient::of(&call, Attempt::Apply)?;
         let (call, definitions) = definitions(call).await?;
         let deadline = Instant::now() + call.duration("timeout").unwrap_or(TIMEOUT_DEFAULT);
         let mut applied = Vec::new();
         for definition in &definitions {
-            let spot = desk.spot(Reference::of(definition)?, None).await?;
+            let address = client.address(Reference::of(definition)?, None).await?;
             let mut query = intent(&call);
             query.push(("force", "true".into()));
             let content = Some((APPLY, definition.to_string().into()));
-            let demand = Demand { query, content, ..spot.demand(Verb::Patch) };
-            desk.send_for_object(demand).await?;
-            applied.push(spot);
+            let demand = Demand { query, content, ..address.demand(Verb::Patch) };
+            client.send_for_object(demand).await?;
+            applied.push(address);
         }
         let mut established = Vec::new();
-        for (spot, definition) in applied.iter().zip(&definitions) {
-            established.push(until_established(&desk, spot, deadline).await?);
+        for (address, definition) in applied.iter().zip(&definitions) {
+            established.push(until_established(&client, address, deadline).await?);
             let group = definition.pointer("/spec/group").and_then(Value::as_str);
-            desk.kube.forget(group.unwrap_or_default());
+            client.kube.forget(group.unwrap_or_default());
         }
         let is_one = call.value("crd").is_object() || established.len() == 1;
         let only = if is_one { established.pop() } else { None };
@@ -51,7 +51,7 @@ pub(super) fn apply_crd(call: Call) -> BoxFuture<'static, Outcome> {
     })
 }
 
-/// Reads the CRDs of a call, which may read a file.
+/// Reads the CRDs of a call, possibly from a file.
 async fn definitions(call: Call) -> Result<(Call, Vec<Value>), Failure> {
     let given = call.value("crd");
     if given.is_object() {
@@ -107,25 +107,29 @@ fn check(definitions: &[Value]) -> Result<(), Failure> {
 }
 
 /// Waits until the API server serves the objects of a CRD.
-async fn until_established(desk: &Desk, spot: &Spot, deadline: Instant) -> Result<Value, Failure> {
+async fn until_established(
+    client: &KubeClient,
+    address: &ObjectAddress,
+    deadline: Instant,
+) -> Result<Value, Failure> {
     loop {
-        let definition = desk.send_for_object(spot.demand(Verb::Get)).await?;
+        let definition = client.send_for_object(address.demand(Verb::Get)).await?;
         if condition(&definition, "Established", "True").is_some() {
             return Ok(definition);
         }
         if let Some(message) = condition(&definition, "NamesAccepted", "False") {
-            let message = format!("{} cannot be established: {message}", spot.shown());
+            let message = format!("{} cannot be established: {message}", address.shown());
             return Err(failed("NamesNotAccepted", message));
         }
         if Instant::now() >= deadline {
-            let message = format!("{} is not established before the timeout", spot.shown());
+            let message = format!("{} is not established before the timeout", address.shown());
             return Err(failed("Timeout", message));
         }
         time::sleep_until(deadline.min(Instant::now() + PAUSE)).await;
     }
 }
 
-/// Returns the message of a condition, if the condition has this status.
+/// Returns the message of a condition, if it has this status.
 fn condition<'a>(definition: &'a Value, kind: &str, status: &str) -> Option<&'a str> {
     let conditions = definition.pointer("/status/conditions")?.as_array()?;
     let found = conditions.iter().find(|it| it["type"] == kind && it["status"] == status)?;

@@ -1,8 +1,8 @@
-//! Jobs in a test: the embedded API server runs nothing, so a function of the test says how a Job ends and what it logs.
+//! Jobs in a test: the embedded API server runs no containers, so a function of the test decides how a Job ends and what it logs.
 
 use serde_json::{Map, Value, json};
 
-use super::desk::Spot;
+use super::client::ObjectAddress;
 use crate::call::{Faked, Fakes};
 use crate::scripting::{
     functions::{
@@ -12,14 +12,18 @@ use crate::scripting::{
     values::text::{did_you_mean, shown},
 };
 
-/// What the simulated kubelet ends a container with.
+/// The annotation with the exit code that the simulated kubelet uses.
 const EXIT_CODE: &str = "dev.kopf/exit-code";
 const FIELDS: [&str; 2] = ["code", "log"];
 
-/// Asks the fakes about a Job that is about to be created, and prepares it for their response.
-pub(super) async fn begin(call: &Call, job: &Spot, object: &mut Value) -> Result<(), Failure> {
+/// Calls the fakes for a Job that is about to be created, and prepares it for their response.
+pub(super) async fn begin(
+    call: &Call,
+    job: &ObjectAddress,
+    object: &mut Value,
+) -> Result<(), Failure> {
     let Some(fakes) = &call.surroundings.fakes else { return Ok(()) };
-    let answer = fakes.respond(Faked::Run, "", told(call, job)).await?;
+    let answer = fakes.respond(Faked::Run, "", described(call, job)).await?;
     let Some(answer) = answer else { return Ok(()) };
     let (code, log) = read(&answer.value).map_err(|problem| fakes.reject(&answer, &problem))?;
     if let Some(template) = object.pointer_mut("/spec/template").and_then(Value::as_object_mut) {
@@ -30,15 +34,15 @@ pub(super) async fn begin(call: &Call, job: &Spot, object: &mut Value) -> Result
     Ok(())
 }
 
-/// Puts the log of the fake in the place of that of the simulated kubelet.
-pub(super) fn reveal(call: &Call, job: &Spot, result: &mut Value) {
+/// Replaces the log of the simulated kubelet by that of the fake.
+pub(super) fn reveal(call: &Call, job: &ObjectAddress, result: &mut Value) {
     let log = call.surroundings.fakes.as_ref().and_then(|it: &Fakes| it.log(&job.shown()));
     if let (Some(log), Some(fields)) = (log, result.as_object_mut()) {
         fields.insert("log".into(), log.into());
     }
 }
 
-fn told(call: &Call, job: &Spot) -> Value {
+fn described(call: &Call, job: &ObjectAddress) -> Value {
     let mut fields = Map::new();
     for name in ["image", "command", "env", "files", "service_account"] {
         if call.has(name) {

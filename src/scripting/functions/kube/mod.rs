@@ -1,8 +1,8 @@
-//! `kube`: the cluster as scripts use it. This is the table; `desk.rs` knows whom to ask, `reading.rs`, `writing.rs` and
-//! `watching.rs` ask.
+//! `kube`: the cluster as scripts use it. This is the table; `client.rs` resolves what the arguments name; `reading.rs`,
+//! `writing.rs` and `watching.rs` send the requests.
 
+mod client;
 mod crds;
-mod desk;
 mod faked;
 mod pods;
 mod reading;
@@ -324,7 +324,7 @@ pub(super) const LIBRARY: Library = Library {
     ],
 };
 
-/// What the host does for `stdlib/kube.*`.
+/// The function of the host for `stdlib/kube.*`.
 pub(super) const STATES: Function = Function {
     name: "wait",
     doc: "Iterates over the states of an object in which a predicate is true, or over all of them without a predicate: maps with `object`, unless the object does not exist. Ends in a daemon that must stop; raises an error after `timeout`.",
@@ -342,7 +342,7 @@ pub(super) const STATES: Function = Function {
     body: Body::Streaming(watching::wait),
 };
 
-/// A selector as handlers have it.
+/// A selector, as in declarations of handlers.
 const SELECTOR: &[Parameter] = &[FIRST, SECOND, THIRD];
 const FIRST: Parameter = required(
     "selector",

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::time;
 
 use super::{
-    desk::{Desk, failed, option},
+    client::{KubeClient, failed, option},
     reading::pod,
     watching::TIMEOUT_DEFAULT,
 };
@@ -18,15 +18,15 @@ use crate::scripting::functions::{
     outcome::{Datum, Failure, Outcome},
 };
 
-/// A command is part of the URL of its request.
+/// Maximum size of a command, which is part of the URL of its request.
 const COMMAND_BYTES_MAX: usize = 32 << 10;
 const ARGUMENTS_MAX: usize = 1000;
 const PATH_BYTES_MAX: usize = 4096;
-/// What a file in an archive takes beside its content.
+/// Maximum overhead of an archive with one file.
 const ARCHIVE_BYTES_MAX: usize = 64 << 10;
 const MODE: i64 = 0o644;
 
-/// `kube.exec`
+/// Implements `kube.exec`: runs a command in a container.
 pub(super) fn exec(call: Call) -> BoxFuture<'static, Outcome> {
     Box::pin(async move {
         let command = command(&call)?;
@@ -39,7 +39,7 @@ pub(super) fn exec(call: Call) -> BoxFuture<'static, Outcome> {
     })
 }
 
-/// `kube.copy_to`
+/// Implements `kube.copy_to`: writes a file with `tar` in the container.
 pub(super) fn copy_to(call: Call) -> BoxFuture<'static, Outcome> {
     Box::pin(async move {
         let (directory, name) = place(&call)?;
@@ -52,7 +52,7 @@ pub(super) fn copy_to(call: Call) -> BoxFuture<'static, Outcome> {
     })
 }
 
-/// `kube.copy_from`
+/// Implements `kube.copy_from`: reads a file with `tar` in the container.
 pub(super) fn copy_from(call: Call) -> BoxFuture<'static, Outcome> {
     Box::pin(async move {
         let (directory, name) = place(&call)?;
@@ -75,20 +75,20 @@ struct Input {
 
 /// Runs a command in the pod that a call names.
 async fn run(call: &Call, input: Input) -> Result<Executed, Failure> {
-    let desk = Desk::of(call, Attempt::Read)?;
-    let spot = pod(&desk, call).await?;
+    let client = KubeClient::of(call, Attempt::Read)?;
+    let address = pod(&client, call).await?;
     let Input { command, stdin, output_max } = input;
     let flag = |name| (name, "true".to_owned());
     let mut query: Vec<_> = command.into_iter().map(|it| ("command", it)).collect();
     query.extend(option(call, "container").map(|it| ("container", it.to_owned())));
     query.extend(stdin.is_some().then(|| flag("stdin")));
     query.extend([flag("stdout"), flag("stderr")]);
-    let demand = Demand { subresource: Some("exec".into()), query, ..spot.demand(Verb::Create) };
+    let demand = Demand { subresource: Some("exec".into()), query, ..address.demand(Verb::Create) };
     let execution = Execution { demand, stdin, output_max };
     let timeout = duration::parse(call.value("timeout")).unwrap_or(TIMEOUT_DEFAULT);
-    let running = desk.kube.with(move |cluster| async move { cluster.exec(execution).await });
+    let running = client.kube.with(move |cluster| async move { cluster.exec(execution).await });
     match time::timeout(timeout, running).await {
-        Ok(ended) => ended.map_err(|it| desk.refused(it)),
+        Ok(ended) => ended.map_err(|it| client.refused(it)),
         Err(_elapsed) => Err(late(timeout)),
     }
 }
@@ -162,7 +162,7 @@ fn archive(call: &Call, name: &str) -> Result<Bytes, Failure> {
     Ok(archive.into_inner().map_err(unpackable)?.into())
 }
 
-/// Returns the only file of an archive. The container decides what is in it, so links, other names and more files are refused.
+/// Returns the only file of an archive. The container decides what is in it, so links, other names and more files are rejected.
 fn only_file(archive: &[u8], name: &str, limit: usize) -> Result<Vec<u8>, Failure> {
     let broken = |it: std::io::Error| {
         failed("Malformed", format!("the archive of the container cannot be read: {it}"))
@@ -198,7 +198,7 @@ fn only_file(archive: &[u8], name: &str, limit: usize) -> Result<Vec<u8>, Failur
     found.ok_or_else(|| failed("Malformed", "the container has sent no file".into()))
 }
 
-/// Refuses a command that has failed.
+/// Rejects a command that has failed.
 fn succeeded(executed: &Executed) -> Result<(), Failure> {
     if executed.code == 0 {
         return Ok(());
@@ -221,7 +221,7 @@ mod tests {
             let mut header = tar::Header::new_gnu();
             header.set_entry_type(*kind);
             header.set_size(data.len() as u64);
-            // Names that the crate itself would refuse.
+            // Names that the crate itself would reject.
             header.as_gnu_mut().unwrap().name[..name.len()].copy_from_slice(name.as_bytes());
             if !kind.is_file() {
                 header.set_link_name("/etc/shadow").unwrap();
@@ -240,8 +240,8 @@ mod tests {
         };
         assert_eq!(read(&[(Regular, "./key", b"\xff\0x")]), Ok(b"\xff\0x".to_vec()));
         assert_eq!(read(&[(Regular, "key", b"")]), Ok(Vec::new()));
-        for (kind, told) in [(Symlink, "a link"), (Link, "a link"), (Directory, "a directory")] {
-            assert!(read(&[(kind, "./key", b"")]).unwrap_err().contains(told), "{kind:?}");
+        for (kind, shown) in [(Symlink, "a link"), (Link, "a link"), (Directory, "a directory")] {
+            assert!(read(&[(kind, "./key", b"")]).unwrap_err().contains(shown), "{kind:?}");
         }
         for name in ["../key", "/key", "./other", "a/key"] {
             assert!(read(&[(Regular, name, b"x")]).unwrap_err().contains("another file"), "{name}");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use base64::{Engine as _, prelude::BASE64_STANDARD as STANDARD};
 use serde_json::{Value, json};
 
-use super::desk::{Desk, Spot, failed, option, selected};
+use super::client::{KubeClient, ObjectAddress, failed, option, selected};
 use crate::logic::{
     access::kube::{ALL_NAMESPACES, Attempt, ListPart, Reference, read_list, selector},
     text::{duration, size},
@@ -18,55 +18,56 @@ use crate::scripting::functions::{
     passage::Passage,
 };
 
-/// The most objects of one answer, as kubectl has it.
+/// Maximum number of objects in one response, as in kubectl.
 const CHUNK: u64 = 500;
-/// Objects take four times as much as their text, and more, when a script has them.
+/// Objects in a script take at least this many times the size of their JSON.
 const SHARE: usize = 4;
-/// How often a list is begun again that has changed too much while it was taken.
+/// Maximum number of restarts of a list that has changed too much while it was read.
 const RESTARTS_MAX: usize = 3;
 
-/// `kube.get`
+/// Implements `kube.get`: reads one object.
 pub(super) fn get(call: Call) -> BoxFuture<'static, Outcome> {
     Box::pin(async move {
-        let desk = Desk::of(&call, Attempt::Read)?;
+        let client = KubeClient::of(&call, Attempt::Read)?;
         let mut wanted = selected(&call)?;
         wanted.name = option(&call, "name").map(str::to_owned).or(wanted.name);
         if wanted.name.is_none() {
             return Err(Failure::Plain(nameless(&call)));
         }
-        let spot = desk.spot(wanted, option(&call, "namespace")).await?;
-        match desk.send(spot.demand(Verb::Get)).await {
-            Ok(answer) => Ok(super::desk::object(&answer)?.into()),
+        let address = client.address(wanted, option(&call, "namespace")).await?;
+        match client.send(address.demand(Verb::Get)).await {
+            Ok(answer) => Ok(super::client::object(&answer)?.into()),
             Err(error) if error.class == ErrorClass::Missing => Ok(Value::Null.into()),
-            Err(error) => Err(desk.refused(error)),
+            Err(error) => Err(client.refused(error)),
         }
     })
 }
 
-/// `kube.secret`
+/// Implements `kube.secret`: reads the decoded values of a Secret.
 pub(super) fn secret(call: Call) -> BoxFuture<'static, Outcome> {
     Box::pin(async move {
-        let desk = Desk::of(&call, Attempt::Read)?;
+        let client = KubeClient::of(&call, Attempt::Read)?;
         let name = call.text("name");
         let reference =
             json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": name } });
-        let spot = desk.spot(Reference::of(&reference)?, option(&call, "namespace")).await?;
-        let secret = match desk.send(spot.demand(Verb::Get)).await {
-            Ok(answer) => super::desk::object(&answer)?,
+        let address =
+            client.address(Reference::of(&reference)?, option(&call, "namespace")).await?;
+        let secret = match client.send(address.demand(Verb::Get)).await {
+            Ok(answer) => super::client::object(&answer)?,
             Err(error) if error.class == ErrorClass::Missing => return Ok(Value::Null.into()),
-            Err(error) => return Err(desk.refused(error)),
+            Err(error) => return Err(client.refused(error)),
         };
         let data = secret.get("data").and_then(Value::as_object).into_iter().flatten();
         let decoded = data.map(|(key, value)| {
             let bytes = STANDARD.decode(value.as_str().unwrap_or_default());
-            let bytes = bytes.map_err(|error| format!("{}: {key}: {error}", spot.shown()))?;
+            let bytes = bytes.map_err(|error| format!("{}: {key}: {error}", address.shown()))?;
             Ok((key.clone(), bytes))
         });
         Ok(Datum::Map(decoded.collect::<Result<_, String>>()?))
     })
 }
 
-/// The name was left out, or passed in a wrong place.
+/// Returns the error of a name that was omitted, or passed at a wrong position.
 fn nameless(call: &Call) -> String {
     match (option(call, "selector"), option(call, "selector2")) {
         (Some(resource), Some(name)) if !resource.contains(['/', '.']) => format!(
@@ -77,12 +78,12 @@ fn nameless(call: &Call) -> String {
     }
 }
 
-/// `kube.list`
+/// Implements `kube.list`: reads all objects that match.
 pub(super) fn list(mut call: Call) -> BoxFuture<'static, Outcome> {
     Box::pin(async move {
-        let desk = Desk::of(&call, Attempt::Read)?;
-        let resource = desk.resource(&selected(&call)?.resource).await?;
-        let namespace = desk.place(&resource, option(&call, "namespace")).await?;
+        let client = KubeClient::of(&call, Attempt::Read)?;
+        let resource = client.resource(&selected(&call)?.resource).await?;
+        let namespace = client.place(&resource, option(&call, "namespace")).await?;
         let query = selectors(&call)?;
         let demand = Demand {
             verb: Verb::List,
@@ -97,7 +98,7 @@ pub(super) fn list(mut call: Call) -> BoxFuture<'static, Outcome> {
         let room = call.surroundings.limits.memory_limit / SHARE;
         let mut passage = call.passage.take();
         for _ in 0..RESTARTS_MAX {
-            match all(&desk, &demand, (limit, room), &mut passage).await? {
+            match all(&client, &demand, (limit, room), &mut passage).await? {
                 Taken::All(objects) => return Ok(Value::Array(objects).into()),
                 Taken::Expired => {}
                 Taken::Outgrown => {
@@ -112,18 +113,18 @@ pub(super) fn list(mut call: Call) -> BoxFuture<'static, Outcome> {
     })
 }
 
-/// What came of taking a list.
+/// The result of reading a list.
 enum Taken {
     All(Vec<Value>),
-    /// It must be begun again: it has changed too much meanwhile.
+    /// The list must be read again: it has changed too much meanwhile.
     Expired,
-    /// It must be begun again, alone: other answers of the script are on their way, and it does not fit beside them.
+    /// The list must be read again, alone: it does not fit next to other pending responses of the script.
     Outgrown,
 }
 
-/// All parts of a list.
+/// Reads all parts of a list.
 async fn all(
-    desk: &Desk,
+    client: &KubeClient,
     demand: &Demand,
     (limit, room): (Option<u64>, usize),
     passage: &mut Option<Passage>,
@@ -139,12 +140,12 @@ async fn all(
         next.query.push(("limit", chunk.to_string()));
         let is_first = token.is_none();
         next.query.extend(token.take().map(|it| ("continue", it)));
-        let answer = match desk.send(next).await {
+        let answer = match client.send(next).await {
             Ok(answer) => answer,
             Err(error) if error.class == ErrorClass::Expired && !is_first => {
                 return Ok(Taken::Expired);
             }
-            Err(error) => return Err(desk.refused(error)),
+            Err(error) => return Err(client.refused(error)),
         };
         size = size.saturating_add(answer.len());
         if size > room {
@@ -159,7 +160,8 @@ async fn all(
             return Ok(Taken::Outgrown);
         }
         let part = aside(answer.len(), move || read_list(&answer)).await?;
-        let part = part.map_err(|it| Failure::Plain(format!("the answer is no list: {it}")))?;
+        let part =
+            part.map_err(|it| Failure::Plain(format!("the response is not a list: {it}")))?;
         let ListPart { objects: more, token: rest } = part;
         objects.extend(more);
         token = rest;
@@ -169,7 +171,7 @@ async fn all(
     }
 }
 
-/// The options that narrow what is listed or watched, as a query.
+/// Returns the options that restrict what is listed or watched, as a query.
 pub(super) fn selectors(call: &Call) -> Result<Vec<(&'static str, String)>, Failure> {
     let mut query = Vec::new();
     for (name, parameter) in
@@ -181,11 +183,11 @@ pub(super) fn selectors(call: &Call) -> Result<Vec<(&'static str, String)>, Fail
     Ok(query)
 }
 
-/// `kube.logs`
+/// Implements `kube.logs`: reads the log of a container.
 pub(super) fn logs(call: Call) -> BoxFuture<'static, Outcome> {
     Box::pin(async move {
-        let desk = Desk::of(&call, Attempt::Read)?;
-        let spot = pod(&desk, &call).await?;
+        let client = KubeClient::of(&call, Attempt::Read)?;
+        let address = pod(&client, &call).await?;
         let room = call.surroundings.limits.string_size;
         let mut query = vec![("limitBytes", room.to_string())];
         query.extend(option(&call, "container").map(|it| ("container", it.to_owned())));
@@ -197,20 +199,20 @@ pub(super) fn logs(call: Call) -> BoxFuture<'static, Outcome> {
                 query.push((flag, "true".into()));
             }
         }
-        let demand = Demand { subresource: Some("log".into()), query, ..spot.demand(Verb::Get) };
-        let answer = desk.send(demand).await.map_err(|it| desk.refused(it))?;
+        let demand = Demand { subresource: Some("log".into()), query, ..address.demand(Verb::Get) };
+        let answer = client.send(demand).await.map_err(|it| client.refused(it))?;
         Ok(Value::from(String::from_utf8_lossy(&answer)).into())
     })
 }
 
-/// Whole seconds, at least one: the server takes no others.
+/// Returns the duration in seconds, rounded up, at least 1: the server accepts no others.
 fn seconds_up(duration: Duration) -> u64 {
     let more = u64::from(duration.subsec_nanos() > 0);
     duration.as_secs().saturating_add(more).max(1)
 }
 
-/// The pod that is meant, by its name or by itself.
-pub(super) async fn pod(desk: &Desk, call: &Call) -> Result<Spot, Failure> {
+/// Returns the pod of a call, by its name or as an object.
+pub(super) async fn pod(client: &KubeClient, call: &Call) -> Result<ObjectAddress, Failure> {
     let pod = call.value("pod");
     let reference = match pod {
         Value::String(name) if !name.is_empty() => {
@@ -227,19 +229,19 @@ pub(super) async fn pod(desk: &Desk, call: &Call) -> Result<Spot, Failure> {
             return Err(Failure::Plain(message.into()));
         }
     };
-    let spot = desk.spot(reference, option(call, "namespace")).await?;
-    spot.named()?;
-    Ok(spot)
+    let address = client.address(reference, option(call, "namespace")).await?;
+    address.named()?;
+    Ok(address)
 }
 
-/// `kube.can_i`
+/// Implements `kube.can_i`: asks the API server for a permission.
 pub(super) fn can_i(call: Call) -> BoxFuture<'static, Outcome> {
     Box::pin(async move {
-        let desk = Desk::of(&call, Attempt::Read)?;
-        let resource = desk.resource(&selected(&call)?.resource).await?;
+        let client = KubeClient::of(&call, Attempt::Read)?;
+        let resource = client.resource(&selected(&call)?.resource).await?;
         let namespace = match option(&call, "namespace") {
             Some(ALL_NAMESPACES) => None,
-            option => desk.place(&resource, option).await?,
+            option => client.place(&resource, option).await?,
         };
         let attributes = json!({
             "verb": call.text("verb"),
@@ -250,19 +252,19 @@ pub(super) fn can_i(call: Call) -> BoxFuture<'static, Outcome> {
             "name": call.text("name"),
             "namespace": namespace.unwrap_or_default(),
         });
-        let review = desk.send_for_object(Demand::access_review(&attributes)).await?;
+        let review = client.send_for_object(Demand::access_review(&attributes)).await?;
         Ok(Value::from(is_allowed(&review)).into())
     })
 }
 
-/// `kube.version`
+/// Implements `kube.version`: reads the version of the API server.
 pub(super) fn version(call: Call) -> BoxFuture<'static, Outcome> {
     Box::pin(async move {
-        let desk = Desk::of(&call, Attempt::Read)?;
-        let asked = desk.kube.with(|cluster| async move { cluster.version().await }).await;
-        let answer = asked.map_err(|it| desk.refused(it))?;
+        let client = KubeClient::of(&call, Attempt::Read)?;
+        let asked = client.kube.with(|cluster| async move { cluster.version().await }).await;
+        let answer = asked.map_err(|it| client.refused(it))?;
         let version: Value = serde_json::from_slice(&answer)
-            .map_err(|it| Failure::Plain(format!("the answer is not understood: {it}")))?;
+            .map_err(|it| Failure::Plain(format!("the response is invalid: {it}")))?;
         Ok(version.into())
     })
 }

@@ -1,5 +1,5 @@
-//! `kube.run`: a program in a container of its own, as a Job. The Job has a name that follows from what it runs, so it is found again
-//! after a restart instead of run twice.
+//! `kube.run`: a program in a separate container, as a Job. The name of the Job is derived from what it runs, so after a restart it
+//! is found instead of run twice.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::time::{self, Instant};
 
 use super::{
-    desk::{Desk, Spot, failed, option},
+    client::{KubeClient, ObjectAddress, failed, option},
     faked,
 };
 use crate::logic::{
@@ -23,33 +23,33 @@ use crate::scripting::functions::{
 };
 
 const TIMEOUT: Duration = Duration::from_mins(10);
-/// Beyond the deadline of the Job, for its controller to say so.
+/// Added to the deadline of the Job, so that its controller can report it first.
 const GRACE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_secs(1);
 const JSON: &str = "application/json";
-/// What a Job runs, to recognize it.
+/// The annotation with the digest of what a Job runs.
 const ANNOTATION: &str = "kopf.dev/run";
 const NAME_BYTES_MAX: usize = 63;
 const FILES_MAX: usize = 100;
 
-/// `kube.run`
+/// Implements `kube.run`: runs a Job and returns its result.
 pub(super) fn run(call: Call) -> BoxFuture<'static, Outcome> {
     Box::pin(async move {
-        let desk = Desk::of(&call, Attempt::Create)?;
+        let client = KubeClient::of(&call, Attempt::Create)?;
         let plan = Plan::of(&call)?;
-        let job = plan.spot(&desk, &call, ("batch/v1", "Job")).await?;
-        plan.start(&desk, &call, &job).await?;
-        let ended = plan.end(&desk, &job).await?;
-        let mut result = plan.result(&desk, &call, &ended).await?;
+        let job = plan.address(&client, &call, ("batch/v1", "Job")).await?;
+        plan.start(&client, &call, &job).await?;
+        let ended = plan.end(&client, &job).await?;
+        let mut result = plan.result(&client, &call, &ended).await?;
         faked::reveal(&call, &job, &mut result);
         if !call.flag("keep") {
-            plan.remove(&desk, &call, &job).await?;
+            plan.remove(&client, &call, &job).await?;
         }
         Ok(result.into())
     })
 }
 
-/// What is run.
+/// What a Job runs.
 struct Plan {
     name: String,
     digest: String,
@@ -101,37 +101,47 @@ impl Plan {
         Ok(Plan { name, digest, job, files, timeout })
     }
 
-    /// Returns where an object with the name of the Job is.
-    async fn spot(&self, desk: &Desk, call: &Call, kind: (&str, &str)) -> Result<Spot, Failure> {
+    /// Returns the address of an object with the name of the Job.
+    async fn address(
+        &self,
+        client: &KubeClient,
+        call: &Call,
+        kind: (&str, &str),
+    ) -> Result<ObjectAddress, Failure> {
         let reference = json!({
             "apiVersion": kind.0,
             "kind": kind.1,
             "metadata": { "name": self.name },
         });
-        desk.spot(Reference::of(&reference)?, option(call, "namespace")).await
+        client.address(Reference::of(&reference)?, option(call, "namespace")).await
     }
 
     /// Creates the Job, unless it exists.
-    async fn start(&self, desk: &Desk, call: &Call, job: &Spot) -> Result<(), Failure> {
-        match desk.send(job.demand(Verb::Get)).await {
-            Ok(answer) => return self.recognize(&super::desk::object(&answer)?, job),
+    async fn start(
+        &self,
+        client: &KubeClient,
+        call: &Call,
+        job: &ObjectAddress,
+    ) -> Result<(), Failure> {
+        match client.send(job.demand(Verb::Get)).await {
+            Ok(answer) => return self.recognize(&super::client::object(&answer)?, job),
             Err(error) if error.class == ErrorClass::Missing => {}
-            Err(error) => return Err(desk.refused(error)),
+            Err(error) => return Err(client.refused(error)),
         }
         if let Some(secret) = &self.files {
-            let spot = self.spot(desk, call, ("v1", "Secret")).await?;
-            self.create(desk, &spot, ("v1", "Secret"), secret).await?;
+            let address = self.address(client, call, ("v1", "Secret")).await?;
+            self.create(client, &address, ("v1", "Secret"), secret).await?;
         }
         let mut object = self.job.clone();
         faked::begin(call, job, &mut object).await?;
-        self.create(desk, job, ("batch/v1", "Job"), &object).await
+        self.create(client, job, ("batch/v1", "Job"), &object).await
     }
 
-    /// Creates an object, unless the same one exists.
+    /// Creates an object, unless an identical one exists.
     async fn create(
         &self,
-        desk: &Desk,
-        spot: &Spot,
+        client: &KubeClient,
+        address: &ObjectAddress,
         (version, kind): (&str, &str),
         object: &Value,
     ) -> Result<(), Failure> {
@@ -139,18 +149,18 @@ impl Plan {
         set(&mut object, "apiVersion", version.into());
         set(&mut object, "kind", kind.into());
         let content = Some((JSON, object.to_string().into()));
-        let demand = Demand { name: None, content, ..spot.demand(Verb::Create) };
-        match desk.send(demand).await {
+        let demand = Demand { name: None, content, ..address.demand(Verb::Create) };
+        match client.send(demand).await {
             Ok(_) => Ok(()),
             Err(error) if error.answer.as_ref().is_some_and(|it| it.reason == "AlreadyExists") => {
-                self.recognize(&desk.send_for_object(spot.demand(Verb::Get)).await?, spot)
+                self.recognize(&client.send_for_object(address.demand(Verb::Get)).await?, address)
             }
-            Err(error) => Err(desk.refused(error)),
+            Err(error) => Err(client.refused(error)),
         }
     }
 
-    /// Refuses an object that belongs to something else.
-    fn recognize(&self, found: &Value, spot: &Spot) -> Result<(), Failure> {
+    /// Rejects an object that belongs to something else.
+    fn recognize(&self, found: &Value, address: &ObjectAddress) -> Result<(), Failure> {
         let annotations = found.pointer("/metadata/annotations");
         let digest = annotations.and_then(|it| it.get(ANNOTATION)?.as_str());
         if digest == Some(&self.digest) {
@@ -158,16 +168,16 @@ impl Plan {
         }
         let message = format!(
             "{} exists and runs something else; use another `name`, or delete it",
-            spot.shown()
+            address.shown()
         );
         Err(failed("AlreadyExists", message))
     }
 
     /// Waits until the Job has ended.
-    async fn end(&self, desk: &Desk, job: &Spot) -> Result<Value, Failure> {
+    async fn end(&self, client: &KubeClient, job: &ObjectAddress) -> Result<Value, Failure> {
         let deadline = Instant::now() + self.timeout + GRACE;
         loop {
-            let present = desk.send_for_object(job.demand(Verb::Get)).await?;
+            let present = client.send_for_object(job.demand(Verb::Get)).await?;
             if has(&present, "Complete") {
                 return Ok(json!(0));
             }
@@ -186,7 +196,7 @@ impl Plan {
         }
     }
 
-    fn late(&self, job: &Spot) -> Failure {
+    fn late(&self, job: &ObjectAddress) -> Failure {
         let seconds = self.timeout.as_secs_f64();
         failed(
             "Timeout",
@@ -195,11 +205,16 @@ impl Plan {
     }
 
     /// Reads the exit code and the log from the pod of the Job.
-    async fn result(&self, desk: &Desk, call: &Call, ended: &Value) -> Result<Value, Failure> {
-        let mut pods = self.spot(desk, call, ("v1", "Pod")).await?;
+    async fn result(
+        &self,
+        client: &KubeClient,
+        call: &Call,
+        ended: &Value,
+    ) -> Result<Value, Failure> {
+        let mut pods = self.address(client, call, ("v1", "Pod")).await?;
         pods.name = None;
         let query = vec![("labelSelector", format!("batch.kubernetes.io/job-name={}", self.name))];
-        let listed = desk.send_for_object(Demand { query, ..pods.demand(Verb::List) }).await?;
+        let listed = client.send_for_object(Demand { query, ..pods.demand(Verb::List) }).await?;
         let items = listed.get("items").and_then(Value::as_array);
         let pod = items.and_then(|it| it.last());
         let states = pod.and_then(|it| it.pointer("/status/containerStatuses/0/state/terminated"));
@@ -215,31 +230,36 @@ impl Plan {
         let room = call.surroundings.limits.string_size;
         let query = vec![("limitBytes", room.to_string())];
         let demand = Demand { subresource: Some("log".into()), query, ..pods.demand(Verb::Get) };
-        match desk.send(demand).await {
+        match client.send(demand).await {
             Ok(log) => set(&mut result, "log", String::from_utf8_lossy(&log).into()),
             // The node may be gone by now, and the program has run.
             Err(error) if error.class != ErrorClass::Denied => {
                 let problem = format!("the log cannot be read: {error}");
                 set(&mut result, "problem", problem.into());
             }
-            Err(error) => return Err(desk.refused(error)),
+            Err(error) => return Err(client.refused(error)),
         }
         Ok(result)
     }
 
     /// Deletes the Job with its pods, and the Secret.
-    async fn remove(&self, desk: &Desk, call: &Call, job: &Spot) -> Result<(), Failure> {
+    async fn remove(
+        &self,
+        client: &KubeClient,
+        call: &Call,
+        job: &ObjectAddress,
+    ) -> Result<(), Failure> {
         let mut spots = vec![job.clone()];
         if self.files.is_some() {
-            spots.push(self.spot(desk, call, ("v1", "Secret")).await?);
+            spots.push(self.address(client, call, ("v1", "Secret")).await?);
         }
-        for spot in spots {
+        for address in spots {
             let options = json!({ "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background" });
             let content = Some((JSON, options.to_string().into()));
-            match desk.send(Demand { content, ..spot.demand(Verb::Delete) }).await {
+            match client.send(Demand { content, ..address.demand(Verb::Delete) }).await {
                 Ok(_) => {}
                 Err(error) if error.class == ErrorClass::Missing => {}
-                Err(error) => return Err(desk.refused(error)),
+                Err(error) => return Err(client.refused(error)),
             }
         }
         Ok(())
@@ -257,7 +277,7 @@ fn has(job: &Value, kind: &str) -> bool {
     conditions.is_some_and(|all| all.iter().any(|it| it["type"] == kind && it["status"] == "True"))
 }
 
-/// Returns a name that follows from the handled object and from what is run.
+/// Returns a name that is derived from the handled object and from what is run.
 fn name_of(owner: Option<&Value>, digest: &str) -> String {
     let name = owner.and_then(|it| it.pointer("/metadata/name")?.as_str()).unwrap_or("run");
     let plain: String = name
@@ -293,7 +313,7 @@ fn spec(
     let account = call.some_text("service_account");
     let mut pod = json!({
         "restartPolicy": "Never",
-        // Without an account of its own, a program needs no token.
+        // Without a service account, a program needs no token.
         "automountServiceAccountToken": account.is_some(),
         "containers": [{
             "name": "run",

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::time::{self, Instant};
 
 use super::{
-    desk::{Desk, Spot, failed, object, option, selected},
+    client::{KubeClient, ObjectAddress, failed, object, option, selected},
     reading::selectors,
 };
 use crate::call::Stopped;
@@ -26,15 +26,15 @@ use crate::scripting::functions::{
     outcome::{Datum, Failure, Flow, Outcome},
 };
 
-/// How long `kube.wait` waits if it is not told, as kubectl does.
+/// The default time limit of `kube.wait`, as in kubectl.
 pub(super) const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 /// Thirty years stand for never, as in tokio.
 const NEVER: Duration = Duration::from_hours(24 * 365 * 30);
 
-/// `kube.watch`
+/// Implements `kube.watch`: returns a stream of events.
 pub(super) fn watch(call: &Call) -> Result<Flow, Failure> {
-    let desk = Desk::of(call, Attempt::Read)?;
-    // Checked at once, so that a mistake is told before the loop.
+    let client = KubeClient::of(call, Attempt::Read)?;
+    // Checked at once, so that a mistake is reported before the loop.
     let wanted = selected(call)?;
     let mut query = selectors(call)?;
     let timeout = duration::parse(call.value("timeout"));
@@ -43,12 +43,12 @@ pub(super) fn watch(call: &Call) -> Result<Flow, Failure> {
     }
     let restrictions = restrictions(query);
     let namespace = option(call, "namespace").map(str::to_owned).or(wanted.namespace);
-    let stopped = desk.stopped.clone();
+    let stopped = client.stopped.clone();
     let opening = async move {
-        let resource = desk.resource(&wanted.resource).await?;
-        let namespace = desk.place(&resource, namespace.as_deref()).await?;
-        let events = events(&desk, resource, namespace, restrictions).await?;
-        Ok::<_, Failure>(told(desk, events))
+        let resource = client.resource(&wanted.resource).await?;
+        let namespace = client.place(&resource, namespace.as_deref()).await?;
+        let events = events(&client, resource, namespace, restrictions).await?;
+        Ok::<_, Failure>(outcomes(client, events))
     };
     let flow = stream::once(opening).try_flatten();
     Ok(flow.take_until(ended(stopped, timeout)).boxed())
@@ -69,7 +69,7 @@ fn restrictions(query: Vec<(&'static str, String)>) -> Restrictions {
 type Events = BoxStream<'static, Result<StreamEvent, ApiError>>;
 
 async fn events(
-    desk: &Desk,
+    client: &KubeClient,
     resource: Arc<Resource>,
     namespace: Option<String>,
     restrictions: Restrictions,
@@ -78,13 +78,13 @@ async fn events(
         resource,
         namespace: namespace.map(Arc::from),
         extent: Extent::Whole,
-        settings: desk.kube.settings(),
+        settings: client.kube.settings(),
         restrictions: Some(restrictions),
     };
-    desk.kube.stream(target).await.map_err(|it| desk.refused(it))
+    client.kube.stream(target).await.map_err(|it| client.refused(it))
 }
 
-/// When the daemon must stop, or the time is over.
+/// Waits until the daemon must stop, or the time is over.
 async fn ended(stopped: Option<Stopped>, timeout: Option<Duration>) {
     let over = time::sleep(timeout.unwrap_or(NEVER));
     match stopped {
@@ -97,21 +97,21 @@ async fn ended(stopped: Option<Stopped>, timeout: Option<Duration>) {
     }
 }
 
-/// A watch and what it has told.
+/// A watch and its pending events.
 struct Watch {
-    desk: Desk,
+    client: KubeClient,
     events: Events,
     cache: WatchCache,
-    /// What is still to be told.
+    /// Events that the script has not received yet.
     ready: VecDeque<Value>,
-    /// Whether the first list is complete: a refusal before is that of a mistake, a later one passes or is logged.
+    /// Whether the first list is complete: a refusal before that is caused by a mistake, a later one is temporary or logged.
     is_settled: bool,
 }
 
-/// The events as the script gets them.
-fn told(desk: Desk, events: Events) -> impl futures::Stream<Item = Outcome> + Send {
+/// Returns the events as the script receives them.
+fn outcomes(client: KubeClient, events: Events) -> impl futures::Stream<Item = Outcome> + Send {
     let watch = Watch {
-        desk,
+        client,
         events,
         cache: WatchCache::default(),
         ready: VecDeque::new(),
@@ -125,7 +125,7 @@ fn told(desk: Desk, events: Events) -> impl futures::Stream<Item = Outcome> + Se
             let Some(event) = watch.events.next().await else { return Ok(None) };
             match event {
                 Ok(event) => watch.take(event),
-                Err(error) if watch.is_final(&error) => return Err(watch.desk.refused(error)),
+                Err(error) if watch.is_final(&error) => return Err(watch.client.refused(error)),
                 Err(error) => {
                     let hint =
                         error.hint.as_deref().map(|it| format!("; {it}")).unwrap_or_default();
@@ -157,20 +157,20 @@ impl Watch {
                     return;
                 }
                 for change in self.cache.see(kind, object.header()) {
-                    self.tell(change, Some(&object));
+                    self.push_change(change, Some(&object));
                 }
             }
             StreamEvent::Listed => {
                 self.is_settled = true;
                 for change in self.cache.end() {
-                    self.tell(change, None);
+                    self.push_change(change, None);
                 }
             }
             StreamEvent::Alive => {}
         }
     }
 
-    fn tell(&mut self, change: Change, object: Option<&Object>) {
+    fn push_change(&mut self, change: Change, object: Option<&Object>) {
         let (kind, body) = match change {
             Change::Event(kind) => (kind, object.map(body_of).unwrap_or_default()),
             Change::Gone(identity) => (EventType::Deleted, identity),
@@ -185,9 +185,10 @@ fn body_of(object: &Object) -> Value {
     body
 }
 
-/// What `kube.wait` waits for: the states of one object in which the predicate holds, or all of them without one.
+/// Returns the states that `kube.wait` waits for: those of one object for which the predicate is true, or all of them without a
+/// predicate.
 pub(super) fn wait(call: &Call) -> Result<Flow, Failure> {
-    let desk = Desk::of(call, Attempt::Read)?;
+    let client = KubeClient::of(call, Attempt::Read)?;
     let predicate = option(call, "predicate").map(Predicate::parse).transpose()?;
     let reference = Reference::of(call.value("object"))?;
     let timeout = duration::parse(call.value("timeout")).unwrap_or(TIMEOUT_DEFAULT);
@@ -198,39 +199,39 @@ pub(super) fn wait(call: &Call) -> Result<Flow, Failure> {
     let namespace = option(call, "namespace").map(str::to_owned);
     let deadline = Instant::now() + timeout;
     let opening = async move {
-        let spot = desk.spot(reference, namespace.as_deref()).await?;
-        spot.named()?;
+        let address = client.address(reference, namespace.as_deref()).await?;
+        address.named()?;
         let seconds = timeout.as_secs_f64();
-        let late = format!("{} is not {wanted} after {seconds} s", spot.shown());
+        let late = format!("{} is not {wanted} after {seconds} s", address.shown());
         let source = Source::Nothing;
-        let waiting = Waiting { desk, spot, predicate, deadline, late, source, last: None };
+        let waiting = Waiting { client, address, predicate, deadline, late, source, last: None };
         Ok::<_, Failure>(stream::try_unfold(waiting, Waiting::step))
     };
     Ok(stream::once(opening).try_flatten().boxed())
 }
 
-/// One object that is waited for.
+/// A wait for one object.
 struct Waiting {
-    desk: Desk,
-    spot: Spot,
+    client: KubeClient,
+    address: ObjectAddress,
     predicate: Option<Predicate>,
     deadline: Instant,
-    /// What is said at the deadline.
+    /// The message at the deadline.
     late: String,
     source: Source,
-    /// The state that was seen last: its version; null if it was not there.
+    /// The version of the last state; null if the object did not exist.
     last: Option<Value>,
 }
 
-/// Where the states come from.
+/// The source of the states.
 enum Source {
-    /// Nobody has looked yet.
+    /// Nothing was read yet.
     Nothing,
-    /// It was looked at. Most often that is enough, and costs less than a watch.
+    /// The object was read once. Mostly that is enough, and costs less than a watch.
     Looked,
     Watched {
         events: Events,
-        /// What was in the list, while that is taken.
+        /// The object in the list that is being read.
         listed: Option<Value>,
         /// Whether the first list is complete.
         is_settled: bool,
@@ -238,9 +239,9 @@ enum Source {
 }
 
 impl Waiting {
-    /// The next state in which the predicate holds; none when a daemon must stop.
+    /// Returns the next state for which the predicate is true; `None` if a daemon must stop.
     async fn step(mut self) -> Result<Option<(Datum, Self)>, Failure> {
-        let stopped = self.desk.stopped.clone();
+        let stopped = self.client.stopped.clone();
         let (deadline, late) = (self.deadline, self.late.clone());
         let next = async move {
             let state = self.next().await?;
@@ -267,22 +268,22 @@ impl Waiting {
         }
     }
 
-    /// Looks again: what is there, if that can be told.
+    /// Reads the next state; `None` if it is not known yet.
     async fn seen(&mut self) -> Result<Option<Option<Value>>, Failure> {
         let (events, listed, is_settled) = match &mut self.source {
             Source::Nothing => {
                 self.source = Source::Looked;
-                return look(&self.desk, &self.spot).await.map(Some);
+                return look(&self.client, &self.address).await.map(Some);
             }
             Source::Looked => {
-                let events = watched(&self.desk, &self.spot).await?;
+                let events = watched(&self.client, &self.address).await?;
                 self.source = Source::Watched { events, listed: None, is_settled: false };
                 return Ok(None);
             }
             Source::Watched { events, listed, is_settled } => (events, listed, is_settled),
         };
         let Some(event) = events.next().await else {
-            let message = format!("the watch of {} has ended", self.spot.shown());
+            let message = format!("the watch of {} has ended", self.address.shown());
             return Err(failed("Failed", message));
         };
         Ok(match event {
@@ -301,13 +302,13 @@ impl Waiting {
                 Some(listed.take())
             }
             Err(error) if !*is_settled && error.class != ErrorClass::Retry => {
-                return Err(self.desk.refused(error));
+                return Err(self.client.refused(error));
             }
             Ok(StreamEvent::Alive) | Err(_) => None,
         })
     }
 
-    /// Whether this is not what was seen before.
+    /// Returns whether the state differs from the last one.
     fn is_new(&mut self, present: Option<&Value>) -> bool {
         let version = |it: &Value| it.pointer("/metadata/resourceVersion").cloned();
         let state = Some(present.and_then(version).unwrap_or_default());
@@ -319,23 +320,23 @@ impl Waiting {
     }
 
     fn holds(&self, body: Option<&Value>) -> bool {
-        let subject = Subject { body, uid: self.spot.uid.as_deref() };
+        let subject = Subject { body, uid: self.address.uid.as_deref() };
         self.predicate.as_ref().is_none_or(|it| it.holds(subject))
     }
 }
 
-async fn watched(desk: &Desk, spot: &Spot) -> Result<Events, Failure> {
-    let name = spot.named()?;
+async fn watched(client: &KubeClient, address: &ObjectAddress) -> Result<Events, Failure> {
+    let name = address.named()?;
     let restrictions =
         Restrictions { fields: Some(format!("metadata.name={name}")), ..Restrictions::default() };
-    events(desk, Arc::clone(&spot.resource), spot.namespace.clone(), restrictions).await
+    events(client, Arc::clone(&address.resource), address.namespace.clone(), restrictions).await
 }
 
-/// The object as it is; nothing if it is not there.
-async fn look(desk: &Desk, spot: &Spot) -> Result<Option<Value>, Failure> {
-    match desk.send(spot.demand(Verb::Get)).await {
+/// Returns the current object; `None` if it does not exist.
+async fn look(client: &KubeClient, address: &ObjectAddress) -> Result<Option<Value>, Failure> {
+    match client.send(address.demand(Verb::Get)).await {
         Ok(answer) => object(&answer).map(Some),
         Err(error) if error.class == ErrorClass::Missing => Ok(None),
-        Err(error) => Err(desk.refused(error)),
+        Err(error) => Err(client.refused(error)),
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    desk::{Desk, Spot, failed, intent, is_dry, object, option},
+    client::{KubeClient, ObjectAddress, failed, intent, is_dry, object, option},
     reading::pod,
 };
 use crate::logic::{
@@ -16,7 +16,7 @@ use crate::scripting::functions::{
     outcome::{Failure, Outcome},
 };
 
-/// Content types.
+/// The content type of objects; those of patches follow.
 const JSON: &str = "application/json";
 const APPLY: &str = "application/apply-patch+yaml";
 const PATCHES: &[(&str, &str)] = &[
@@ -25,91 +25,94 @@ const PATCHES: &[(&str, &str)] = &[
     ("strategic", "application/strategic-merge-patch+json"),
 ];
 
-/// How often an object is created or read that others create and delete at the same time.
+/// Maximum number of attempts to create or read an object that others create and delete at the same time.
 const ATTEMPTS_MAX: usize = 5;
 
-/// What becomes of what an object owns.
+/// The ways to delete the objects that an object owns.
 const PROPAGATIONS: &[&str] = &["Background", "Foreground", "Orphan"];
 
-/// `kube.create`
+/// Implements `kube.create`: creates an object, or reads an existing one if requested.
 pub(super) fn create(call: Call) -> BoxFuture<'static, Outcome> {
     let text = text_of(&call);
     Box::pin(async move {
-        let desk = Desk::of(&call, Attempt::Create)?;
-        let spot = place_of(&desk, &call).await?;
+        let client = KubeClient::of(&call, Attempt::Create)?;
+        let address = place_of(&client, &call).await?;
         let query = intent(&call);
         let content = Some((JSON, text));
-        let demand = Demand { name: None, query, content, ..spot.demand(Verb::Create) };
-        if !call.flag("exists_ok") || spot.name.is_none() {
-            return Ok(desk.send_for_object(demand).await?.into());
+        let demand = Demand { name: None, query, content, ..address.demand(Verb::Create) };
+        if !call.flag("exists_ok") || address.name.is_none() {
+            return Ok(client.send_for_object(demand).await?.into());
         }
         for _ in 0..ATTEMPTS_MAX {
-            let refused = match desk.send(demand.clone()).await {
+            let refused = match client.send(demand.clone()).await {
                 Ok(answer) => return Ok(object(&answer)?.into()),
                 Err(error) => error,
             };
             let said = refused.answer.as_ref().map(|it| it.reason.as_str());
             if said != Some("AlreadyExists") {
-                return Err(desk.refused(refused));
+                return Err(client.refused(refused));
             }
-            match desk.send(spot.demand(Verb::Get)).await {
+            match client.send(address.demand(Verb::Get)).await {
                 Ok(answer) => return Ok(object(&answer)?.into()),
                 // It was deleted meanwhile.
                 Err(error) if error.class == ErrorClass::Missing => {}
-                Err(error) => return Err(desk.refused(error)),
+                Err(error) => return Err(client.refused(error)),
             }
         }
-        Err(failed("Conflict", format!("{} is created and deleted again and again", spot.shown())))
+        Err(failed(
+            "Conflict",
+            format!("{} is created and deleted again and again", address.shown()),
+        ))
     })
 }
 
-/// `kube.apply`
+/// Implements `kube.apply`: applies an object with server-side apply.
 pub(super) fn apply(call: Call) -> BoxFuture<'static, Outcome> {
     let text = text_of(&call);
     Box::pin(async move {
-        let desk = Desk::of(&call, Attempt::Apply)?;
-        let spot = place_of(&desk, &call).await?;
-        spot.named()?;
+        let client = KubeClient::of(&call, Attempt::Apply)?;
+        let address = place_of(&client, &call).await?;
+        address.named()?;
         let mut query = intent(&call);
         if call.value("force") == true {
             query.push(("force", "true".into()));
         }
         let subresource = option(&call, "subresource").map(str::to_owned);
         let content = Some((APPLY, text));
-        let demand = Demand { subresource, query, content, ..spot.demand(Verb::Patch) };
-        Ok(desk.send_for_object(demand).await?.into())
+        let demand = Demand { subresource, query, content, ..address.demand(Verb::Patch) };
+        Ok(client.send_for_object(demand).await?.into())
     })
 }
 
-/// `kube.replace`
+/// Implements `kube.replace`: replaces an object.
 pub(super) fn replace(call: Call) -> BoxFuture<'static, Outcome> {
     let text = text_of(&call);
     Box::pin(async move {
-        let desk = Desk::of(&call, Attempt::Replace)?;
-        let spot = place_of(&desk, &call).await?;
-        spot.named()?;
+        let client = KubeClient::of(&call, Attempt::Replace)?;
+        let address = place_of(&client, &call).await?;
+        address.named()?;
         let subresource = option(&call, "subresource").map(str::to_owned);
         let (query, content) = (intent(&call), Some((JSON, text)));
-        let demand = Demand { subresource, query, content, ..spot.demand(Verb::Update) };
-        Ok(desk.send_for_object(demand).await?.into())
+        let demand = Demand { subresource, query, content, ..address.demand(Verb::Update) };
+        Ok(client.send_for_object(demand).await?.into())
     })
 }
 
-/// The text of the object that is written: made by the call itself, whose time that takes.
+/// Returns the JSON of the object to write. The call itself creates it, so that its CPU time counts.
 fn text_of(call: &Call) -> bytes::Bytes {
     call.value("object").to_string().into()
 }
 
-/// Where an object is written.
-async fn place_of(desk: &Desk, call: &Call) -> Result<Spot, Failure> {
-    desk.spot(Reference::of(call.value("object"))?, option(call, "namespace")).await
+/// Returns the address of the object to write.
+async fn place_of(client: &KubeClient, call: &Call) -> Result<ObjectAddress, Failure> {
+    client.address(Reference::of(call.value("object"))?, option(call, "namespace")).await
 }
 
-/// `kube.patch`
+/// Implements `kube.patch`: patches an object in one of several formats.
 pub(super) fn patch(call: Call) -> BoxFuture<'static, Outcome> {
     let text = call.value("patch").to_string();
     Box::pin(async move {
-        let desk = Desk::of(&call, Attempt::Patch)?;
+        let client = KubeClient::of(&call, Attempt::Patch)?;
         let patch = call.value("patch");
         let kind = option(&call, "type").unwrap_or(if patch.is_array() { "json" } else { "merge" });
         let Some((_, content_type)) = PATCHES.iter().find(|(name, _)| *name == kind) else {
@@ -118,7 +121,7 @@ pub(super) fn patch(call: Call) -> BoxFuture<'static, Outcome> {
             return Err(Failure::Plain(message));
         };
         let expected = if kind == "json" { "a list of operations" } else { "a map of fields" };
-        // An empty list is written as an empty map in one of the languages.
+        // One of the languages writes an empty list as an empty map.
         let is_empty = patch.as_object().is_some_and(Map::is_empty);
         let fits = if kind == "json" { patch.is_array() || is_empty } else { patch.is_object() };
         if !fits {
@@ -126,48 +129,48 @@ pub(super) fn patch(call: Call) -> BoxFuture<'static, Outcome> {
             return Err(Failure::Plain(message));
         }
         let text = if kind == "json" && is_empty { "[]".into() } else { text };
-        let spot = referred(&desk, &call).await?;
+        let address = referred(&client, &call).await?;
         let subresource = option(&call, "subresource").map(str::to_owned);
         let content = Some((*content_type, text.into()));
         let demand =
-            Demand { subresource, query: intent(&call), content, ..spot.demand(Verb::Patch) };
-        Ok(desk.send_for_object(demand).await?.into())
+            Demand { subresource, query: intent(&call), content, ..address.demand(Verb::Patch) };
+        Ok(client.send_for_object(demand).await?.into())
     })
 }
 
-/// The object that is referred to.
-async fn referred(desk: &Desk, call: &Call) -> Result<Spot, Failure> {
+/// Returns the address of the object that a call refers to.
+async fn referred(client: &KubeClient, call: &Call) -> Result<ObjectAddress, Failure> {
     let reference = Reference::of(call.value("object"))?;
-    let spot = desk.spot(reference, option(call, "namespace")).await?;
-    spot.named()?;
-    Ok(spot)
+    let address = client.address(reference, option(call, "namespace")).await?;
+    address.named()?;
+    Ok(address)
 }
 
-/// `kube.delete`
+/// Implements `kube.delete`: deletes an object.
 pub(super) fn delete(call: Call) -> BoxFuture<'static, Outcome> {
     Box::pin(async move {
-        let desk = Desk::of(&call, Attempt::Delete)?;
+        let client = KubeClient::of(&call, Attempt::Delete)?;
         let options = deletion(&call)?;
-        let spot = referred(&desk, &call).await?;
+        let address = referred(&client, &call).await?;
         let content = Some((JSON, Value::Object(options).to_string().into()));
-        let demand = Demand { content, ..spot.demand(Verb::Delete) };
+        let demand = Demand { content, ..address.demand(Verb::Delete) };
         let missing_ok = call.value("missing_ok") != false;
-        gone(&desk, demand, missing_ok).await
+        gone(&client, demand, missing_ok).await
     })
 }
 
-/// Sends a request after which an object is gone. Gives whether it was there.
-async fn gone(desk: &Desk, demand: Demand, missing_ok: bool) -> Outcome {
-    match desk.send(demand).await {
+/// Sends a request that removes an object. Returns whether it existed.
+async fn gone(client: &KubeClient, demand: Demand, missing_ok: bool) -> Outcome {
+    match client.send(demand).await {
         Ok(_) => Ok(Value::from(true).into()),
         Err(error) if error.class == ErrorClass::Missing && missing_ok => {
             Ok(Value::from(false).into())
         }
-        Err(error) => Err(desk.refused(error)),
+        Err(error) => Err(client.refused(error)),
     }
 }
 
-/// How an object is to be deleted.
+/// Returns the options of a deletion.
 fn deletion(call: &Call) -> Result<Map<String, Value>, Failure> {
     let mut options = Map::new();
     options.insert("kind".into(), "DeleteOptions".into());
@@ -193,44 +196,45 @@ fn deletion(call: &Call) -> Result<Map<String, Value>, Failure> {
     Ok(options)
 }
 
-/// `kube.scale`
+/// Implements `kube.scale`: sets the number of replicas.
 pub(super) fn scale(call: Call) -> BoxFuture<'static, Outcome> {
     Box::pin(async move {
-        let desk = Desk::of(&call, Attempt::Patch)?;
-        let spot = referred(&desk, &call).await?;
-        if !spot.resource.subresources.contains("scale") {
-            let message = format!("{} cannot be scaled: the resource has no scale", spot.resource);
+        let client = KubeClient::of(&call, Attempt::Patch)?;
+        let address = referred(&client, &call).await?;
+        if !address.resource.subresources.contains("scale") {
+            let message =
+                format!("{} cannot be scaled: the resource has no scale", address.resource);
             return Err(failed("NotScalable", message));
         }
         let patch = json!({ "spec": { "replicas": call.value("replicas") } });
         let content = Some(("application/merge-patch+json", patch.to_string().into()));
         let (subresource, query) = (Some("scale".into()), intent(&call));
-        let demand = Demand { subresource, query, content, ..spot.demand(Verb::Patch) };
-        Ok(desk.send_for_object(demand).await?.into())
+        let demand = Demand { subresource, query, content, ..address.demand(Verb::Patch) };
+        Ok(client.send_for_object(demand).await?.into())
     })
 }
 
-/// `kube.evict`
+/// Implements `kube.evict`: evicts a pod.
 pub(super) fn evict(call: Call) -> BoxFuture<'static, Outcome> {
     Box::pin(async move {
-        let desk = Desk::of(&call, Attempt::Evict)?;
+        let client = KubeClient::of(&call, Attempt::Evict)?;
         let options = deletion(&call)?;
-        let spot = pod(&desk, &call).await?;
+        let address = pod(&client, &call).await?;
         let demand = |version: &str| {
             let eviction = json!({
                 "apiVersion": version,
                 "kind": "Eviction",
-                "metadata": { "name": spot.name, "namespace": spot.namespace },
+                "metadata": { "name": address.name, "namespace": address.namespace },
                 "deleteOptions": options,
             });
             let content = Some((JSON, eviction.to_string().into()));
             let (subresource, query) = (Some("eviction".into()), intent(&call));
-            Demand { subresource, query, content, ..spot.demand(Verb::Create) }
+            Demand { subresource, query, content, ..address.demand(Verb::Create) }
         };
-        match gone(&desk, demand("policy/v1"), true).await {
-            // Servers before 1.22 know the older form only.
+        match gone(&client, demand("policy/v1"), true).await {
+            // Servers before 1.22 know only the older form.
             Err(Failure::Answer(refusal)) if refusal.status == Some(400) => {
-                gone(&desk, demand("policy/v1beta1"), true).await
+                gone(&client, demand("policy/v1beta1"), true).await
             }
             outcome => outcome,
         }

@@ -1,6 +1,5 @@
-//! `re`: regular expressions that take linear time: this is the table. `pattern.rs` compiles and keeps patterns, `search.rs`
-//! searches so that it can be interrupted,
-//! `threads.rs` where nothing faster can.
+//! `re`: regular expressions in linear time. This is the table; `pattern.rs` compiles and keeps patterns, `search.rs` runs searches
+//! that can be interrupted, `threads.rs` those for which nothing faster works.
 
 mod pattern;
 mod search;
@@ -129,14 +128,14 @@ const FUNCTIONS: &[Function] = &[
     ),
 ];
 
-/// The pattern of a call.
+/// Returns the pattern of a call.
 fn pattern(call: &Call) -> Result<Arc<Pattern>, Failure> {
     call.surroundings.patterns.get(call.text("pattern"))
 }
 
-/// Whether the pattern of a call matches at the start of its text, and up to this end.
+/// Returns whether the pattern of a call matches at the start of its string, and up to `end`.
 fn anchored(call: &Call, end: &str) -> Outcome {
-    // Alone first: its errors show the pattern as the script has it.
+    // Compiled alone first: its errors show the pattern as the script wrote it.
     pattern(call)?;
     let given = call.text("pattern");
     let pattern = call.surroundings.patterns.get(&format!(r"\A(?:{given}){end}"))?;
@@ -147,7 +146,7 @@ fn part(text: &str, span: Span) -> &str {
     text.get(span.range()).unwrap_or_default()
 }
 
-/// What is made of every place where the pattern of a call is found.
+/// Collects a value for every match of the pattern of a call.
 fn collected(
     call: &Call,
     mut make: impl FnMut(&Search<'_>, &str, Span) -> Result<Value, Failure>,
@@ -164,7 +163,7 @@ fn collected(
     Ok(Value::Array(items).into())
 }
 
-/// What groups may still catch: nested ones catch the same text again and again.
+/// The bytes that groups may still capture: nested ones capture the same characters several times.
 struct Room {
     items: usize,
     bytes: usize,
@@ -203,7 +202,7 @@ fn caught(
         }
         all.push(value);
     }
-    // The first one is the whole.
+    // The first one is the whole match.
     let groups = all.split_off(all.len().min(1));
     Ok(json!({ "text": all.pop(), "groups": groups, "named": named }))
 }
@@ -222,7 +221,7 @@ fn replace(call: &Call) -> Outcome {
         if new.contains('$') {
             let groups = search.groups(found)?;
             let append = |group, made: &mut String| {
-                // Where it is too long already, nothing is added to it.
+                // If the result is too long already, nothing is added to it.
                 let caught = groups.get(group).copied().flatten();
                 let caught = caught.filter(|_| made.len() <= size_max);
                 made.push_str(caught.map_or("", |it| part(text, it)));

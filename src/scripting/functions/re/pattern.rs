@@ -1,4 +1,4 @@
-//! Compiled patterns, as many as are small together.
+//! A bounded cache of compiled patterns.
 
 use std::sync::{Arc, OnceLock};
 
@@ -16,44 +16,45 @@ use crate::scripting::functions::outcome::Failure;
 
 /// Longer patterns are data.
 const PATTERN_MAX: usize = 8 * 1024;
-/// Sizes of compiled patterns, in bytes: the smallest that is enough says how costly a step of a search is at worst.
+/// Size classes of compiled patterns, in bytes. The smallest one that suffices determines the worst-case cost of a step of a
+/// search.
 const SIZES: [usize; 5] = [1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20];
-/// Bytes of compiled patterns that one VM keeps, with what their searches need: some sixty patterns.
+/// Maximum bytes of compiled patterns that one VM keeps, including what their searches need: some sixty patterns.
 const KEPT_MAX: usize = 32 << 20;
-/// What a pattern is for long texts besides: its automata there and back.
+/// The size of a pattern for long strings, relative to that for short ones: its automata, forwards and backwards.
 const TIMES: usize = 4;
-/// Bytes that a search may take to be faster.
+/// Maximum bytes that a search may use to be faster.
 const SCRATCH_MAX: usize = 256 * 1024;
-/// How deep groups may be nested.
+/// Maximum nesting of groups.
 const NESTED_MAX: u32 = 100;
 
 /// The compiled patterns of one VM, the oldest first.
 #[derive(Debug, Default)]
 pub(in crate::scripting::functions) struct Patterns(Mutex<IndexMap<String, Arc<Pattern>>>);
 
-/// One compiled pattern.
+/// One compiled pattern, for short and for long strings.
 #[derive(Debug)]
 pub(super) struct Pattern {
-    /// For short texts: the fastest, which cannot be interrupted.
+    /// For short strings: the fastest engine, which cannot be interrupted.
     pub(super) whole: Regex,
-    /// One of [`SIZES`].
+    /// The size class, one of [`SIZES`].
     pub(super) size: usize,
     text: String,
-    /// For long texts; `None` if it would be too large.
+    /// For long strings; `None` if it would be too large.
     stepwise: OnceLock<Option<Stepwise>>,
 }
 
-/// What searches step by step.
+/// The engines that search step by step.
 #[derive(Debug)]
 pub(super) struct Stepwise {
-    /// Finds quickly; gives up at a word boundary of Unicode.
+    /// Finds matches quickly; fails at a Unicode word boundary.
     pub(super) automata: hybrid::regex::Regex,
-    /// Finds everything, also groups.
+    /// Finds everything, including groups.
     pub(super) nfa: NFA,
 }
 
 impl Patterns {
-    /// The pattern of this text.
+    /// Returns the compiled pattern.
     pub(super) fn get(&self, text: &str) -> Result<Arc<Pattern>, Failure> {
         let mut kept = self.0.lock();
         if let Some(pattern) = kept.get(text) {
@@ -96,10 +97,10 @@ impl Pattern {
         .into())
     }
 
-    /// For texts that are searched step by step.
+    /// Returns the engines that search step by step.
     ///
     /// # Errors
-    /// It is too large for that.
+    /// The pattern is too large for them.
     pub(super) fn stepwise(&self) -> Result<&Stepwise, Failure> {
         let stepwise = self.stepwise.get_or_init(|| self.compile_stepwise());
         stepwise.as_ref().ok_or_else(|| {
@@ -113,7 +114,7 @@ impl Pattern {
             .cache_capacity(SCRATCH_MAX)
             .skip_cache_capacity_check(true)
             .unicode_word_boundary(true);
-        // Backwards, patterns are larger.
+        // Reversed patterns are larger.
         let config = thompson::Config::new().nfa_size_limit(Some(self.size * TIMES));
         let mut builder = hybrid::regex::Builder::new();
         builder.dfa(dfa).thompson(config.clone()).syntax(dialect());
@@ -129,11 +130,11 @@ fn dialect() -> syntax::Config {
 }
 
 fn wrong(text: &str, problem: &BuildError) -> Failure {
-    let told = match problem.syntax_error() {
+    let message = match problem.syntax_error() {
         Some(problem) => problem.to_string(),
         None => problem.to_string(),
     };
-    let told = told.lines().last().unwrap_or_default();
-    let told = told.strip_prefix("error: ").unwrap_or(told);
-    format!("`pattern`: {}: {told}", Value::from(text)).into()
+    let message = message.lines().last().unwrap_or_default();
+    let message = message.strip_prefix("error: ").unwrap_or(message);
+    format!("`pattern`: {}: {message}", Value::from(text)).into()
 }

@@ -1,8 +1,8 @@
 //! Searches that can be interrupted.
 //!
-//! A short text is searched at once. A long one is searched by automata that are made on the way, byte by byte and with looks
-//! at the time: a hostile pattern can make each byte cost some hundred nanoseconds, which is a second for a text of megabytes.
-//! What the automata do not know, and the groups within a long find, are looked for by `threads.rs`.
+//! A short string is searched at once. A long one is searched by lazy automata, byte by byte and with checks of the time: a hostile
+//! pattern can make each byte cost some hundred nanoseconds, which is a second for megabytes. `threads.rs` searches what the
+//! automata cannot handle, and the groups within a long match.
 
 use regex_automata::{
     Anchored, Input, Match, MatchError, PatternID, Span,
@@ -16,12 +16,12 @@ use super::{
 };
 use crate::scripting::functions::{outcome::Failure, pace};
 
-/// Bytes of a text, times the size of the pattern, that are searched at once: some milliseconds at most.
+/// Maximum bytes of a string, times the size of the pattern, that are searched at once: some milliseconds.
 const AT_ONCE: usize = 1 << 24;
-/// Bytes of what was found, times the size of the pattern and its groups, in which groups are looked for at once: the same.
+/// Maximum bytes of a match, times the size of the pattern and its groups, in which groups are searched at once: some milliseconds.
 const GROUPS_AT_ONCE: usize = 1 << 27;
 
-/// A search through a text, from one place where the pattern is found to the next.
+/// A search through a string, from one match to the next.
 pub(super) struct Search<'a> {
     pattern: &'a Pattern,
     text: &'a str,
@@ -29,11 +29,11 @@ pub(super) struct Search<'a> {
     steps: Option<Steps<'a>>,
 }
 
-/// Why a search does not go on.
+/// Why a search stops.
 enum Stop {
-    /// The call has to end.
+    /// The call must end.
     Failed(Failure),
-    /// The automata do not know how to go on.
+    /// The automata cannot continue.
     Lost,
 }
 
@@ -41,12 +41,12 @@ enum Stop {
 struct Steps<'a> {
     stepwise: &'a Stepwise,
     cache: regex::Cache,
-    /// Bytes between two looks at the time.
+    /// The number of bytes between two checks of the time.
     stride: usize,
 }
 
 impl<'a> Search<'a> {
-    /// Begins at the beginning.
+    /// Creates a search from the start of the string.
     pub(super) fn new(pattern: &'a Pattern, text: &'a str) -> Result<Self, Failure> {
         if text.len().saturating_mul(pattern.size) > AT_ONCE {
             return Search::step_by_step(pattern, text);
@@ -54,13 +54,13 @@ impl<'a> Search<'a> {
         Ok(Search { pattern, text, places: Searcher::new(Input::new(text)), steps: None })
     }
 
-    /// The same, in the way of long texts.
+    /// Creates a search as for long strings.
     pub(super) fn step_by_step(pattern: &'a Pattern, text: &'a str) -> Result<Self, Failure> {
         let steps = Some(Steps::new(pattern)?);
         Ok(Search { pattern, text, places: Searcher::new(Input::new(text)), steps })
     }
 
-    /// Whether the pattern is found at all.
+    /// Returns whether there is a match.
     pub(super) fn tests(mut self) -> Result<bool, Failure> {
         let input = Input::new(self.text).earliest(true);
         match &mut self.steps {
@@ -69,7 +69,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The next place.
+    /// Returns the next match.
     pub(super) fn next(&mut self) -> Result<Option<Span>, Failure> {
         pace::step()?;
         let (whole, steps, mut failed) = (&self.pattern.whole, &mut self.steps, None);
@@ -86,7 +86,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The whole and the groups of what was found.
+    /// Returns the whole match and its groups.
     pub(super) fn groups(&self, found: Span) -> Result<Groups, Failure> {
         let Pattern { whole, size, .. } = self.pattern;
         let groups = whole.captures_len();
@@ -119,7 +119,7 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// The first place where the pattern is found.
+    /// Returns the first match.
     fn find(&mut self, input: &Input<'_>) -> Result<Option<Match>, Failure> {
         let mut input = input.clone();
         while !input.is_done() {
@@ -130,7 +130,7 @@ impl<'a> Steps<'a> {
             };
             let Some(found) = found else { return Ok(None) };
             let byte = input.haystack().get(found.start);
-            // Nothing is found within a character.
+            // There are no matches within a character.
             if found.is_empty() && byte.is_some_and(|it| it & 0b1100_0000 == 0b1000_0000) {
                 input.set_start(input.start() + 1);
                 continue;
@@ -152,7 +152,7 @@ impl<'a> Steps<'a> {
         Ok(found.and_then(|it| it.first().copied().flatten()))
     }
 
-    /// Where the first place ends.
+    /// Returns the end of the first match.
     fn end(&mut self, input: &Input<'_>) -> Result<Option<usize>, Stop> {
         let (dfa, cache) = (self.stepwise.automata.forward(), self.cache.as_parts_mut().0);
         let mut state = dfa.start_state_forward(cache, input).map_err(|_lost| Stop::Lost)?;
@@ -162,7 +162,7 @@ impl<'a> Steps<'a> {
             look(at, self.stride)?;
             state = dfa.next_state(cache, state, *byte).map_err(|_full| Stop::Lost)?;
             if state.is_tagged() {
-                // A state says what was found before its last byte.
+                // A state reports a match that ended before its last byte.
                 if state.is_match() {
                     end = Some(at);
                     if input.get_earliest() {
@@ -179,7 +179,7 @@ impl<'a> Steps<'a> {
         Ok(if last { Some(input.end()) } else { end })
     }
 
-    /// Where the place begins that ends at the end of this.
+    /// Returns the start of the match that ends at the end of this input.
     fn start(&mut self, found: Input<'_>) -> Result<usize, Stop> {
         let input = found.anchored(Anchored::Yes).earliest(false);
         let (dfa, cache) = (self.stepwise.automata.reverse(), self.cache.as_parts_mut().1);
@@ -205,7 +205,7 @@ impl<'a> Steps<'a> {
     }
 }
 
-/// Whether something is found up to the end: what comes behind may matter, as for `$`.
+/// Returns whether a match ends here: the next byte may matter, as for `$`.
 fn beyond(
     (dfa, cache): (&DFA, &mut Cache),
     state: LazyStateID,

@@ -1,4 +1,4 @@
-//! Long texts are searched in other ways than short ones, and with the same result.
+//! Long strings are searched in other ways than short ones, with the same result.
 
 use regex::Regex;
 use regex_automata::Span;
@@ -9,7 +9,8 @@ use super::{
     threads::{self, Haystack},
 };
 
-/// Patterns with everything that makes a difference: greed, preferences, borders, empty finds, groups that catch nothing.
+/// Patterns with everything that may make a difference: greediness, preferences, boundaries, empty matches, groups that capture
+/// nothing.
 const PATTERNS: &[&str] = &[
     "a",
     "ab*",
@@ -70,7 +71,7 @@ fn pair(span: Option<Span>) -> Option<(usize, usize)> {
 }
 
 #[test]
-fn what_is_found_step_by_step_is_what_is_found_at_once() {
+fn searches_step_by_step_and_at_once_have_the_same_result() {
     let patterns = Patterns::default();
     for pattern in PATTERNS {
         let regex = Regex::new(pattern).unwrap();
@@ -85,7 +86,7 @@ fn what_is_found_step_by_step_is_what_is_found_at_once() {
 }
 
 #[test]
-fn without_automata_the_same_place_is_found() {
+fn the_slow_search_finds_the_same_match() {
     let patterns = Patterns::default();
     for pattern in PATTERNS {
         let (regex, compiled) = (Regex::new(pattern).unwrap(), patterns.get(pattern).unwrap());

@@ -1,8 +1,8 @@
-//! The slow way to search, which knows all patterns and finds the groups too: all ways through the pattern at once, byte by
-//! byte, with looks at the time.
+//! The slow search, which supports all patterns and also finds groups: it follows all threads through the pattern at once, byte by
+//! byte, with checks of the time.
 //!
-//! The engines of the crate for this cannot be interrupted. It is Pike's machine, as they are: of the ways that are in the
-//! same state, the one that the pattern prefers goes on.
+//! The engines of the crate for this cannot be interrupted. Like them, it is Pike's machine: of the threads in the same state, the
+//! one that the pattern prefers continues.
 
 use regex_automata::{
     Span,
@@ -12,29 +12,29 @@ use regex_automata::{
 
 use crate::scripting::functions::{outcome::Failure, pace};
 
-/// Numbers that all ways may keep together: where their groups begin and end.
+/// Maximum number of slots of all threads together: the starts and ends of their groups.
 const KEPT_MAX: usize = 1 << 20;
-/// Numbers that are copied between two looks at the time: a fraction of a millisecond.
+/// The number of slots that are copied between two checks of the time: a fraction of a millisecond.
 const WORK: usize = 1 << 16;
-/// A group that has caught nothing.
+/// The slot of a group that has captured nothing.
 const NOWHERE: usize = usize::MAX;
 
-/// Where the whole and each group are.
+/// The positions of the whole match and of each group.
 pub(super) type Groups = Vec<Option<Span>>;
 
-/// What is searched.
+/// The input of a search.
 #[derive(Clone, Copy)]
 pub(super) struct Haystack<'a> {
     pub(super) text: &'a [u8],
     pub(super) span: Span,
-    /// Whether it has to begin where the span does.
+    /// Whether the match must begin where the span does.
     pub(super) is_anchored: bool,
 }
 
-/// All ways that have come to the same byte, the preferred ones first.
+/// All threads that have reached the same byte, the preferred ones first.
 struct Ways {
     states: Vec<StateID>,
-    /// When each state was come to: not again at the same byte.
+    /// The byte at which each state was last entered: it is entered once per byte.
     seen: Vec<usize>,
     /// The groups of each state.
     slots: Vec<usize>,
@@ -43,19 +43,19 @@ struct Ways {
 struct Machine<'a> {
     nfa: &'a NFA,
     place: Haystack<'a>,
-    /// Numbers of one way.
+    /// The number of slots of one thread.
     width: usize,
     work: usize,
     stack: Vec<Frame>,
 }
 
-/// What is left to do while ways are followed that take no byte.
+/// Pending work while threads are followed without consuming a byte.
 enum Frame {
     Follow(StateID),
     Restore(usize, usize),
 }
 
-/// Finds the pattern; without its groups unless they are wanted.
+/// Finds the first match; its groups only if they are wanted.
 pub(super) fn search(
     nfa: &NFA,
     place: Haystack<'_>,
@@ -107,7 +107,7 @@ impl Machine<'_> {
                 let Some(id) = here.states.get(place).copied() else { break };
                 let to = match self.nfa.state(id) {
                     State::Match { .. } => {
-                        // Ways that are less preferred end here.
+                        // Less preferred threads end here.
                         found = Some(here.slots_of(id, self.width).to_vec());
                         break;
                     }
@@ -132,7 +132,7 @@ impl Machine<'_> {
         Ok(found)
     }
 
-    /// Adds a way, with all that lead on from it without a byte.
+    /// Adds a thread, with all that it leads to without consuming a byte.
     fn follow(
         &mut self,
         ways: &mut Ways,
@@ -203,7 +203,7 @@ impl Machine<'_> {
 }
 
 impl Ways {
-    /// Whether a state is come to for the first time at this byte.
+    /// Returns whether a state is entered for the first time at this byte.
     fn is_new(&mut self, id: StateID, at: usize) -> bool {
         let seen = self.seen.get_mut(id.as_usize());
         seen.is_some_and(|seen| std::mem::replace(seen, at) != at)

@@ -1,4 +1,4 @@
-//! `strings`: what is done with texts. Characters are those of Unicode, counted one by one.
+//! `strings`: functions for strings. Characters are Unicode code points.
 
 mod names;
 
@@ -99,7 +99,7 @@ const FUNCTIONS: &[Function] = &[
     }),
     immediate("lower", "Returns the string in lowercase.", &[TEXT], Type::Text, |call| {
         let text = call.text("text");
-        // Its small letter depends on what stands around it.
+        // The lower case of this letter depends on its neighbors.
         let lowered = if text.contains('Σ') {
             text.to_lowercase()
         } else {
@@ -162,14 +162,14 @@ const FUNCTIONS: &[Function] = &[
     names::CAMEL,
 ];
 
-/// Whether a text of so many bytes may be made.
+/// Checks that a string of this many bytes may be created.
 fn room(call: &Call, bytes: usize) -> Result<(), Failure> {
     let limit = call.surroundings.limits.string_size;
     if bytes > limit { Err(limits::too_long_text(limit).into()) } else { Ok(()) }
 }
 
 fn trimmed(call: &Call, start: bool, end: bool) -> Outcome {
-    /// Of what is taken away.
+    /// Maximum number of characters to strip.
     const CHARACTERS_MAX: usize = 256;
     let mut taken: Vec<char> = call.text("characters").chars().take(CHARACTERS_MAX + 1).collect();
     if taken.len() > CHARACTERS_MAX {
@@ -195,7 +195,7 @@ fn trimmed(call: &Call, start: bool, end: bool) -> Outcome {
     late.take().map_or_else(|| Ok(Value::from(text).into()), Err)
 }
 
-/// A list, if it is not too long.
+/// Returns a list, if it is not too long.
 fn list<'a>(parts: impl Iterator<Item = &'a str>) -> Outcome {
     let mut items = Vec::new();
     for part in parts {
@@ -232,11 +232,11 @@ fn join(call: &Call) -> Outcome {
             Value::String(text) => joined.push_str(text),
             Value::Number(_) | Value::Bool(_) => joined.push_str(&item.to_string()),
             Value::Null | Value::Array(_) | Value::Object(_) => {
-                let told = format!(
+                let message = format!(
                     "`list`: item {place}: expected a string, got {}",
                     crate::scripting::values::text::shown(item)
                 );
-                return Err(told.into());
+                return Err(message.into());
             }
         }
         room(call, joined.len())?;
@@ -260,7 +260,7 @@ fn replace(call: &Call) -> Outcome {
     Ok(Value::from(replaced).into())
 }
 
-/// How often a part is there, so many times at most.
+/// Returns how often a part occurs, up to `limit`.
 fn occurrences(text: &str, part: &str, limit: usize) -> Result<usize, Failure> {
     let mut count = 0;
     for _ in text.matches(part).take(limit) {
@@ -270,7 +270,7 @@ fn occurrences(text: &str, part: &str, limit: usize) -> Result<usize, Failure> {
     Ok(count)
 }
 
-/// A text, changed slice by slice: one of megabytes takes its time.
+/// Changes a string slice by slice, with checks of the time: megabytes take long.
 fn in_slices(text: &str, change: fn(&str) -> String) -> Result<String, Failure> {
     const BYTES: usize = 256 * 1024;
     let (mut changed, mut rest) = (String::with_capacity(text.len()), text);
@@ -284,7 +284,7 @@ fn in_slices(text: &str, change: fn(&str) -> String) -> Result<String, Failure> 
     Ok(changed)
 }
 
-/// What is missing to the width.
+/// Returns the padding up to the width.
 fn fill(call: &Call) -> Result<String, Failure> {
     let width = call.count("width", 0)?;
     let missing = width.saturating_sub(call.text("text").chars().count());

@@ -1,4 +1,4 @@
-//! Names as Kubernetes and programs want them.
+//! Names in the forms that Kubernetes and programs need.
 
 use serde_json::Value;
 
@@ -9,13 +9,13 @@ use crate::scripting::functions::{
     types::{Function, Parameter, Type},
 };
 
-/// The longest label of DNS, and the longest name of most objects.
+/// Maximum length of a DNS label, and of the names of most objects.
 const LABEL_MAX: usize = 63;
-/// The longest name of DNS.
+/// Maximum length of a DNS name.
 const NAME_MAX: usize = 253;
-/// Digits of a hash that keep shortened names apart.
+/// The number of digits of a hash that keep shortened names distinct.
 const MARK: usize = 8;
-/// What names are made of; longer texts are none.
+/// Maximum bytes of the string that a name is made of.
 const TEXT_MAX: usize = 64 * 1024;
 
 const NAMED: Parameter = required(
@@ -84,7 +84,7 @@ pub(super) const CAMEL: Function = immediate(
     },
 );
 
-/// The text that a name is made of.
+/// Returns the string that a name is made of.
 fn named(call: &Call) -> Result<&str, Failure> {
     let text = call.text("text");
     if text.len() > TEXT_MAX {
@@ -128,14 +128,14 @@ fn slug(call: &Call) -> Outcome {
     Ok(Value::from(name).into())
 }
 
-/// The first digits of a hash.
+/// Returns the first digits of a hash.
 fn mark(text: &str) -> String {
     use sha2::Digest as _;
     let hash = sha2::Sha256::digest(text);
     hash.iter().take(MARK / 2).map(|it| super::super::hash::hex(&[*it])).collect()
 }
 
-/// The words of a name, in small letters: they begin with capital letters, or are apart.
+/// Returns the words of a name, in lower case. They are separated, or begin with capital letters.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut apart = true;

@@ -11,18 +11,18 @@ use super::{
 
 /// A file and those that it extends.
 pub(super) struct Family<'a, 't> {
-    /// Their places, that of the file itself first.
+    /// Their indexes, that of the file itself first.
     pub(super) files: Vec<usize>,
     /// The bodies of each block, in the order of the files.
     bodies: BTreeMap<&'a str, Vec<&'t [Stmt<'a>]>>,
-    /// The blocks around the present place, with the number of the body.
+    /// The blocks around the current statement, with the number of the body.
     pub(super) around: Vec<(&'a str, usize)>,
-    /// How many statements were looked at.
+    /// The number of statements that were read.
     pub(super) statements: usize,
 }
 
 impl<'a, 't> Family<'a, 't> {
-    /// Of the file at this place.
+    /// Reads the file at this index and those that it extends.
     pub(super) fn of(
         place: usize,
         (texts, parsed): (&Texts, &'t [Stmt<'a>]),
@@ -50,9 +50,9 @@ impl<'a, 't> Family<'a, 't> {
                     return wrong(span, format!("there is no \"{name}\" next to the script"));
                 };
                 if family.files.contains(&extended) || family.files.len() >= depth_max {
-                    let told =
+                    let message =
                         format!("\"{name}\" extends itself, or is extended {depth_max} times");
-                    return wrong(span, told);
+                    return wrong(span, message);
                 }
                 if next.replace(extended).is_some() {
                     return wrong(span, "a template extends one file");
@@ -62,7 +62,7 @@ impl<'a, 't> Family<'a, 't> {
         Ok(family)
     }
 
-    /// The body of a block; the one with the number 0 is that of the file itself, if it has one.
+    /// Returns a body of a block; number 0 is that of the file itself, if it has one.
     pub(super) fn body(&self, name: &str, number: usize) -> Option<&'t [Stmt<'a>]> {
         self.bodies.get(name)?.get(number).copied()
     }
@@ -83,7 +83,7 @@ impl<'a, 't> Family<'a, 't> {
     }
 }
 
-/// The statements inside of a statement.
+/// Returns the statements inside of a statement.
 pub(super) fn bodies<'s, 'a>(statement: &'s Stmt<'a>) -> [&'s [Stmt<'a>]; 2] {
     match statement {
         Stmt::Template(it) => [&it.children, &[]],
@@ -109,7 +109,7 @@ pub(super) fn bodies<'s, 'a>(statement: &'s Stmt<'a>) -> [&'s [Stmt<'a>]; 2] {
     }
 }
 
-/// Whether an expression is `super()`.
+/// Returns whether an expression is `super()`.
 pub(super) fn is_super(expression: &Expr<'_>) -> bool {
     match expression {
         Expr::Call(call) => {

@@ -1,4 +1,4 @@
-//! Runs a template: from its text to what it says, or to the filter of the script that it needs next.
+//! Runs a template: from its source to the result, or to the next filter of the script that must be called.
 
 use std::{
     collections::BTreeSet,
@@ -25,16 +25,16 @@ use super::{
 };
 use crate::scripting::values::{files::Files, limits};
 
-/// Steps of one rendering; one of them also pays for 64 bytes of a string.
+/// Maximum number of steps of one rendering; a step also pays for 64 bytes of a string.
 const STEPS_MAX: u64 = 1_000_000;
-/// Loops, macros and the like inside of each other; a macro counts as four.
+/// Maximum nesting of loops, macros and the like; a macro counts as four.
 const DEPTH_MAX: usize = 100;
-/// Calls of filters of the script.
+/// Maximum number of calls of filters of the script.
 const CALLS_MAX: usize = 200;
-/// Text is written again by macros and blocks that collect it: so many times as long as the result may be.
+/// Macros and blocks that collect output write it again: up to this many times the maximum size of the result.
 const WRITTEN_MAX: usize = 4;
 
-/// What is to be rendered.
+/// A template to render.
 pub(super) struct Task<'t> {
     pub(super) text: &'t str,
     pub(super) values: &'t Json,
@@ -42,18 +42,18 @@ pub(super) struct Task<'t> {
     pub(super) size_max: usize,
     /// The filters of the script.
     pub(super) filters: BTreeSet<&'t str>,
-    /// What they have returned until now, in the order of their calls.
+    /// The results of earlier calls of filters, in order.
     pub(super) results: &'t [Json],
-    /// Those that it may include.
+    /// The files that it may include.
     pub(super) files: &'t Files,
 }
 
-/// How far a rendering has come.
+/// The state of a rendering.
 #[derive(Debug)]
 pub(super) enum Rendered {
-    /// To its end.
+    /// It is complete: the result.
     Whole(String),
-    /// To a call of a filter of the script.
+    /// It needs the result of a filter of the script.
     Asks { filter: String, arguments: Vec<Json> },
 }
 
@@ -65,13 +65,13 @@ struct Calls {
     asked: Option<(String, Vec<Json>)>,
 }
 
-/// Renders a template.
+/// Renders a template, up to the next call of a filter of the script.
 pub(super) fn render(task: &Task<'_>) -> Result<Rendered, String> {
     let texts = Texts::read(task.text, task.files)?;
-    let told = |it: &Error| texts.at(it.line().unwrap_or_default(), &message(it));
+    let located = |it: &Error| texts.at(it.line().unwrap_or_default(), &message(it));
     let mut parsed = Vec::new();
     for text in &texts.0 {
-        parsed.push(parse(&text.padded, "template", syntax()).map_err(|it| told(&it))?);
+        parsed.push(parse(&text.padded, "template", syntax()).map_err(|it| located(&it))?);
     }
     let built = Builder::new(&texts, &parsed, &task.filters, task.is_strict).build();
     let built = built.map_err(|it| texts.at(it.line, &it.message))?;
@@ -93,7 +93,7 @@ pub(super) fn render(task: &Task<'_>) -> Result<Rendered, String> {
         &mut make_string_output(&mut text),
         AutoEscape::None,
     );
-    let problem = run.err().map(|it| told(&it));
+    let problem = run.err().map(|it| located(&it));
     if let Some((filter, arguments)) = calls.lock().asked.take() {
         return Ok(Rendered::Asks { filter, arguments });
     }
@@ -104,7 +104,7 @@ pub(super) fn render(task: &Task<'_>) -> Result<Rendered, String> {
     }
 }
 
-/// What is wrong, without the place.
+/// Returns the problem without the position.
 fn message(error: &Error) -> String {
     if error.kind() == ErrorKind::OutOfFuel {
         return format!("takes more than {STEPS_MAX} steps");
@@ -133,9 +133,9 @@ fn environment<'a>(task: &Task<'_>, calls: &Arc<Mutex<Calls>>) -> Environment<'a
     environment.add_filter(CHECKED, move |it: Value| check(&it, size_max).map(|()| it));
     environment.add_filter(NEEDED, |it: Value, path: String| {
         if it.is_undefined() {
-            let told =
+            let message =
                 format!("there is no `{path}`; `{path} | default(\"\")` is for optional values");
-            return Err(problem(told));
+            return Err(problem(message));
         }
         Ok(it)
     });
@@ -163,7 +163,7 @@ fn environment<'a>(task: &Task<'_>, calls: &Arc<Mutex<Calls>>) -> Environment<'a
     environment
 }
 
-/// What a loop with one name goes through.
+/// Returns the items for a loop with one name.
 fn looped(value: &Value) -> Result<Value, Error> {
     match value.kind() {
         ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => Ok(value.clone()),
@@ -172,7 +172,8 @@ fn looped(value: &Value) -> Result<Value, Error> {
     }
 }
 
-/// What a loop with two names goes through: keys and values of a map, the pairs of a list, or places and items of another.
+/// Returns the items for a loop with two names: keys and values of a map, the pairs of a list, or indexes and items of another
+/// list.
 fn pairs(value: &Value) -> Result<Value, Error> {
     let items = looped(value)?;
     if items.kind() == ValueKind::Map {
@@ -188,7 +189,7 @@ fn pairs(value: &Value) -> Result<Value, Error> {
     Ok(numbered.map(|(place, it)| Value::from(vec![Value::from(place), it])).collect())
 }
 
-/// A call of a filter of the script: its result, or the end of this rendering.
+/// Calls a filter of the script: returns its result, or ends this rendering.
 fn called(
     calls: &Mutex<Calls>,
     filter: &str,

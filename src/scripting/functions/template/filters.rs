@@ -1,6 +1,4 @@
-//! The filters and tests of templates: those of the crate whose work is bounded, and ours.
-
-use std::collections::BTreeMap;
+//! The filters and tests of templates: those of the crate with bounded work, and ours.
 
 use ::base64::{Engine as _, engine::general_purpose::STANDARD};
 use minijinja::{
@@ -11,8 +9,9 @@ use serde_json::Value as Json;
 
 use super::values::{self, joined, of_json, problem, written};
 use crate::scripting::functions::{tree, yaml};
+use crate::sorted::CollectSorted as _;
 
-/// Filters of the crate that stay. The others write without a bound.
+/// Filters of the crate that are kept. The others write without a limit.
 const OF_CRATE: [&str; 42] = [
     "abs",
     "attr",
@@ -86,7 +85,7 @@ const OURS: [&str; 24] = [
 ];
 /// Filters of the crate that are removed.
 const WITHOUT_BOUND: [&str; 2] = ["format", "pprint"];
-/// The tests.
+/// All tests, which are those of the crate.
 const TESTS: [&str; 38] = [
     "!=",
     "<",
@@ -129,25 +128,25 @@ const TESTS: [&str; 38] = [
 ];
 const MORE_TESTS: [&str; 5] = ["test", "true", "undefined", "upper", "none"];
 
-/// More spaces than any text wants in front of its lines.
+/// More spaces than any template needs in front of its lines.
 const SPACES_MAX: usize = 200;
 
-/// Whether there is such a filter.
+/// Returns whether a filter exists.
 pub(super) fn is_known(name: &str) -> bool {
     names().any(|it| it == name)
 }
 
-/// The names of all filters.
+/// Returns the names of all filters.
 pub(super) fn names<'n>() -> impl Iterator<Item = &'n str> {
     OF_CRATE.into_iter().chain(OURS)
 }
 
-/// The names of all tests.
+/// Returns the names of all tests.
 pub(super) fn tests<'n>() -> impl Iterator<Item = &'n str> {
     TESTS.into_iter().chain(MORE_TESTS)
 }
 
-/// Teaches an environment our filters; no text of them is longer than `size_max`.
+/// Adds our filters to an environment; they return strings of at most `size_max` bytes.
 pub(super) fn add(environment: &mut Environment<'_>, size_max: usize) {
     for name in WITHOUT_BOUND {
         environment.remove_filter(name);
@@ -213,7 +212,7 @@ pub(super) fn add(environment: &mut Environment<'_>, size_max: usize) {
     );
 }
 
-/// The methods of Python that templates use, as filters.
+/// Calls a method of Python that templates use, as a filter.
 pub(super) fn method(
     state: &mut State<'_, '_>,
     value: &Value,
@@ -255,7 +254,7 @@ pub(super) fn method(
 /// The arguments of `indent`: width, first, blank.
 struct Indent(Option<Value>, Option<bool>, Option<bool>);
 
-/// The other value if there is none; with `true`, also if it is empty or false.
+/// Returns the other value if there is none; with `true`, also if it is empty or false.
 fn default(value: Value, other: Option<Value>, is_lax: Option<bool>) -> Value {
     let is_there = if is_lax.unwrap_or_default() {
         value.is_true()
@@ -305,13 +304,13 @@ fn dict2items(value: Value) -> Result<Vec<Value>, Error> {
     }
     let pair = |key: Value| {
         let item = value.get_item(&key)?;
-        Ok(Value::from(BTreeMap::from([("key", key), ("value", item)])))
+        Ok(Value::from([("key", key), ("value", item)].into_iter().collect_map()))
     };
     value.try_iter()?.map(pair).collect()
 }
 
 fn truncate(value: Value, length: Option<usize>, _options: Kwargs) -> Result<String, Error> {
-    /// As in Jinja.
+    /// The default length, as in Jinja.
     const LENGTH: usize = 255;
     let (text, length) = (written(&value)?, length.unwrap_or(LENGTH));
     if text.chars().count() <= length {
@@ -321,7 +320,7 @@ fn truncate(value: Value, length: Option<usize>, _options: Kwargs) -> Result<Str
 }
 
 fn center(value: Value, width: Option<usize>) -> Result<String, Error> {
-    /// As in Jinja.
+    /// The default width, as in Jinja.
     const WIDTH: usize = 80;
     let (text, width) = (written(&value)?, width.unwrap_or(WIDTH));
     if width > SPACES_MAX {
@@ -348,14 +347,14 @@ fn join(
     joined(value.try_iter()?.map(part), &separator, size_max)
 }
 
-/// The first line stays, unless `first` is true: the place in the template has its own indent.
+/// Indents all lines but the first, which the template itself indents, unless `first` is true.
 fn indent(
     value: &Value,
     flags: Indent,
     options: &Kwargs,
     size_max: usize,
 ) -> Result<String, Error> {
-    /// As in Jinja.
+    /// The default width, as in Jinja.
     const WIDTH: usize = 4;
     let Indent(width, first, blank) = flags;
     let width = match width {

@@ -1,8 +1,8 @@
-//! `template`: Jinja's language, of the crate `minijinja`.
+//! `template`: Jinja's language, implemented by the crate `minijinja`.
 //!
-//! The crate bounds instructions and strings, but not what lists share, nor the time of one comparison. So no template runs as it is
-//! written: `sources.rs` reads it with what it includes, `tree.rs` puts a check around everything that computes, and `values.rs` does
-//! the checks: size, depth, time and memory.
+//! The crate limits instructions and strings, but not the size of shared lists, nor the time of one comparison. So no template runs
+//! as it is written: `sources.rs` reads it with the files that it includes, `tree.rs` wraps everything that computes in a check,
+//! and `values.rs` implements the checks: size, depth, time and memory.
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "enums of the crate, which grow")]
 mod blocks;
@@ -34,7 +34,7 @@ use crate::scripting::functions::{
     types::{Body, Function, Library, Parameter, Type, optional, required, script},
 };
 
-/// Filters of one script.
+/// Maximum number of filters of one script.
 pub(crate) const FILTERS_MAX: usize = 100;
 
 const STRICT: Parameter = optional(
@@ -80,7 +80,7 @@ pub(super) const LIBRARY: Library = Library {
     ],
 };
 
-/// Renders until a filter of the script is needed: then the script calls it and renders again with its result.
+/// Renders until a filter of the script is needed: the script calls it and renders again with its result.
 pub(super) const RENDERING: Function = Function {
     name: "render",
     doc: "",

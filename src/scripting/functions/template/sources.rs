@@ -1,7 +1,7 @@
-//! The text of a template with those that it includes, before they are parsed.
+//! The source of a template with the files that it includes, before they are parsed.
 //!
-//! All limits that protect the parser are here: it recurses with its input. Each text is preceded by as many empty lines as there are
-//! lines before it, so that the number of a line says the file as well.
+//! All limits that protect the parser are here: it recurses with its input. Each source is padded with as many empty lines as there
+//! are lines in the sources before it, so that a line number also identifies the file.
 
 use minijinja::{
     machinery::{Token, tokenize},
@@ -14,32 +14,32 @@ use crate::scripting::{
     values::files::{Files, Unread},
 };
 
-/// All texts of one rendering: what a ConfigMap holds.
+/// Maximum bytes of all sources of one rendering: that of a ConfigMap.
 const BYTES_MAX: usize = 1 << 20;
-/// Words and signs between braces, of all texts: the tree takes some hundred bytes for each.
+/// Maximum number of tokens between braces in all sources: the tree takes some hundred bytes for each.
 const TOKENS_MAX: usize = 100_000;
-/// The same of one tag: a chain of so many filters or operators is as deep.
+/// Maximum number of tokens in one tag: a chain of filters or operators is as deep as it is long.
 const TAG_TOKENS_MAX: usize = 1_000;
-/// Each `elif` is one level deeper than the one before.
+/// Each `elif` is one level deeper than the previous one.
 const ELIFS_MAX: usize = 500;
 /// The parser counts lines with 16 bits.
 const LINES_MAX: usize = 60_000;
 const FILES_MAX: usize = 64;
 
-/// One text.
+/// The source of a template or of an included file.
 pub(super) struct Text {
     /// The name by which it is included; `None` for the template itself.
     pub(super) name: Option<String>,
-    /// With empty lines in front of it.
+    /// The source with empty lines in front of it.
     pub(super) padded: String,
-    /// How many.
+    /// The number of these lines.
     pub(super) lines_before: usize,
 }
 
-/// Everything that a template consists of.
+/// All sources of a template.
 pub(super) struct Texts(pub(super) Vec<Text>);
 
-/// The syntax of all templates.
+/// Returns the syntax of all templates.
 pub(super) fn syntax() -> SyntaxConfig {
     SyntaxConfig::builder().keep_trailing_newline(true).build().unwrap_or_default()
 }
@@ -84,7 +84,7 @@ impl Texts {
         Ok(texts)
     }
 
-    /// A problem with its line, and with its file if that is not the template itself.
+    /// Returns a problem with its line, and with its file if that is not the template itself.
     pub(super) fn at(&self, line: usize, problem: &str) -> String {
         let Some(text) = self.0.iter().rev().find(|it| it.lines_before < line) else {
             return problem.to_owned();
@@ -96,7 +96,7 @@ impl Texts {
         }
     }
 
-    /// The text that is included by this name, by its place.
+    /// Returns the index of the source that is included by this name.
     pub(super) fn place(&self, name: &str) -> Option<usize> {
         self.0.iter().position(|it| it.name.as_deref() == Some(name))
     }
@@ -115,12 +115,12 @@ impl Text {
         }
     }
 
-    /// Counts what the parser is going to see; returns the files that it includes, with their lines.
+    /// Counts the tokens for the parser; returns the files that it includes, with their lines.
     fn scan(&self, tokens: &mut usize) -> Result<Vec<(String, usize)>, String> {
         let (mut included, mut in_tag, mut elifs) = (Vec::new(), 0_usize, 0);
         let mut word = "";
         for token in tokenize(&self.padded, false, syntax()) {
-            // The parser words the errors.
+            // The parser reports the error.
             let Ok((token, span)) = token else { break };
             let line = usize::from(span.start_line);
             *tokens += 1;
@@ -132,8 +132,8 @@ impl Text {
                 ));
             }
             if in_tag > TAG_TOKENS_MAX {
-                let told = format!("more than {TAG_TOKENS_MAX} words and signs in one tag");
-                return Err(self.at(line, &told));
+                let message = format!("more than {TAG_TOKENS_MAX} words and signs in one tag");
+                return Err(self.at(line, &message));
             }
             match token {
                 Token::TemplateData(_) | Token::VariableStart | Token::BlockStart => {

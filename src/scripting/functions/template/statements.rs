@@ -1,4 +1,4 @@
-//! Statements as they are run: what a template includes is put in its place, all of it is one tree.
+//! Statements as they are run: included files are inserted in place, so that everything is one tree.
 
 use std::collections::BTreeSet;
 
@@ -20,25 +20,25 @@ use super::{
     tree::{ITEMS, Made, PAIRS, Tree, Wrong, through, variable, wrong},
 };
 
-/// How deep files may include and extend each other, with the blocks in between.
+/// Maximum nesting of files that include and extend each other, including the blocks between them.
 const DEPTH_MAX: usize = 16;
-/// Statements of all files, each time that it is included.
+/// Maximum number of statements of all files, counted for each inclusion.
 const STATEMENTS_MAX: usize = 100_000;
 
-/// Turns the statements of all files into those of one.
+/// Merges the statements of all files.
 pub(super) struct Builder<'a, 't> {
     tree: Tree<'a, 't>,
     texts: &'t Texts,
     parsed: &'t [Stmt<'a>],
-    /// The files around the present place, the innermost last.
+    /// The files around the current statement, the innermost last.
     around: Vec<usize>,
-    /// Those that are being included, the innermost last.
+    /// The files that are being included, the innermost last.
     families: Vec<Family<'a, 't>>,
     statements: usize,
 }
 
 impl<'a, 't> Builder<'a, 't> {
-    /// For these files, the template itself first.
+    /// Creates a builder for these files, the template itself first.
     pub(super) fn new(
         texts: &'t Texts,
         parsed: &'t [Stmt<'a>],
@@ -53,19 +53,19 @@ impl<'a, 't> Builder<'a, 't> {
         Builder { tree, texts, parsed, around: Vec::new(), families: Vec::new(), statements: 0 }
     }
 
-    /// The whole template.
+    /// Returns the whole template.
     pub(super) fn build(&mut self) -> Made<Stmt<'a>> {
         let span = Span::default();
         let children = self.file(0, span)?;
         Ok(Stmt::Template(Spanned::new(Template { children }, span)))
     }
 
-    /// The statements of a file; of one that extends another file, those of that one with its blocks.
+    /// Returns the statements of a file; if it extends another file, those of that one with its blocks.
     fn file(&mut self, place: usize, span: Span) -> Made<Vec<Stmt<'a>>> {
         let family = Family::of(place, (self.texts, self.parsed), DEPTH_MAX)?;
         self.count(family.statements)?;
         let files = family.files.clone();
-        // Not those that it extends: what is included in a block may extend the same ones.
+        // Not the extended ones: what is included in a block may extend the same ones.
         self.enter(place, span)?;
         self.families.push(family);
         let mut statements = Vec::new();
@@ -96,7 +96,7 @@ impl<'a, 't> Builder<'a, 't> {
         Ok(statements)
     }
 
-    /// One level deeper, in this file.
+    /// Enters a nested file.
     fn enter(&mut self, place: usize, span: Span) -> Made<()> {
         if self.around.contains(&place) || self.depth() >= DEPTH_MAX {
             let name = self.texts.0.get(place).and_then(|it| it.name.as_deref());
@@ -123,11 +123,11 @@ impl<'a, 't> Builder<'a, 't> {
         Ok(())
     }
 
-    /// A body of a block, with variables of its own.
+    /// Returns a body of a block, with a separate scope of variables.
     fn block(&mut self, name: &'a str, number: usize, span: Span) -> Made<Stmt<'a>> {
         if self.depth() >= DEPTH_MAX {
-            let told = format!("the block `{name}` is more than {DEPTH_MAX} levels deep");
-            return wrong(span, told);
+            let message = format!("the block `{name}` is more than {DEPTH_MAX} levels deep");
+            return wrong(span, message);
         }
         let Some(family) = self.families.last_mut() else { return wrong(span, NO_SUPER) };
         let Some(body) = family.body(name, number) else { return wrong(span, NO_SUPER) };
@@ -242,7 +242,7 @@ impl<'a, 't> Builder<'a, 't> {
         Ok(Stmt::Set(Spanned::new(made, it.span())))
     }
 
-    /// What is assigned to: names, fields of namespaces, several of them.
+    /// Returns the target of an assignment: names, fields of namespaces, or several of them.
     fn target(&self, target: &Expr<'a>) -> Made<Expr<'a>> {
         let span = target.span();
         match target {
@@ -269,7 +269,7 @@ impl<'a, 't> Builder<'a, 't> {
         Ok(Spanned::new(Macro { name: it.name, args, defaults, body }, it.span()))
     }
 
-    /// The place of an included file; `None` if there is no such file.
+    /// Returns the index of an included file; `None` if there is no such file.
     fn included(&self, name: &Expr<'a>) -> Made<(String, Option<usize>)> {
         let constant = match name {
             Expr::Const(it) => it.value.as_str(),
@@ -298,7 +298,7 @@ impl<'a, 't> Builder<'a, 't> {
         Ok(Stmt::WithBlock(Spanned::new(WithBlock { assignments: Vec::new(), body }, span)))
     }
 
-    /// The macros and variables of a file, whose text is not written.
+    /// Returns the macros and variables of a file, whose output is discarded.
     fn definitions(
         &mut self,
         place: usize,
@@ -358,7 +358,7 @@ impl<'a, 't> Builder<'a, 't> {
 
 const NO_SUPER: &str = "`super()` is for blocks that are in the extended file, too";
 
-/// Whether a statement outside of blocks counts in a file that extends another one.
+/// Returns whether a statement outside of blocks matters in a file that extends another one.
 fn is_definition(statement: &Stmt<'_>) -> bool {
     matches!(
         statement,
@@ -366,13 +366,13 @@ fn is_definition(statement: &Stmt<'_>) -> bool {
     )
 }
 
-/// Text is written as a value, so that its length is counted.
+/// Returns raw output as a value, so that its length is counted.
 fn emitted(raw: &str, span: Span) -> Stmt<'_> {
     let expr = Expr::Const(Spanned::new(Const { value: Value::from(raw) }, span));
     Stmt::EmitExpr(Spanned::new(EmitExpr { expr }, span))
 }
 
-/// The name and the call of `{% set name = namespace(…) %}`.
+/// Returns the name and the call of `{% set name = namespace(…) %}`.
 fn namespace_of<'a, 's>(set: &'s Set<'a>) -> Option<(&'a str, &'s Spanned<Call<'a>>)> {
     match (&set.target, &set.expr) {
         (Expr::Var(name), Expr::Call(call)) => match &call.expr {

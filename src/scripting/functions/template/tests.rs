@@ -47,7 +47,7 @@ fn with_files(files: &[(&str, &str)]) -> Files {
 }
 
 #[test]
-fn values_are_filled_in() {
+fn values_are_inserted() {
     let values = json!({
         "name": "web", "on": true, "none": null, "count": 3, "items": ["a", "b"],
         "map": {"z": 1, "a": {"b": [5]}}, "lines": "x\ny",
@@ -157,7 +157,7 @@ fn the_language_is_that_of_jinja() {
 }
 
 #[test]
-fn what_is_missing_is_empty_if_the_template_is_not_strict() {
+fn missing_values_are_empty_if_the_template_is_not_strict() {
     let (values, near) = (json!({ "a": {} }), Files::default());
     let text = "{{ gone }}{{ a.b.c | upper }}{% for x in gone %}x{% endfor %}{{ a.b or 'x' }}.";
     assert_eq!(
@@ -169,8 +169,8 @@ fn what_is_missing_is_empty_if_the_template_is_not_strict() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_line() {
-    for (template, told) in [
+fn mistakes_are_reported_with_their_line() {
+    for (template, message) in [
         (
             "a\n{{ gone.x }}",
             "line 2: there is no `gone.x`; `gone.x | default(\"\")` is for optional values",
@@ -203,7 +203,7 @@ fn what_is_wrong_is_told_with_its_line() {
         let near = with_files(&[]);
         let values = json!({"name": "web"});
         let outcome = whole(&task(template, &values, &near));
-        assert_eq!(outcome.unwrap_err(), told, "{template}");
+        assert_eq!(outcome.unwrap_err(), message, "{template}");
     }
 }
 
@@ -226,7 +226,7 @@ fn files_next_to_the_script_are_included() {
     );
     assert_eq!(fill("{% from 'macros' import tag as t, one %}{{ t(one) }}").as_deref(), Ok("<1>"));
     assert_eq!(fill("{% include 'none' ignore missing %}x").as_deref(), Ok("x"));
-    for (text, told) in [
+    for (text, message) in [
         ("{% include 'self' %}", "self:1: \"self\" includes itself, or is included 16 levels deep"),
         (
             "a\n{% include 'broken' %}",
@@ -242,7 +242,7 @@ fn files_next_to_the_script_are_included() {
             "line 1: the file has no macro or variable `nothing`",
         ),
     ] {
-        assert_eq!(fill(text).unwrap_err(), told, "{text}");
+        assert_eq!(fill(text).unwrap_err(), message, "{text}");
     }
 }
 
@@ -303,12 +303,12 @@ fn a_file_can_be_extended() {
 }
 
 #[test]
-fn what_is_wrong_with_extended_files_is_told() {
+fn mistakes_in_extended_files_are_reported() {
     let near = family();
     let values = json!({ "name": "web" });
     let fill = |text: &str| whole(&task(text, &values, &near));
     let itself = "extends itself, or is extended 16 times";
-    for (text, told) in [
+    for (text, message) in [
         ("{% extends 'self' %}", format!("self:1: \"self\" {itself}")),
         ("{% extends 'a' %}", format!("b:1: \"a\" {itself}")),
         ("{% extends name %}", "line 1: expected the name of a file in quotes".into()),
@@ -344,10 +344,10 @@ fn what_is_wrong_with_extended_files_is_told() {
         ),
     ] {
         let outcome = fill(text);
-        if told.is_empty() {
+        if message.is_empty() {
             assert_eq!(outcome.as_deref(), Ok("<base>-\n"), "{text}");
         } else {
-            assert_eq!(outcome.unwrap_err(), told, "{text}");
+            assert_eq!(outcome.unwrap_err(), message, "{text}");
         }
     }
 }
@@ -355,19 +355,19 @@ fn what_is_wrong_with_extended_files_is_told() {
 const NO_SUPER: &str = "`super()` is for blocks that are in the extended file, too";
 
 #[test]
-fn what_is_ignored_in_a_file_that_extends_is_counted_too() {
+fn ignored_statements_of_an_extending_file_are_counted() {
     let big = format!("{{% extends 'base' %}}{}", "{% if a %}{% endif %}".repeat(9_000));
     let near = with_files(&[("base", "x"), ("big", big.as_str())]);
     let text = "{% include 'big' %}".repeat(500);
-    let told = whole(&task(&text, &json!({}), &near)).unwrap_err();
-    assert_eq!(told, "the template has more than 100000 statements");
+    let message = whole(&task(&text, &json!({}), &near)).unwrap_err();
+    assert_eq!(message, "the template has more than 100000 statements");
     let wide = "{% block a %}{% endblock %}".repeat(2);
     let near = with_files(&[("base", wide.as_str())]);
     assert!(whole(&task("{% extends 'base' %}", &json!({}), &near)).is_err());
 }
 
 #[test]
-fn filters_of_the_script_are_asked_for_in_their_order() {
+fn filters_of_the_script_are_requested_in_order() {
     let (values, near) = (json!({ "names": ["A", "B"] }), Files::default());
     let text =
         "{% for it in names %}{{ it | slug(7) }}{% endfor %}{{ names | map('slug') | list }}";
@@ -389,7 +389,7 @@ fn filters_of_the_script_are_asked_for_in_their_order() {
     assert_eq!(asked.len(), 4);
 }
 
-/// Each of these would take memory, time or stack without a bound.
+/// Checks templates that would take unlimited memory, time or stack.
 #[expect(clippy::too_many_lines, reason = "a table")]
 #[test]
 fn a_template_that_grows_without_end_is_stopped() {
@@ -401,7 +401,7 @@ fn a_template_that_grows_without_end_is_stopped() {
         format!("{begin}{}{end}", repeated.repeat(100_000))
     };
     let deep = "{% set ns = namespace(x=[]) %}{% for i in range(9999) %}{% set ns.x = [[[ns.x]]] %}{% endfor %}";
-    for (template, told) in [
+    for (template, message) in [
         (
             ["{% for a in items %}".repeat(4), "{% endfor %}".repeat(4)].concat(),
             "takes more than 1000000 steps",
@@ -463,13 +463,13 @@ fn a_template_that_grows_without_end_is_stopped() {
     ] {
         let outcome = filled(&template, &values);
         let shown: String = template.chars().take(90).collect();
-        assert!(outcome.as_ref().is_err_and(|it| it.contains(told)), "{shown}: {outcome:?}");
+        assert!(outcome.as_ref().is_err_and(|it| it.contains(message)), "{shown}: {outcome:?}");
     }
 }
 
 #[test]
 fn a_template_that_takes_long_ends_with_its_call() {
     let is_over: pace::Pace = std::rc::Rc::new(|| true);
-    let told = pace::within(&is_over, usize::MAX, || filled("{{ 1 + 1 }}", &json!({})));
-    assert_eq!(told.unwrap_err(), "line 1: out of time");
+    let message = pace::within(&is_over, usize::MAX, || filled("{{ 1 + 1 }}", &json!({})));
+    assert_eq!(message.unwrap_err(), "line 1: out of time");
 }

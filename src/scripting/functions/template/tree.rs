@@ -1,7 +1,7 @@
-//! Expressions as they are run: each one that computes goes through a check, each path that must lead somewhere through another.
+//! Expressions as they are run: each one that computes is wrapped in a check, each path that must exist in another.
 //!
-//! The filters that check have names that no template can write. Nothing else in a template can make a value, so none is ever
-//! larger than the limits, and the time is looked at between any two steps that take long.
+//! The filters that check have names that no template can write. Nothing else in a template can create a value, so none is ever
+//! larger than the limits, and the time is checked between any two steps that take long.
 
 use std::collections::BTreeSet;
 
@@ -19,34 +19,34 @@ use minijinja::{
 use super::filters;
 use crate::scripting::values::text::did_you_mean;
 
-/// Checks what was computed.
+/// Checks a computed value.
 pub(super) const CHECKED: &str = "kopf:checked";
-/// Makes a missing value an error; its argument is the path.
+/// Turns a missing value into an error; its argument is the path.
 pub(super) const NEEDED: &str = "kopf:needed";
-/// What a loop goes through: the items of a list, the keys of a map.
+/// Returns the items for a loop: those of a list, or the keys of a map.
 pub(super) const ITEMS: &str = "kopf:items";
-/// What a loop with two names goes through: pairs.
+/// Returns the items for a loop with two names: pairs.
 pub(super) const PAIRS: &str = "kopf:pairs";
 
-/// Turns expressions into those that are run.
+/// Converts expressions to those that are run.
 pub(super) struct Tree<'a, 't> {
     pub(super) is_strict: bool,
     /// Filters of the script.
     pub(super) filters: &'t BTreeSet<&'t str>,
-    /// Variables that hold what `namespace()` returns.
+    /// Variables that hold the result of `namespace()`.
     pub(super) namespaces: BTreeSet<&'a str>,
 }
 
-/// Whether a missing value is an error in this place.
+/// Whether a missing value is an error at this position.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// It is.
+    /// A missing value is an error.
     Value,
-    /// It is false, or equal to nothing.
+    /// A missing value is false, or equal to none.
     Condition,
 }
 
-/// What is wrong, and in which line.
+/// A problem with its line.
 pub(super) struct Wrong {
     pub(super) line: usize,
     pub(super) message: String,
@@ -58,7 +58,7 @@ pub(super) fn wrong<T>(span: Span, message: impl Into<String>) -> Made<T> {
     Err(Wrong { line: usize::from(span.start_line), message: message.into() })
 }
 
-/// An expression with a filter of the host.
+/// Returns an expression with a filter of the host applied.
 pub(super) fn through<'a>(
     name: &'static str,
     expression: Expr<'a>,
@@ -76,12 +76,12 @@ fn checked(expression: Expr<'_>) -> Expr<'_> {
 }
 
 impl<'a> Tree<'a, '_> {
-    /// A value.
+    /// Converts an expression that is used as a value.
     pub(super) fn value(&self, expression: &Expr<'a>) -> Made<Expr<'a>> {
         self.expression(expression, Place::Value)
     }
 
-    /// What is true or false.
+    /// Converts an expression that is used as a condition.
     pub(super) fn condition(&self, expression: &Expr<'a>) -> Made<Expr<'a>> {
         self.expression(expression, Place::Condition)
     }
@@ -146,7 +146,7 @@ impl<'a> Tree<'a, '_> {
         items.iter().map(|it| self.value(it)).collect()
     }
 
-    /// What stands before a dot or a bracket: also names that are no values.
+    /// Converts what precedes a dot or a bracket, including names that are not values.
     fn base(&self, expression: &Expr<'a>) -> Made<Expr<'a>> {
         match expression {
             Expr::Var(it) if it.id == "loop" || self.namespaces.contains(it.id) => {
@@ -156,7 +156,7 @@ impl<'a> Tree<'a, '_> {
         }
     }
 
-    /// A loop or a namespace as a value could hold itself, and would never be freed.
+    /// Rejects a loop or a namespace as a value: it could contain itself, and would never be freed.
     fn check_name(&self, name: &str, span: Span) -> Made<()> {
         if name == "loop" {
             return wrong(span, "`loop` can only be used with a field, as in `loop.index`");
@@ -165,9 +165,9 @@ impl<'a> Tree<'a, '_> {
             return wrong(span, "`namespace` can only be used in `{% set ns = namespace() %}`");
         }
         if self.namespaces.contains(name) {
-            let told =
+            let message =
                 format!("the namespace `{name}` can only be used with a field, as in `{name}.x`");
-            return wrong(span, told);
+            return wrong(span, message);
         }
         Ok(())
     }
@@ -234,7 +234,7 @@ impl<'a> Tree<'a, '_> {
         Ok(checked(Expr::Compare(Spanned::new(made, span))))
     }
 
-    /// A chain of filters; those of blocks begin with nothing.
+    /// Converts a chain of filters; those of blocks have no base.
     fn filter(&self, it: &Filter<'a>, span: Span) -> Made<Expr<'a>> {
         if !filters::is_known(it.name) && !self.filters.contains(it.name) {
             let known = filters::names().chain(self.filters.iter().copied());
@@ -250,7 +250,7 @@ impl<'a> Tree<'a, '_> {
         Ok(Expr::Filter(Spanned::new(Filter { name: it.name, expr, args }, span)))
     }
 
-    /// The filters of a block.
+    /// Converts the filters of a block.
     pub(super) fn filters_of_block(&self, expression: &Expr<'a>) -> Made<Expr<'a>> {
         self.value(expression)
     }
@@ -264,7 +264,7 @@ impl<'a> Tree<'a, '_> {
         Ok(checked(Expr::Test(Spanned::new(Test { name: it.name, expr, args }, span))))
     }
 
-    /// A call; its result is not checked yet.
+    /// Converts a call; its result is not checked yet.
     pub(super) fn call(&self, it: &Call<'a>, span: Span) -> Made<Spanned<Call<'a>>> {
         let expr = match &it.expr {
             Expr::Var(name) if name.id == "loop" => variable(name.id, name.span()),
@@ -284,7 +284,7 @@ impl<'a> Tree<'a, '_> {
         Ok(Spanned::new(Call { expr, args: self.arguments(&it.args)? }, span))
     }
 
-    /// `namespace(…)`, which only `set` may call.
+    /// Converts `namespace(…)`, which only `set` may call.
     pub(super) fn namespace(&self, it: &Call<'a>, span: Span) -> Made<Expr<'a>> {
         let made = Call { expr: variable("namespace", span), args: self.arguments(&it.args)? };
         Ok(Expr::Call(Spanned::new(made, span)))
@@ -303,7 +303,7 @@ impl<'a> Tree<'a, '_> {
     }
 }
 
-/// A variable as it is.
+/// Returns a plain variable.
 pub(super) fn variable(id: &str, span: Span) -> Expr<'_> {
     Expr::Var(Spanned::new(Var { id }, span))
 }
@@ -312,7 +312,7 @@ fn constant<'a>(it: &Const, span: Span) -> Expr<'a> {
     Expr::Const(Spanned::new(Const { value: it.value.clone() }, span))
 }
 
-/// A path as the template has it.
+/// Returns a path as the template has it.
 fn path(expression: &Expr<'_>) -> String {
     match expression {
         Expr::Var(it) => it.id.to_owned(),

@@ -1,6 +1,4 @@
-//! Values between a script, a template and its text, and the check of everything that a template computes.
-
-use std::collections::BTreeMap;
+//! Values between a script, a template and its output, and the check of everything that a template computes.
 
 use minijinja::{
     Error, ErrorKind,
@@ -10,21 +8,22 @@ use serde_json::{Map, Value as Json};
 
 use crate::scripting::functions::{bounds::ITEMS_MAX, outcome::Failure, pace};
 use crate::scripting::values::{limits, text};
+use crate::sorted::CollectSorted as _;
 
-/// How deep lists and maps of a template may be nested.
+/// Maximum nesting of lists and maps of a template.
 const DEPTH_MAX: usize = 64;
 
-/// A problem of a template, with its words only.
+/// Returns a problem of a template with this message only.
 pub(super) fn problem(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidOperation, message.into())
 }
 
-/// One step of a template: ends it if the call has used up its time or its memory.
+/// Counts one step of a template: ends it if the call has used up its time or its memory.
 pub(super) fn step() -> Result<(), Error> {
     pace::step().map_err(|it| problem(it.into_message()))
 }
 
-/// A value of a script. A null field is an absent one.
+/// Converts a value of a script. A null field is absent.
 pub(super) fn of_json(json: &Json) -> Value {
     match json {
         Json::Null => Value::UNDEFINED,
@@ -39,19 +38,19 @@ pub(super) fn of_json(json: &Json) -> Value {
         Json::Object(fields) => {
             let fields = fields.iter().filter(|(_, it)| !it.is_null());
             let fields = fields.map(|(key, it)| (Value::from(key.as_str()), of_json(it)));
-            Value::from(fields.collect::<BTreeMap<_, _>>())
+            Value::from(fields.collect_map())
         }
     }
 }
 
-/// Counts what a value takes when it is written.
+/// Counts the size of a value as output.
 struct Weight {
     items: usize,
     bytes: usize,
     size_max: usize,
 }
 
-/// Refuses a value that is too large or too deep, whatever its parts share.
+/// Rejects a value that is too large or too deep, however much its parts share.
 pub(super) fn check(value: &Value, size_max: usize) -> Result<(), Error> {
     step()?;
     Weight { items: 0, bytes: 0, size_max }.add(value, 0)
@@ -93,7 +92,7 @@ impl Weight {
     }
 }
 
-/// A value as data. What is no data, such as a macro, is a string.
+/// Converts a value to data. A value that is not data, such as a macro, becomes a string.
 pub(super) fn to_json(value: &Value) -> Result<Json, Error> {
     json_at(value, 0)
 }
@@ -139,7 +138,7 @@ fn number(value: &Value) -> Json {
     f64::try_from(value.clone()).map_or(Json::Null, Json::from)
 }
 
-/// A value as it stands in the text: strings as they are, data as JSON.
+/// Formats a value for the output: strings as they are, data as JSON.
 pub(super) fn written(value: &Value) -> Result<String, Error> {
     if let Some(it) = value.as_str() {
         return Ok(it.to_owned());
@@ -152,18 +151,18 @@ pub(super) fn written(value: &Value) -> Result<String, Error> {
     })
 }
 
-/// A value in a message.
+/// Returns a value as messages show it.
 pub(super) fn shown(value: &Value) -> String {
     /// Enough to recognize it.
     const CHARACTERS: usize = 60;
-    let told = to_json(value).map_or_else(|it| it.to_string(), |it| text::shown(&it));
-    match told.char_indices().nth(CHARACTERS) {
-        Some((end, _)) => format!("{}…", told.get(..end).unwrap_or_default()),
-        None => told,
+    let written = to_json(value).map_or_else(|it| it.to_string(), |it| text::shown(&it));
+    match written.char_indices().nth(CHARACTERS) {
+        Some((end, _)) => format!("{}…", written.get(..end).unwrap_or_default()),
+        None => written,
     }
 }
 
-/// One text of all parts, unless it is too long.
+/// Joins all parts into a string, unless it is too long.
 pub(super) fn joined(
     parts: impl Iterator<Item = Result<String, Error>>,
     separator: &str,

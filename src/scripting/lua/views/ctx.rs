@@ -16,7 +16,10 @@ use super::{Viewing, logger::LoggerView};
 use crate::call::Invocation;
 use crate::logic::object::Object;
 use crate::scripting::{
-    handles::ctx::{self, Kwarg},
+    handles::{
+        ctx::{self, Kwarg},
+        leftovers,
+    },
     lua::{push::Style, world::World},
     values::text,
 };
@@ -34,12 +37,12 @@ pub(in crate::scripting::lua) struct CtxView {
 }
 
 impl CtxView {
-    /// The argument for one call.
+    /// Creates the argument of one call.
     pub(in crate::scripting::lua) fn new(invocation: Arc<Invocation>) -> Self {
         CtxView { invocation, made: RefCell::default(), seen: Cell::default() }
     }
 
-    /// The call it belongs to.
+    /// Returns the call it belongs to.
     pub(in crate::scripting::lua) fn invocation(&self) -> &Arc<Invocation> {
         &self.invocation
     }
@@ -80,10 +83,14 @@ impl CtxView {
             Kwarg::Value(it) => frozen(&it),
             Kwarg::Part(tree, keys) => world.pushed.table(&tree, Some(keys), || {
                 let part = keys.iter().try_fold(&*tree, |part, key| part.get(key));
-                let empty = Value::Object(Map::new());
-                frozen(part.filter(|it| it.is_object()).unwrap_or(&empty))
+                match part.filter(|it| it.is_object()) {
+                    Some(part) => world.push_part(lua, (&tree, part), || self.weight(&tree)),
+                    None => frozen(&Value::Object(Map::new())),
+                }
             }),
-            Kwarg::Tree(tree) => world.pushed.table(&tree, None, || frozen(&tree)),
+            Kwarg::Tree(tree) => world.pushed.table(&tree, None, || {
+                world.push_part(lua, (&tree, &tree), || leftovers::weight_of_tree(&tree))
+            }),
             Kwarg::Logger(logger) => {
                 lua.create_userdata(LoggerView(logger)).map(LuaValue::UserData)
             }
@@ -101,7 +108,15 @@ impl CtxView {
         }
     }
 
-    /// What there is in this call, for `pairs`.
+    /// Estimates the memory of the body of its object.
+    fn weight(&self, body: &Value) -> usize {
+        match self.object().map_or(0, |it| it.size()) {
+            0 => leftovers::weight_of_tree(body),
+            text => leftovers::weight_of_text(text),
+        }
+    }
+
+    /// Returns the loop over the parts that exist in this call, for `pairs`.
     pub(super) fn iterate(&self, lua: &Lua) -> mlua::Result<(LuaFunction, LuaValue)> {
         let fields = lua.create_table()?;
         for name in ctx::names() {
@@ -113,7 +128,7 @@ impl CtxView {
         Ok((lua.globals().get("next")?, LuaValue::Table(fields)))
     }
 
-    /// The object it is about.
+    /// Returns the object of the call.
     pub(super) fn object(&self) -> Option<Arc<Object>> {
         self.invocation.object()
     }

@@ -45,7 +45,7 @@ impl UserData for LoggerView {
     }
 }
 
-/// The line as long as it may be.
+/// Returns the line, cut to the maximum length.
 fn cut_line(lua: &Lua, arguments: MultiValue) -> mlua::Result<Line> {
     let (text, fields) = line(lua, arguments)?;
     Ok((limits::cut(text), fields))
@@ -54,7 +54,7 @@ fn cut_line(lua: &Lua, arguments: MultiValue) -> mlua::Result<Line> {
 /// A text, and structured fields.
 type Line = (String, Option<Map<String, Value>>);
 
-/// The text, and the structured fields if one argument more is given than the text has places for.
+/// Returns the message, and the structured fields if one argument more is given than the message has places for.
 fn line(lua: &Lua, mut arguments: MultiValue) -> mlua::Result<Line> {
     let world = World::of(lua)?;
     let template = arguments.pop_front().unwrap_or(LuaValue::Nil).to_string()?;
@@ -74,7 +74,7 @@ fn line(lua: &Lua, mut arguments: MultiValue) -> mlua::Result<Line> {
     format.call(arguments).map(|text| (text, fields))
 }
 
-/// How many arguments a template takes. A percent sign that formats nothing takes none.
+/// Counts the arguments of a template. A percent sign that formats nothing takes none.
 fn places(template: &str) -> usize {
     /// What may stand between the percent sign and the letter.
     const MODIFIERS: &[char] =

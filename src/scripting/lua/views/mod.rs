@@ -103,12 +103,12 @@ impl<H: HandleType> UserData for View<H> {
     }
 }
 
-/// `a .. b` of something that prints as a text.
+/// Concatenates `a .. b`, where one prints as a string.
 pub(super) fn concat(_: &Lua, (a, b): (LuaValue, LuaValue)) -> mlua::Result<String> {
     Ok(format!("{}{}", a.to_string()?, b.to_string()?))
 }
 
-/// A value of the host in Lua; of data, in this style.
+/// Converts a value of the host to Lua; data is converted in this style.
 pub(super) fn native(lua: &Lua, value: HostValue, style: Style) -> mlua::Result<LuaValue> {
     let data = |value: &Value| {
         if value.is_null() {
@@ -164,7 +164,7 @@ fn with_key<H: HandleType, T>(
     look(&key)
 }
 
-/// What is at a key.
+/// Returns the value at a key.
 fn look_up(lua: &Lua, handle: &dyn Handle, key: &Key<'_>) -> mlua::Result<LuaValue> {
     let mut found = handle.get(key);
     if found.is_err() && World::of(lua)?.border.take_refusal() {
@@ -194,7 +194,7 @@ fn call<H: HandleType>(
     native(lua, (method.body)(handle, &arguments).map_err(mlua::Error::runtime)?, Style::Frozen)
 }
 
-/// What a loop over a handle calls.
+/// Returns the function and the first argument of a loop over a handle.
 fn walk(lua: &Lua, handle: AnyHandle) -> mlua::Result<Walk> {
     if let Some(items) = handle.snapshot() {
         let items = World::of(lua)?.push(lua, &items.into(), Style::Frozen)?;
@@ -258,7 +258,7 @@ impl Passed for LuaPassed<'_> {
     }
 }
 
-/// The handle in an object, if there is one.
+/// Returns the handle in an object, if there is one.
 pub(super) fn handle(object: &AnyUserData) -> Option<AnyHandle> {
     struct Find<'a>(&'a AnyUserData, Option<AnyHandle>);
     impl ForEachType for Find<'_> {
@@ -285,12 +285,12 @@ pub(super) fn copy(
     handle(object).filter(|it| it.kind().is_some()).map(|it| it.copy(account, depth))
 }
 
-/// What is behind a handle, without a copy; `None` if it is no data.
+/// Returns the kind of the data behind a handle, without a copy; `None` if it is not data.
 pub(super) fn kind(object: &AnyUserData) -> Option<Nested> {
     if object.is::<ErrorValue>() { Some(Nested::Map) } else { handle(object)?.kind() }
 }
 
-/// A copy of what is behind a handle for Lua; null if the object is no data.
+/// Returns a copy of the data behind a handle for Lua; null if the object is no data.
 pub(super) fn plain(lua: &Lua, object: &AnyUserData) -> mlua::Result<Option<LuaValue>> {
     let world = World::of(lua)?;
     let content = copy(object, &mut world.account(world.text_room()), 0);
@@ -298,19 +298,19 @@ pub(super) fn plain(lua: &Lua, object: &AnyUserData) -> mlua::Result<Option<LuaV
     content.map(|it| world.push(lua, &it, Style::Frozen)).transpose()
 }
 
-/// The object that `ctx` is about, if the value is a `ctx`: for functions that take objects.
+/// Returns the object that `ctx` is about, if the value is a `ctx`: for functions that take objects.
 pub(super) fn handled(value: &LuaValue) -> Option<Value> {
     let ctx = value.as_userdata()?.borrow::<CtxView>().ok()?;
     ctx.object().map(|it| Value::clone(it.body()))
 }
 
-/// Whether the value is a `ctx` that is about an object.
+/// Returns whether the value is a `ctx` that is about an object.
 pub(super) fn is_handled(value: &LuaValue) -> bool {
     let ctx = value.as_userdata().and_then(|it| it.borrow::<CtxView>().ok());
     ctx.is_some_and(|it| it.object().is_some())
 }
 
-/// What `pairs` of a view gives.
+/// Returns the function and the first argument of `pairs` of a view.
 pub(super) fn iterate(lua: &Lua, object: &AnyUserData) -> mlua::Result<Walk> {
     if let Ok(ctx) = object.borrow::<CtxView>() {
         return ctx.iterate(lua);
@@ -321,7 +321,7 @@ pub(super) fn iterate(lua: &Lua, object: &AnyUserData) -> mlua::Result<Walk> {
     }
 }
 
-/// What the method `wait` begins with; the prelude does the rest.
+/// Begins the method `wait`; the prelude does the rest.
 pub(super) fn wait(
     lua: &Lua,
     (view, timeout): (UserDataRef<View<StopFlag>>, LuaValue),

@@ -38,7 +38,7 @@ use crate::scripting::{
     },
 };
 
-/// The functions below `kopf`, and those below `kopf.on`.
+/// Returns the functions below `kopf`, and those below `kopf.on`.
 pub(super) fn functions(shared: &Arc<Shared>) -> [Vec<HostFn>; 2] {
     let native = |function: HostFunction| {
         let shared = Arc::clone(shared);
@@ -50,7 +50,7 @@ pub(super) fn functions(shared: &Arc<Shared>) -> [Vec<HostFn>; 2] {
     [HostFunction::all().map(native).collect(), HostFunction::short().map(native).collect()]
 }
 
-/// The constants and the tables below `kopf`, for `kopf::NAME`.
+/// Adds the constants and the tables below `kopf`, for `kopf::NAME`.
 pub(super) fn add_values(module: &mut Module) {
     for (name, marker) in MARKERS {
         module.set_var(name, Filter(Part::Marker(marker)));
@@ -65,7 +65,7 @@ pub(super) fn add_values(module: &mut Module) {
     }
 }
 
-/// The same for `kopf.NAME`.
+/// Returns the same constants and tables for `kopf.NAME`.
 pub(super) fn value(name: &str) -> Option<Dynamic> {
     let marker = MARKERS.iter().find(|(it, _)| *it == name);
     let words = || Words::ALL.into_iter().find(|(it, _)| *it == name);
@@ -73,7 +73,7 @@ pub(super) fn value(name: &str) -> Option<Dynamic> {
     marker.or_else(|| words().map(|(_, it)| Dynamic::from(it)))
 }
 
-/// Teaches an engine what can be done with the values of these functions.
+/// Registers the operations on the values of these functions.
 pub(super) fn register(engine: &mut Engine) {
     engine
         .register_fn("sleep", |seconds: INT| sleep(&seconds.into()))
@@ -164,7 +164,7 @@ fn run(
     function.call_within_context(context, arguments)
 }
 
-/// `kopf.try_call(FUNCTION, ARGUMENTS...)`
+/// Runs `kopf.try_call(FUNCTION, ARGUMENTS...)`.
 fn tried(context: &NativeCallContext<'_>, given: Vec<Dynamic>) -> Outcome {
     let mut given = given.into_iter();
     let function = given.next();
@@ -177,7 +177,7 @@ fn tried(context: &NativeCallContext<'_>, given: Vec<Dynamic>) -> Outcome {
     Ok(Dynamic::from_map(map.into_iter().collect()))
 }
 
-/// What `catch` gives a script.
+/// Returns the value that `catch` passes to a script.
 fn caught(error: EvalAltResult) -> Dynamic {
     if let EvalAltResult::ErrorInFunctionCall(_, _, inner, _) = error {
         return caught(*inner);
@@ -188,7 +188,7 @@ fn caught(error: EvalAltResult) -> Dynamic {
     error.to_string().into()
 }
 
-/// One step down; `()` where it leads nowhere.
+/// Follows one step of a path; returns `()` where it leads nowhere.
 fn item(value: &Dynamic, step: &Value) -> Dynamic {
     if let Ok(list) = value.as_array_ref() {
         return place_of(step).and_then(|it| list.get(it)).cloned().unwrap_or_default();
@@ -284,7 +284,7 @@ impl Argument for RhaiPassed<'_> {
     }
 }
 
-/// `sleep(SECONDS)`, which the language has by itself, and which would block a thread without asking the runtime.
+/// Runs `sleep(SECONDS)`. The language's own would block a thread without the runtime.
 fn sleep(seconds: &Value) -> Outcome {
     let duration = duration(seconds).map_err(|it| problem(format!("sleep: {it}")))?;
     let duration = duration.unwrap_or_default().min(SLEEP_MAX);

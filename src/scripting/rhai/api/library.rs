@@ -38,17 +38,17 @@ use crate::scripting::{
 #[derive(Clone, Copy)]
 struct Handle(&'static Library);
 
-/// The library of this name, as a value.
+/// Returns the library of this name, as a value.
 pub(in crate::scripting::rhai) fn value(name: &str) -> Option<Dynamic> {
     functions::find(name).map(|it| Dynamic::from(Handle(it)))
 }
 
-/// Whether a value is one of the libraries.
+/// Returns whether a value is one of the libraries.
 pub(in crate::scripting::rhai) fn is_library(value: &Dynamic) -> bool {
     value.is::<Handle>()
 }
 
-/// The name of the library that a value is.
+/// Returns the name of the library that a value is.
 pub(super) fn library_name(value: &Dynamic) -> Option<&'static str> {
     value.read_lock::<Handle>().map(|it| it.0.name)
 }
@@ -94,7 +94,7 @@ struct Modules {
 
 static MODULES: LazyLock<Modules> = LazyLock::new(|| control::given(modules));
 
-/// Teaches an engine all libraries, for this script.
+/// Registers all libraries in an engine, for this script.
 pub(super) fn register(engine: &mut Engine, script: &Arc<script::Shared>) {
     for (name, module) in &MODULES.names {
         engine.register_static_module(*name, Shared::clone(module));
@@ -208,12 +208,12 @@ fn scripts() -> Vec<Shared<Module>> {
     embedded::rhai().filter_map(module).collect()
 }
 
-/// The module of this library, for `import`.
+/// Returns the module of this library, for `import`.
 pub(in crate::scripting::rhai) fn module(name: &str) -> Option<Shared<Module>> {
     MODULES.names.iter().find(|(it, _)| *it == name).map(|(_, it)| Shared::clone(it))
 }
 
-/// The most arguments of a function, and some more to be refused in our words.
+/// Returns the maximum number of arguments of a function, plus some to be refused with our own messages.
 fn most(function: &Function) -> usize {
     /// Each is an entry of a table, once per process. Of more, [`misused`] tells.
     const SURPLUS: usize = 3;
@@ -326,7 +326,8 @@ fn call_script(
         .map_err(|error| without_frames(error, &embedded::rhai_name(library.name, "")))
 }
 
-/// The same error without the places in the file of a library, whose functions begin with this: Rhai fills in that of the call.
+/// Removes the places in the file of a library, whose functions begin with this prefix, from the error: Rhai fills in that of the
+/// call.
 #[expect(clippy::unnecessary_box_returns, clippy::boxed_local, reason = "errors of Rhai are boxed")]
 fn without_frames(error: Box<EvalAltResult>, prefix: &str) -> Box<EvalAltResult> {
     let mut error = *error;
@@ -339,7 +340,7 @@ fn without_frames(error: Box<EvalAltResult>, prefix: &str) -> Box<EvalAltResult>
     error.into()
 }
 
-/// A list or a map of the language instead of a view.
+/// Returns a list or a map of the language instead of a view.
 fn native(value: &Dynamic) -> Dynamic {
     if value.is_array() || value.is_map() || value.is_fnptr() {
         return value.clone();
@@ -392,7 +393,7 @@ fn shape(value: &Dynamic) -> Shape {
     }
 }
 
-/// The result, or what is raised.
+/// Returns the result, or the error to raise.
 pub(super) fn ended(place: &str, outcome: Outcome) -> Called {
     match outcome {
         Ok(Datum::Json(result)) => Ok(plain(&result)),

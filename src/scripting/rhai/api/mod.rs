@@ -96,7 +96,7 @@ impl HostFn {
     }
 }
 
-/// Teaches an engine everything below `kopf`.
+/// Registers everything below `kopf` in an engine.
 pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
     let [functions, short] = functions::functions(shared);
     let mut methods = Module::new();

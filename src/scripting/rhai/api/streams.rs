@@ -23,7 +23,7 @@ pub(super) struct Stream {
 struct Shared(Arc<Mutex<Option<Flow>>>);
 
 impl Stream {
-    /// Over these values.
+    /// Creates a stream of these values.
     pub(super) fn new(flow: Flow, place: &str) -> Self {
         Stream { flow: Shared(Arc::new(Mutex::new(Some(flow)))), place: place.into() }
     }
@@ -92,7 +92,7 @@ impl IntoIterator for Stream {
     }
 }
 
-/// Teaches an engine to loop over them.
+/// Registers the loops over streams in an engine.
 pub(super) fn register(engine: &mut Engine) {
     engine
         .register_type_with_name::<Stream>("stream")

@@ -63,7 +63,7 @@ fn place(
     Ok(None)
 }
 
-/// Whether the language takes two values for equal; values of types that cannot be compared are not.
+/// Returns whether the language considers two values equal; values of types that cannot be compared are not.
 pub(super) fn equal(context: &NativeCallContext<'_>, a: &Dynamic, b: &Dynamic) -> Outcome<bool> {
     compare(context, a, b, 0)
 }

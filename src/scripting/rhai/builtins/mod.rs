@@ -28,12 +28,12 @@ pub(super) fn register(engine: &mut Engine) {
     texts::register(engine);
 }
 
-/// The error of a list or a map, as it is called, with too many items.
+/// Returns the error of a list or a map (`what`) with too many items.
 fn too_many(what: &'static str) -> Box<EvalAltResult> {
     Abort::TooMany(what).into_error()
 }
 
-/// The error of a text that is too long.
+/// Returns the error of a string that is too long.
 fn too_long() -> Box<EvalAltResult> {
     Abort::TooLong(rooms().1.bytes()).into_error()
 }

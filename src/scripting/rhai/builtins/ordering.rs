@@ -43,7 +43,7 @@ pub(super) fn register(engine: &mut Engine) {
         });
 }
 
-/// The items in order; those that are equal stay as they were. A merge sort, because a comparison may fail or contradict others.
+/// Returns the items in order; equal ones keep their order. A merge sort, because a comparison may fail or contradict others.
 fn sorted(
     items: &Array,
     mut compare: impl FnMut(&Dynamic, &Dynamic) -> Outcome<Ordering>,
@@ -73,7 +73,7 @@ fn merge_sorted<'a>(
     Ok(merged)
 }
 
-/// Asks a function of the script.
+/// Calls the comparing function of the script.
 fn compared(
     context: &NativeCallContext<'_>,
     by: &FnPtr,
@@ -90,7 +90,7 @@ fn compared(
     Ok(if is_before { Ordering::Less } else { Ordering::Greater })
 }
 
-/// By the values themselves, which have one type.
+/// Sorts by the values themselves, which have one type.
 fn naturally(items: &Array, descending: bool) -> Outcome<Array> {
     let kind = items.first().map(Dynamic::type_id);
     if items.iter().any(|it| Some(it.type_id()) != kind) {
@@ -103,7 +103,7 @@ fn naturally(items: &Array, descending: bool) -> Outcome<Array> {
     })
 }
 
-/// `None` for types without an order.
+/// Compares two values; returns `None` for types without an order.
 fn natural(a: &Dynamic, b: &Dynamic) -> Option<Ordering> {
     fn of<T: Clone + 'static>(
         a: &Dynamic,
@@ -122,7 +122,7 @@ fn natural(a: &Dynamic, b: &Dynamic) -> Option<Ordering> {
         .or_else(|| a.is_unit().then_some(Ordering::Equal))
 }
 
-/// Takes out what is the same as what stands before it.
+/// Removes items that are equal to the item before them.
 fn dedup(
     array: &mut Array,
     mut same: impl FnMut(&Dynamic, &Dynamic) -> Outcome<bool>,

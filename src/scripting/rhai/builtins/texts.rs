@@ -58,7 +58,7 @@ pub(super) fn register(engine: &mut Engine) {
     register_replace(engine);
 }
 
-/// Makes a text longer, up to so many characters. The language's own adds one at a time, and never ends with an empty text.
+/// Pads a string to this number of characters. The language's own adds one at a time, and never ends with an empty string.
 fn pad(text: &mut ImmutableString, len: INT, with: &str) -> Outcome<()> {
     let missing = usize::try_from(len).unwrap_or(0).saturating_sub(text.chars().count());
     let chars = with.chars().count();
@@ -77,7 +77,7 @@ fn pad(text: &mut ImmutableString, len: INT, with: &str) -> Outcome<()> {
     Ok(())
 }
 
-/// At least one, as the language has it.
+/// Returns the maximum number of pieces: at least one, as in the language.
 fn pieces(most: INT) -> usize {
     usize::try_from(most).unwrap_or(0).max(1)
 }
@@ -97,7 +97,7 @@ fn list<'a>(pieces: impl Iterator<Item = &'a str>) -> Outcome<Array> {
     Ok(list)
 }
 
-/// Puts one text in the place of another, wherever that is found.
+/// Replaces one string with another, wherever it is found.
 fn replace(text: &mut ImmutableString, find: &str, with: &str) -> Outcome<()> {
     // As the language has it: nothing comes of an empty text.
     if text.is_empty() {
@@ -119,7 +119,7 @@ fn replace(text: &mut ImmutableString, find: &str, with: &str) -> Outcome<()> {
     Ok(())
 }
 
-/// So many characters from this one on; negative places count from the end.
+/// Returns this many characters from this one on; a negative start counts from the end.
 fn part(text: &str, start: INT, len: INT) -> &str {
     let from_end = usize::try_from(start.unsigned_abs()).unwrap_or(usize::MAX);
     let skipped = match usize::try_from(start) {
@@ -130,7 +130,7 @@ fn part(text: &str, start: INT, len: INT) -> &str {
     at_char(rest, usize::try_from(len).unwrap_or(0)).0
 }
 
-/// What comes before a character, and the rest.
+/// Returns the part before a character, and the rest.
 fn at_char(text: &str, place: usize) -> (&str, &str) {
     // Most texts are plain, and then nothing has to be counted.
     let byte = if text.is_ascii() {
@@ -141,13 +141,14 @@ fn at_char(text: &str, place: usize) -> (&str, &str) {
     text.split_at_checked(byte).unwrap_or((text, ""))
 }
 
-/// Start and length, as the language reads ranges.
+/// Returns start and length, as the language reads ranges.
 fn span(start: INT, end: INT) -> (INT, INT) {
     let start = start.max(0);
     (start, end.max(start) - start)
 }
 
-/// `sub_string` gives a part of a text, `crop` leaves nothing else of it. The language's own make a list of all characters.
+/// Registers `sub_string`, which returns a part of a string, and `crop`, which keeps only that part. The language's own make a list
+/// of all characters.
 fn register_parts(engine: &mut Engine) {
     type Text = ImmutableString;
     let give = |text: &Text, start, len| Text::from(part(text, start, len));

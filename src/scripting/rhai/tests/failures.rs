@@ -80,7 +80,7 @@ async fn endless_recursion_and_growth_are_errors() {
     let raised = Fixture::new(text, json!({})).await.raised().await;
     assert_eq!(raised.message, TOO_DEEP);
     let (_, message) = kind("let s = \"x\"; loop { s += s; }").await;
-    assert_eq!(message, "a text would be longer than 4 MiB (settings.sandbox.string_size)");
+    assert_eq!(message, "a string would be longer than 4 MiB (settings.sandbox.string_size)");
 }
 
 #[tokio::test]

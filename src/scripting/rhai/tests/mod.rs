@@ -167,7 +167,7 @@ impl Fixture {
         self.loaded.engine.call(self.invocation(self.nth(index))).await
     }
 
-    /// What the first handler returns.
+    /// Returns the result of the first handler.
     async fn returned(&self) -> Value {
         match self.call_nth(0).await {
             Ended::Returned(value) => value.unwrap_or_default(),
@@ -176,7 +176,7 @@ impl Fixture {
         }
     }
 
-    /// What the first handler raises.
+    /// Returns the error of the first handler.
     async fn raised(&self) -> Raised {
         match self.call_nth(0).await {
             Ended::Returned(value) => panic!("returned {value:?}"),
@@ -195,12 +195,12 @@ fn attempt() -> Attempt {
     Attempt { retry: 0, started, runtime: std::time::Duration::ZERO }
 }
 
-/// What a handler with this code returns for an object.
+/// Returns the result of a handler with this code for an object.
 async fn run(code: &str, body: Value) -> Value {
     Fixture::handler(code, body).await.returned().await
 }
 
-/// The text of what it raises.
+/// Returns the message of the error of a handler with this code.
 async fn problem(code: &str, body: Value) -> String {
     Fixture::handler(code, body).await.raised().await.message
 }

@@ -2,6 +2,7 @@
 
 use std::{sync::mpsc, time::Duration};
 
+use prometheus_client::{encoding::text::encode, registry::Registry};
 use serde_json::{Value, json};
 
 use super::{Fixture, load, problem, refusal, run, source, terms};
@@ -14,6 +15,7 @@ use crate::scripting::{
     Placement, Terms,
     rhai::runner::{RunError, Runner},
 };
+use crate::telemetry::Metrics;
 
 const KIB: usize = 1 << 10;
 
@@ -72,6 +74,30 @@ async fn calls_that_keep_nothing_leave_nothing_behind() {
     }
     // Nothing was lost on the way, and nothing was counted that is not there.
     assert_eq!(fixture.returned().await["calls"], json!(1501));
+}
+
+#[tokio::test]
+async fn a_call_that_views_the_object_counts_nothing_afterwards() {
+    // Short, and not.
+    for code in ["ctx.spec.x", "for x in ctx.spec.x { ctx.body.spec; }"] {
+        let metrics = Metrics::default();
+        let text = format!("kopf::on_create(\"things\", |ctx| {{ {code} }});");
+        let terms = Terms { metrics: metrics.clone(), ..terms() };
+        let loaded = load(ScriptId(1), &source(&text), &terms).await;
+        let loaded = loaded.map_err(|it| it.to_string()).expect("the script loads");
+        let fixture = Fixture::of(loaded, json!({ "spec": { "x": [1, 2, 3] } }));
+        let mut held = Vec::new();
+        for _ in 0..10 {
+            drop(fixture.call_nth(0).await);
+            let (mut page, mut text) = (Registry::default(), String::new());
+            metrics.register_scripts(&mut page);
+            encode(&mut text, &page).unwrap();
+            let line = text.lines().find(|it| it.starts_with("kopf_script_memory_bytes"));
+            held.push(line.map(str::to_owned));
+        }
+        // The first calls fill what is kept for the next ones.
+        assert_eq!(held[4], held[9], "{code}: {held:?}");
+    }
 }
 
 #[tokio::test]

@@ -1,14 +1,52 @@
-//! How many calls have a thread.
+//! How many calls have a thread, and which calls need none.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    panic,
+    sync::{Arc, mpsc},
+    thread,
+    time::Duration,
+};
 
 use serde_json::json;
-use tokio::time::{Instant, sleep};
+use tokio::{
+    sync::oneshot,
+    time::{Instant, sleep},
+};
 
 use super::Fixture;
 use crate::call::{LiveObject, Stopped};
+use crate::logic::handlers::function::ScriptId;
 use crate::logic::{background::stopping::StopReason, handlers::outcome::Ended, object::Object};
+use crate::scripting::{
+    Placement,
+    rhai::runner::{RunError, Runner},
+};
 use crate::settings::Settings;
+
+#[tokio::test]
+async fn a_short_job_runs_where_it_is_awaited_unless_its_script_computes() {
+    let runner = Runner::new(ScriptId(1), "it.rhai", &Placement::Threads.into());
+    let short = || runner.run_inline(|| true, || thread::current().id()).ok();
+    let here = Some(Ok(thread::current().id()));
+    assert_eq!(short(), here);
+    assert!(runner.run_inline(|| false, || ()).is_err());
+    // Without the panic hook: it may print a backtrace for longer than a short job may take.
+    let panicked = runner.run_inline(|| true, || -> u8 { panic::resume_unwind(Box::new("oh no")) });
+    assert_eq!(panicked.ok(), Some(Err(RunError::Panicked("oh no".into()))));
+    let (free, blocked) = mpsc::channel::<()>();
+    let (begin, begun) = oneshot::channel();
+    let long = runner.run(move || {
+        begin.send(()).unwrap();
+        blocked.recv().ok()
+    });
+    let meanwhile = async {
+        begun.await.unwrap();
+        assert_eq!(short(), None);
+        drop(free);
+    };
+    assert_eq!(tokio::join!(long, meanwhile).0, Ok(None));
+    assert_eq!(short(), here);
+}
 
 #[tokio::test(start_paused = true)]
 async fn daemons_leave_threads_to_other_handlers() {

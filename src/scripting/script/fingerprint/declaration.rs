@@ -1,25 +1,26 @@
 //! The parts of a declaration that stands alone: `kopf.on_create(SELECTOR…, [OPTIONS], FUNCTION)`, as a statement of the top level.
 //!
-//! Others (in a loop, by way of a function of the script) have no parts: one text stands for several handlers there.
+//! Other declarations (in a loop, by way of a function of the script) have no parts: there, one piece of source declares several
+//! handlers.
 
 use super::{
     Dialect,
     statements::{Inside, Placed, Statement},
 };
 
-/// What the options of filters are called. All others say how a handler is called, not what for.
+/// The options that are filters. All others say how a handler is called, not for what.
 const FILTERS: &[&str] = &["labels", "annotations", "field", "value", "old", "new", "when"];
 
 /// A part of a declaration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::scripting) enum Part {
-    /// What chooses the resources.
+    /// The arguments that select the resources.
     Selector,
-    /// What chooses objects and changes.
+    /// The options that select objects and their changes.
     Filters,
 }
 
-/// The tokens of a part; `None` if the statement is no such declaration.
+/// Returns the tokens of a part; `None` if the statement is not a declaration that stands alone.
 pub(super) fn part<'a>(
     statement: &Statement<'a>,
     dialect: &Dialect,
@@ -30,7 +31,7 @@ pub(super) fn part<'a>(
     let is_options =
         |it: &&&[Placed<'a>]| it.first().is_some_and(|it| it.token.is_one_of(&["{", "#{"]));
     match part {
-        // Options may stand in a variable, which cannot be told from a selector: they are a part of it then.
+        // Options may be in a variable, which looks like a selector: they count as part of it then.
         Part::Selector => {
             let selectors = before.iter().filter(|it| !is_options(it));
             Some(selectors.flat_map(|it| it.iter().copied()).collect())
@@ -45,7 +46,7 @@ pub(super) fn part<'a>(
     }
 }
 
-/// The arguments of the call that is the whole statement.
+/// Returns the arguments of a call that is the whole statement.
 fn arguments<'s, 'a>(
     statement: &'s Statement<'a>,
     dialect: &Dialect,
@@ -59,7 +60,7 @@ fn arguments<'s, 'a>(
     });
     let last = call.last()?;
     let is_whole = last.token.is(")") && last.inside == Inside::Nothing;
-    // A call of what a call has returned closes more than once at the top level.
+    // A call of the result of a call has several closing parentheses at the top level.
     let closing = call.iter().filter(|it| it.token.is(")") && it.inside == Inside::Nothing);
     if host.token.text != "kopf" || path.is_empty() || !is_path || !is_whole || closing.count() != 1
     {
@@ -68,13 +69,13 @@ fn arguments<'s, 'a>(
     Some(split(call.get(1..call.len() - 1)?, &[","]))
 }
 
-/// The entries of a table that is written out.
+/// Returns the entries of a table literal.
 fn entries<'s, 'a>(table: &'s [Placed<'a>]) -> Vec<&'s [Placed<'a>]> {
     let inner = table.get(1..table.len().saturating_sub(1));
     split(inner.unwrap_or_default(), &[",", ";"])
 }
 
-/// Whether an entry of a table is certainly not about a filter.
+/// Returns whether an entry of a table is certainly not a filter.
 fn is_other_option(entry: &[Placed<'_>], dialect: &Dialect) -> bool {
     let [name, keyed, ..] = entry else { return false };
     keyed.token.is(dialect.keyed)
@@ -82,7 +83,7 @@ fn is_other_option(entry: &[Placed<'_>], dialect: &Dialect) -> bool {
         && !FILTERS.contains(&name.token.text)
 }
 
-/// Cuts at separators that are inside of nothing else.
+/// Splits tokens at separators that are not inside of brackets.
 fn split<'s, 'a>(tokens: &'s [Placed<'a>], separators: &[&str]) -> Vec<&'s [Placed<'a>]> {
     let outside = tokens.first().map(|it| it.inside);
     let mut depth = 0_usize;

@@ -1,32 +1,32 @@
-//! How a language writes what facts are read from.
+//! The syntax of a language, as far as facts about statements depend on it.
 
-/// How a language writes what facts are read from.
+/// The syntax of a language, as far as facts about statements depend on it.
 pub(super) struct Dialect {
     /// Begin the declaration of variables.
     pub(super) declaring: &'static [&'static str],
     pub(super) assigning: &'static [&'static str],
-    /// Between a name and a name in it.
+    /// Separate a name from a member of it.
     pub(super) accessing: &'static [&'static str],
-    /// The one of these that calls a method.
+    /// The separator that calls a method.
     pub(super) method: &'static str,
-    /// The one of these that makes `M.f` worth looking at for itself.
+    /// The separator with which `M.f` is tracked as a name separate from `M`.
     pub(super) member: &'static str,
-    /// Between a key and its value.
+    /// Separates a key from its value.
     pub(super) keyed: &'static str,
-    /// Begin a value that is new.
+    /// Begin an expression that creates a value.
     pub(super) fresh: &'static [&'static str],
     /// Whether `f "text"` and `f { … }` are calls.
     pub(super) calls_with_literals: bool,
-    /// Whatever is called in or below these changes nothing that another statement has made.
+    /// Functions and libraries whose calls change nothing that other statements have created.
     pub(super) harmless: &'static [&'static str],
     pub(super) harmless_members: &'static [&'static str],
     pub(super) harmless_methods: &'static [&'static str],
     /// Functions that change their first argument.
     pub(super) changing: &'static [&'static str],
-    /// Who mentions these can reach everything.
+    /// Names that give access to everything.
     pub(super) opaque: &'static [&'static str],
-    /// Makes a function of a text.
+    /// Turns a string into a function.
     pub(super) names_functions: Option<&'static str>,
-    /// Functions that give back the table they are given.
+    /// Functions that return the table that they are passed.
     pub(super) wrapping: &'static [&'static str],
 }

@@ -1,6 +1,6 @@
-//! What a statement of the top level has to do with the others.
+//! How a statement of the top level relates to the others.
 //!
-//! In doubt a fact is the one that makes more depend on the statement.
+//! When in doubt, a fact is such that more depends on the statement.
 
 use std::{
     cell::Cell,
@@ -12,39 +12,40 @@ use super::{
     scan::{Kind, Token},
     statements::{Inside, Placed, Statement},
 };
+use crate::sorted::CollectSorted as _;
 
-/// A name, and maybe one thing in it: `M.f`.
+/// A name, optionally with one member: `M.f`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Mention<'a> {
     pub(super) name: &'a str,
-    /// `None`: all of it.
+    /// `None`: the whole value.
     pub(super) member: Option<&'a str>,
 }
 
-/// What one statement has to do with the others.
+/// How one statement relates to the others.
 #[derive(Debug, Default)]
 pub(super) struct Facts<'a> {
-    /// What it gives a value.
+    /// The names to which it assigns.
     pub(super) defines: BTreeSet<Mention<'a>>,
-    /// Whether what it defines is a table of its own, which nothing else knows by another name.
+    /// Whether the value that it defines is a new table, which no other name refers to.
     pub(super) is_fresh: bool,
-    /// Whether what it defines cannot be changed from within.
+    /// Whether the value that it defines has no mutable parts.
     pub(super) is_plain: bool,
-    /// What it refers to.
+    /// The names to which it refers.
     pub(super) mentions: BTreeSet<Mention<'a>>,
-    /// It does something to who knows what when it runs.
+    /// Whether it has side effects that others may notice when it runs.
     pub(super) has_effect: bool,
-    /// It may refer to anything.
+    /// Whether it may refer to anything.
     pub(super) is_opaque: bool,
-    /// What its functions change, apart from variables of their own.
+    /// The names that its functions change, except for local variables.
     pub(super) changes: BTreeSet<&'a str>,
-    /// What its functions change, under the name of a variable of their own.
+    /// The names that its functions change, if they are also names of local variables.
     pub(super) changes_own: BTreeSet<&'a str>,
-    /// What its functions call methods of.
+    /// The names whose methods its functions call.
     pub(super) asks: BTreeSet<&'a str>,
 }
 
-/// Reads a statement.
+/// Reads the facts of a statement.
 pub(super) fn of<'a>(statement: &Statement<'a>, dialect: &Dialect) -> Facts<'a> {
     let left = Cell::new(STEPS_PER_TOKEN * (statement.tokens.len() + 1));
     let reading = Reading { tokens: &statement.tokens, dialect, left };
@@ -62,20 +63,20 @@ pub(super) fn of<'a>(statement: &Statement<'a>, dialect: &Dialect) -> Facts<'a> 
     facts
 }
 
-/// Chains of names and brackets are walked from several of their places. Longer walks than this make a statement depend on
-/// everything.
+/// Chains of names and brackets are walked from several of their positions. If that takes more steps than this, the statement
+/// depends on everything.
 const STEPS_PER_TOKEN: usize = 64;
 
-/// A statement that is read. Positions beyond its ends are nothing.
+/// A statement that is read. Positions beyond its ends have no token.
 struct Reading<'s, 'a> {
     tokens: &'s [Placed<'a>],
     dialect: &'s Dialect,
-    /// Steps along chains and to brackets that are left.
+    /// Remaining steps along chains and to brackets.
     left: Cell<usize>,
 }
 
 impl<'s, 'a> Reading<'s, 'a> {
-    /// One step; `None` if there were too many.
+    /// Counts a step. Returns `None` if there were too many.
     fn step(&self) -> Option<()> {
         let left = self.left.get().saturating_sub(1);
         self.left.set(left);
@@ -107,7 +108,7 @@ impl<'s, 'a> Reading<'s, 'a> {
         self.tokens.iter().enumerate()
     }
 
-    /// Where the value begins that the statement gives its names; behind the end if it gives none.
+    /// Returns where the assigned value begins; behind the end if the statement assigns nothing.
     fn value(&self) -> usize {
         let is_it = |it: &Placed<'_>| it.inside == Inside::Nothing && it.token.is("=");
         self.tokens.iter().position(is_it).map_or(self.tokens.len(), |it| it + 1)
@@ -122,7 +123,7 @@ impl<'s, 'a> Reading<'s, 'a> {
             })
     }
 
-    /// The names with their separators from here on, `a.b:c`, and where they end.
+    /// Returns the names with their separators from here on, `a.b:c`, and where they end.
     fn chain(&self, start: usize) -> Option<(String, usize)> {
         let mut path = self.name(start)?.to_owned();
         let mut end = start + 1;
@@ -137,14 +138,14 @@ impl<'s, 'a> Reading<'s, 'a> {
         Some((path, end))
     }
 
-    /// Whether something is called with what comes here.
+    /// Returns whether this token begins the arguments of a call.
     fn is_call(&self, index: usize) -> bool {
         let literal = |it: &Placed<'_>| it.token.kind == Kind::Text || it.token.is("{");
         self.is(index, &["("])
             || (self.dialect.calls_with_literals && self.at(index).is_some_and(literal))
     }
 
-    /// Whether something is called here with nothing but a string.
+    /// Returns whether this token is a string that is the only argument of a call.
     fn is_call_with_text(&self, index: usize) -> bool {
         let is_text = self.at(index + 1).is_some_and(|it| it.token.kind == Kind::Text);
         self.is(index, &["("]) && is_text && self.is(index + 2, &[")"])
@@ -154,10 +155,10 @@ impl<'s, 'a> Reading<'s, 'a> {
         let whole = |name| Mention { name, member: None };
         let first = usize::from(self.is(0, &["export", "private"]));
         if self.is(first, &["function", "fn"]) {
-            return self.target(first + 1, self.tokens.len()).into_iter().collect();
+            return self.target(first + 1, self.tokens.len()).into_iter().collect_set();
         }
         if self.is(first, self.dialect.declaring) && self.is(first + 1, &["function"]) {
-            return self.name(first + 2).map(whole).into_iter().collect();
+            return self.name(first + 2).map(whole).into_iter().collect_set();
         }
         let names = self.all().filter(|(_, it)| it.inside == Inside::Nothing && !it.in_function);
         if self.is(first, self.dialect.declaring) {
@@ -165,11 +166,11 @@ impl<'s, 'a> Reading<'s, 'a> {
             let declared = names.filter(|(index, _)| {
                 *index < end && (*index == first + 1 || self.is_before(*index, &[","]))
             });
-            return declared.filter_map(|(index, _)| self.name(index)).map(whole).collect();
+            return declared.filter_map(|(index, _)| self.name(index)).map(whole).collect_set();
         }
         if self.is(first, &["import"]) {
             let named = names.filter(|(index, _)| self.is_before(*index, &["as"]));
-            return named.filter_map(|(index, _)| self.name(index)).map(whole).collect();
+            return named.filter_map(|(index, _)| self.name(index)).map(whole).collect_set();
         }
         let assigns = |it: &Placed<'_>| {
             it.inside == Inside::Nothing && it.token.is_one_of(self.dialect.assigning)
@@ -178,10 +179,10 @@ impl<'s, 'a> Reading<'s, 'a> {
         let begins = names.filter(|(index, _)| {
             *index < end && (*index == first || self.is_before(*index, &[","]))
         });
-        begins.filter_map(|(index, _)| self.target(index, end)).collect()
+        begins.filter_map(|(index, _)| self.target(index, end)).collect_set()
     }
 
-    /// What is given a value here: `M.f`; what is in a part of it is all of it.
+    /// Returns the target of an assignment: `M.f`. An assignment to a part of `M.f` is one to all of it.
     fn target(&self, start: usize, end: usize) -> Option<Mention<'a>> {
         let name = self.name(start)?;
         let member = self.name(start + 2).filter(|_| self.is(start + 1, &[self.dialect.member]));
@@ -191,7 +192,8 @@ impl<'s, 'a> Reading<'s, 'a> {
         Some(Mention { name, member })
     }
 
-    /// Whether it does anything, when it runs, that others could notice: beyond giving its names a value, and declaring.
+    /// Returns whether it has an effect, when it runs, that others could notice, other than assigning to its names and declaring
+    /// handlers.
     fn has_effect(&self) -> bool {
         self.all().filter(|(_, it)| !it.in_function).any(|(index, placed)| {
             let token = &placed.token;
@@ -202,20 +204,20 @@ impl<'s, 'a> Reading<'s, 'a> {
         })
     }
 
-    /// Whether a function is given a name here that is not of this block only.
+    /// Returns whether a function is named here that is visible outside of this block.
     fn names_function(&self, index: usize) -> bool {
         self.is(index, &["function"])
             && self.name(index + 1).is_some()
             && !self.is_before(index, self.dialect.declaring)
     }
 
-    /// Whether something is called here of which we do not know that it leaves everything as it is.
+    /// Returns whether a function is called here that is not known to be without side effects.
     fn calls_unknown(&self, index: usize, token: &Token<'a>) -> bool {
         if token.is_one_of(&[")", "]", "}"]) {
             return self.is(index + 1, &["("]);
         }
         if self.is_before(index, self.dialect.accessing) {
-            // The rest of a chain of names is read with its beginning; what comes after a bracket begins here.
+            // A chain of names is read at its first name; one that follows a bracket begins here.
             let is_rest = index.checked_sub(2).is_some_and(|it| self.name(it).is_some());
             return !is_rest && self.calls_from(index, false);
         }
@@ -260,7 +262,7 @@ impl<'s, 'a> Reading<'s, 'a> {
         }
     }
 
-    /// Leaves out the mentions of names where they are given their value.
+    /// Removes the mentions of names where they are assigned to.
     fn without_itself(&self, facts: &mut Facts<'a>) {
         let mut counts = BTreeMap::<_, usize>::new();
         for (index, placed) in self.all() {
@@ -275,7 +277,7 @@ impl<'s, 'a> Reading<'s, 'a> {
         }
     }
 
-    /// Whether a name is but the name of a field.
+    /// Returns whether a name is only the key of a field.
     fn is_field(&self, index: usize, placed: &Placed<'_>) -> bool {
         self.is_before(index, self.dialect.accessing)
             || (placed.inside == Inside::Table
@@ -317,7 +319,7 @@ impl<'s, 'a> Reading<'s, 'a> {
         facts.asks = asked.collect();
     }
 
-    /// The names that functions in here have for themselves.
+    /// Returns the local names of the functions in here.
     fn own(&self) -> BTreeSet<&'a str> {
         let mut own = BTreeSet::new();
         let mut is_declared = false;
@@ -339,7 +341,7 @@ impl<'s, 'a> Reading<'s, 'a> {
         own
     }
 
-    /// The variables that an assignment is to, as far as they have names; `None` if it declares them.
+    /// Returns the named variables to which an assignment is made; `None` if it declares them.
     fn assigned(&self, at: usize) -> Option<Vec<&'a str>> {
         let mut names = Vec::new();
         let mut end = at;
@@ -356,7 +358,7 @@ impl<'s, 'a> Reading<'s, 'a> {
         Some(names)
     }
 
-    /// Where the expression begins that ends here with a name or an index: `a` of `a.b[c].d`.
+    /// Returns where the expression begins that ends here with a name or an index: `a` of `a.b[c].d`.
     fn base(&self, end: usize) -> Option<usize> {
         let mut at = end;
         loop {
@@ -372,7 +374,7 @@ impl<'s, 'a> Reading<'s, 'a> {
         }
     }
 
-    /// The bracket that this one closes.
+    /// Returns the opening bracket of this closing one.
     fn opening(&self, closing: usize) -> Option<usize> {
         let mut depth = 0_usize;
         (0..=closing).rev().find(|index| {
@@ -389,7 +391,7 @@ impl<'s, 'a> Reading<'s, 'a> {
     }
 }
 
-/// The name in a string that is nothing else.
+/// Returns the content of a string that is a single name.
 fn word(text: &str) -> Option<&str> {
     let word = text.trim_matches(['"', '\'', '`']);
     let is_word = word.starts_with(|it: char| it.is_ascii_alphabetic() || it == '_')

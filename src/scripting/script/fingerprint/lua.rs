@@ -1,15 +1,15 @@
-//! Luau into the statements of its top level.
+//! Splits Luau into the statements of its top level.
 //!
-//! Not a parser: a text that loads is well-formed, and one that does not is never fingerprinted. What has to be right is
-//! where a statement begins, and what is inside of functions.
+//! Not a parser: source that loads is well-formed, and source that does not is never fingerprinted. It must be right about where a
+//! statement begins, and what is inside of functions.
 
 use super::{
     Dialect,
-    scan::{EXPRESSION, Kind, Scanner, TEXT_GOES_ON, Token},
+    scan::{EXPRESSION, Kind, STRING_CONTINUES, Scanner, Token},
     statements::{Inside, Placed, Splitter, Statement},
 };
 
-/// What facts about statements go by.
+/// The syntax of Luau.
 pub(super) const DIALECT: Dialect = Dialect {
     declaring: &["local"],
     assigning: &["=", "+=", "-=", "*=", "/=", "//=", "%=", "^=", "..="],
@@ -61,7 +61,7 @@ const SYMBOLS: &[&str] = &[
     "%=", "^=", "..=", "&", "|", "?", "@", "~", "!",
 ];
 
-/// The statements of the top level; `None` if this is no Lua.
+/// Returns the statements of the top level; `None` if this is not Lua.
 pub(super) fn statements(text: &str) -> Option<Vec<Statement<'_>>> {
     split(&lex(text)?)
 }
@@ -105,7 +105,7 @@ pub(super) fn lex(text: &str) -> Option<Vec<Token<'_>>> {
     scanner.finish()
 }
 
-/// The level of a long bracket that comes next: how many `=` are in it.
+/// Returns the level of a long bracket that begins here: the number of `=` in it.
 fn long_bracket(rest: &str) -> Option<usize> {
     let inner = rest.strip_prefix('[')?;
     let level = inner.chars().take_while(|it| *it == '=').count();
@@ -127,22 +127,22 @@ fn number(scanner: &mut Scanner<'_>) {
     scanner.number(!is_hexadecimal, |after| !after.starts_with('.'));
 }
 
-/// What is open.
+/// A construct that is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Open {
     Parens,
     Brackets,
     Table,
-    /// From `function` to its parameters.
+    /// Between `function` and its parameters.
     Name,
     Parameters,
     Function,
-    /// `if`, `do`, or a loop whose `do` has come.
+    /// `if`, `do`, or a loop after its `do`.
     Block,
     /// A loop before its `do`.
     Head,
     Repeat,
-    /// `if` as an expression, which has no end, before its `else`.
+    /// `if` as an expression, which has no `end`, before its `else`.
     Choice,
 }
 
@@ -150,7 +150,7 @@ fn split<'a>(tokens: &[Token<'a>]) -> Option<Vec<Statement<'a>>> {
     let mut splitter = Splitter::default();
     let mut open: Vec<Open> = Vec::new();
     let mut before: Option<Token<'a>> = None;
-    // Whether the last `then` or `else` was of an expression.
+    // Whether the last `then` or `else` belonged to an expression.
     let mut in_choice = false;
     for token in tokens.iter().copied() {
         if open.is_empty() && before.is_some_and(|it| begins(&it, &token)) {
@@ -191,7 +191,7 @@ fn split<'a>(tokens: &[Token<'a>]) -> Option<Vec<Statement<'a>>> {
 fn close(open: &mut Vec<Open>, token: &Token<'_>) -> Option<()> {
     let closed: &[Open] = match token.text {
         _ if !matches!(token.kind, Kind::Symbol | Kind::Keyword) => return Some(()),
-        ")" | TEXT_GOES_ON => &[Open::Parens, Open::Parameters],
+        ")" | STRING_CONTINUES => &[Open::Parens, Open::Parameters],
         "]" => &[Open::Brackets],
         "}" => &[Open::Table],
         "end" => &[Open::Function, Open::Block],
@@ -231,9 +231,9 @@ fn place<'a>(token: Token<'a>, open: &[Open]) -> Placed<'a> {
     Placed { token, in_function, inside }
 }
 
-/// Whether a statement can end with `before` and another begin with `token`.
+/// Returns whether a statement can end with `before` and the next one begin with `token`.
 fn begins(before: &Token<'_>, token: &Token<'_>) -> bool {
-    // These are never a part of an expression, whatever a type before them ends with.
+    // These are never part of an expression, even after the end of a type.
     if token.is_one_of(&["local", "while", "for", "repeat", "return", "break"]) {
         return true;
     }
@@ -246,11 +246,11 @@ fn begins(before: &Token<'_>, token: &Token<'_>) -> bool {
     ends && (token.kind == Kind::Name || token.is_one_of(&["function", "if", "do"]))
 }
 
-/// Whether an expression comes after this token.
+/// Returns whether an expression follows this token.
 fn continues(before: &Token<'_>, in_choice: bool) -> bool {
     match before.kind {
         Kind::Name | Kind::Number | Kind::Text => false,
-        Kind::Symbol => !before.is_one_of(&[")", "]", "}", ";", "...", TEXT_GOES_ON]),
+        Kind::Symbol => !before.is_one_of(&[")", "]", "}", ";", "...", STRING_CONTINUES]),
         Kind::Keyword => {
             before
                 .is_one_of(&["return", "and", "or", "not", "in", "if", "while", "until", "elseif"])

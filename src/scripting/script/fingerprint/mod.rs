@@ -1,12 +1,13 @@
-//! What a handler depends on in the text of its script, as a number: so that an edit restarts only what it touches.
+//! Computes what a handler depends on in the source of its script, as a hash, so that an edit restarts only the handlers that it
+//! affects.
 //!
-//! A text is split into the statements of its top level. A handler depends on the statement that declares it, on those that
-//! define what this one mentions, and so on; and on all that do something to who knows what when they run. White space,
-//! comments and the place in the file do not count. When a text cannot be understood, everything in it depends on everything.
+//! The source is split into the statements of its top level. A handler depends on the statement that declares it, on those that
+//! define the names this one mentions, and so on; and on every top-level statement with unknown side effects. White space, comments
+//! and line numbers do not count. If the source cannot be split, every handler depends on all of it.
 //!
-//! One more thing ties handlers together: variables that functions change. A daemon that goes on does so in its old virtual
-//! machine, and would wait in vain for what others now write in the new one. So who mentions such a variable depends on the
-//! whole text.
+//! Variables that functions change connect handlers, too. A daemon that keeps running does so in its old virtual machine; it would
+//! not see what others write to such a variable in the new one. So a handler that mentions such a variable depends on the whole
+//! source.
 
 mod declaration;
 mod dialect;
@@ -26,51 +27,51 @@ use std::{
 };
 
 pub(in crate::scripting) use self::declaration::Part;
-pub(crate) use self::scan::{EXPRESSION, Kind, TEXT_GOES_ON, Token};
+pub(crate) use self::scan::{EXPRESSION, Kind, STRING_CONTINUES, Token};
 use self::{
     facts::{Facts, Mention},
     statements::Statement,
 };
 use crate::scripting::terms::Language;
 
-/// The text of a script, understood as far as needed.
+/// The source of a script, split as far as needed.
 pub(in crate::scripting) struct Fingerprints<'a> {
     whole: u64,
-    /// `None` if it is not understood.
+    /// `None` if the source could not be split.
     regions: Option<Regions<'a>>,
 }
 
 struct Regions<'a> {
     all: Vec<Region<'a>>,
-    /// Who gives what a value.
+    /// The statements that assign to each name.
     definers: Definers<'a>,
-    /// What functions change.
+    /// The variables that functions change.
     shared: BTreeSet<&'a str>,
-    /// The statements that do something to who knows what.
+    /// The statements with unknown side effects.
     effective: Vec<usize>,
     dialect: &'static Dialect,
-    /// Steps until it is given up to tell handlers apart: a text may have many handlers that depend on much.
+    /// Remaining steps before handlers are no longer distinguished: a script may have many handlers with many dependencies.
     left: Cell<usize>,
 }
 
-/// A statement, with what is asked about it for each handler.
+/// A statement with its facts, which are needed for each handler.
 struct Region<'a> {
     statement: Statement<'a>,
     facts: Facts<'a>,
     lines: (u32, u32),
     hash: u64,
-    /// It may have to do with everything.
+    /// Whether it may depend on everything.
     is_tied: bool,
 }
 
-/// By name and member: those of all of a name come before those of its members.
+/// By name and member: the entry of a name precedes those of its members.
 type Definers<'a> = BTreeMap<Mention<'a>, Vec<usize>>;
 
-/// Less than a second. Handlers that are left then depend on the whole text.
+/// Takes less than a second. The remaining handlers then depend on the whole source.
 const STEPS_MAX: usize = 10_000_000;
 
 impl<'a> Fingerprints<'a> {
-    /// Reads a text.
+    /// Splits a source into statements, and reads their facts.
     pub(in crate::scripting) fn of(language: Language, text: &'a str) -> Self {
         let (statements, dialect) = match language {
             Language::Lua => (lua::statements(text), &lua::DIALECT),
@@ -83,19 +84,19 @@ impl<'a> Fingerprints<'a> {
         Fingerprints { whole, regions: Some(Regions::new(statements, dialect)) }
     }
 
-    /// The fingerprint of what is declared in this line.
+    /// Returns the fingerprint of the declarations in this line.
     pub(in crate::scripting) fn of_line(&self, line: u32) -> u64 {
         self.regions.as_ref().and_then(|it| it.of_line(line)).unwrap_or(self.whole)
     }
 
-    /// The fingerprint of a part of what is declared in this line; 0 if it cannot be told apart from the rest.
+    /// Returns the fingerprint of a part of the declaration in this line; 0 if the part cannot be separated.
     ///
-    /// One that is not 0 is of one handler: the declaration stands alone, and runs once.
+    /// A fingerprint other than 0 belongs to one handler: the declaration stands alone, and runs once.
     pub(in crate::scripting) fn of_part(&self, line: u32, part: Part) -> u64 {
         self.regions.as_ref().and_then(|it| it.of_part(line, part)).unwrap_or_default()
     }
 
-    /// The fingerprint of everything.
+    /// Returns the fingerprint of the whole source.
     pub(in crate::scripting) fn whole(&self) -> u64 {
         self.whole
     }
@@ -111,7 +112,8 @@ impl<'a> Regions<'a> {
             }
         }
         let shared = shared(&all, &definers);
-        // Who adds to a table adds to all its names, and only of a table that is made here we know the only one.
+        // An assignment to a member changes the table under all its names. Only a table that is created here is known to have one
+        // name.
         let is_fresh = |name: &'a str| {
             let makers = definers.get(&Mention { name, member: None }).into_iter().flatten();
             let mut makers = makers.filter_map(|index| all.get(*index)).peekable();
@@ -130,28 +132,28 @@ impl<'a> Regions<'a> {
         Regions { all, definers, shared, effective, dialect, left: Cell::new(STEPS_MAX) }
     }
 
-    /// Counts steps; `None` if there were too many.
+    /// Counts steps. Returns `None` if there were too many.
     fn step(&self, count: usize) -> Option<()> {
         let left = self.left.get().saturating_sub(count);
         self.left.set(left);
         (left > 0).then_some(())
     }
 
-    /// The statements of this line.
+    /// Returns the statements in this line.
     fn here(&self, line: u32) -> Option<Vec<usize>> {
         self.step(self.all.len())?;
         let covers = |it: &Region<'_>| (it.lines.0..=it.lines.1).contains(&line);
         Some(self.all.iter().enumerate().filter(|(_, it)| covers(it)).map(|it| it.0).collect())
     }
 
-    /// `None` if it may depend on everything.
+    /// Returns `None` if the line may depend on everything.
     fn of_line(&self, line: u32) -> Option<u64> {
         let here = self.here(line).filter(|it| !it.is_empty())?;
         let found = self.needed(here)?;
         Some(hash_of(|hasher| self.hash(&found, hasher)))
     }
 
-    /// `None` if it may depend on everything, or if the declaration does not stand alone.
+    /// Returns `None` if the part may depend on everything, or if the declaration does not stand alone.
     fn of_part(&self, line: u32, part: Part) -> Option<u64> {
         let here = self.here(line)?;
         let [index] = here[..] else { return None };
@@ -171,8 +173,8 @@ impl<'a> Regions<'a> {
         }))
     }
 
-    /// These statements, those that they depend on, and all that do something to who knows what, each of them marked; `None` if
-    /// that may be everything.
+    /// Marks these statements, those that they depend on, and all with unknown side effects. Returns `None` if that may be
+    /// everything.
     fn needed(&self, mut open: Vec<usize>) -> Option<Vec<bool>> {
         self.step(self.all.len())?;
         open.extend(&self.effective);
@@ -226,14 +228,14 @@ impl<'a> Region<'a> {
     }
 }
 
-/// Whether it may have to do with everything.
+/// Returns whether a statement may depend on everything.
 fn is_tied(facts: &Facts<'_>, shared: &BTreeSet<&str>) -> bool {
     facts.is_opaque || facts.mentions.iter().any(|it| shared.contains(it.name))
 }
 
-/// The variables that functions change, and that others could see.
+/// Returns the variables that functions change and that others could see.
 fn shared<'a>(regions: &[Region<'a>], definers: &Definers<'a>) -> BTreeSet<&'a str> {
-    // Of plain values, methods give new ones.
+    // Methods of plain values return new values.
     let is_plain = |indexes: &[usize]| {
         let mut regions = indexes.iter().filter_map(|it| regions.get(*it));
         regions.all(|it| it.facts.is_plain)
@@ -260,12 +262,12 @@ impl Statement<'_> {
     }
 }
 
-/// How many words and symbols a text has; `None` if it is not understood.
+/// Returns the number of tokens; `None` if the source cannot be read.
 pub(in crate::scripting) fn tokens(language: Language, text: &str) -> Option<usize> {
     lex(language, text).map(|it| it.len())
 }
 
-/// The words and symbols of a text; `None` if it is not understood.
+/// Returns the tokens of a source; `None` if it cannot be read.
 pub(crate) fn lex(language: Language, text: &str) -> Option<Vec<Token<'_>>> {
     match language {
         Language::Lua => lua::lex(text),
@@ -273,7 +275,7 @@ pub(crate) fn lex(language: Language, text: &str) -> Option<Vec<Token<'_>>> {
     }
 }
 
-/// Equal within one process; 0 is no fingerprint.
+/// Returns a hash that is stable within one process, and never 0: 0 means no fingerprint.
 pub(in crate::scripting) fn hash_of(feed: impl FnOnce(&mut DefaultHasher)) -> u64 {
     let mut hasher = DefaultHasher::new();
     feed(&mut hasher);

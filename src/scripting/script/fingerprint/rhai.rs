@@ -1,12 +1,12 @@
-//! Rhai into the statements of its top level; see `lua.rs` for what has to be right.
+//! Splits Rhai into the statements of its top level; `lua.rs` says what must be right.
 
 use super::{
     Dialect,
-    scan::{EXPRESSION, Kind, Scanner, TEXT_GOES_ON, Token},
+    scan::{EXPRESSION, Kind, STRING_CONTINUES, Scanner, Token},
     statements::{Inside, Placed, Splitter, Statement},
 };
 
-/// What facts about statements go by.
+/// The syntax of Rhai.
 pub(super) const DIALECT: Dialect = Dialect {
     declaring: &["let", "const"],
     assigning: &["=", "+=", "-=", "*=", "/=", "%=", "**=", "&=", "|=", "^=", "<<=", ">>="],
@@ -88,7 +88,7 @@ const SYMBOLS: &[&str] = &[
     "^=", "<<=", ">>=",
 ];
 
-/// The statements of the top level; `None` if this is no Rhai.
+/// Returns the statements of the top level; `None` if this is not Rhai.
 pub(super) fn statements(text: &str) -> Option<Vec<Statement<'_>>> {
     split(&lex(text)?)
 }
@@ -131,7 +131,7 @@ pub(super) fn lex(text: &str) -> Option<Vec<Token<'_>>> {
     scanner.finish()
 }
 
-/// Block comments nest.
+/// Skips a block comment. They nest.
 fn block_comment(scanner: &mut Scanner<'_>) -> Option<()> {
     let mut depth = 1;
     while depth > 0 {
@@ -146,7 +146,7 @@ fn block_comment(scanner: &mut Scanner<'_>) -> Option<()> {
     Some(())
 }
 
-/// How many `#` a raw string begins with, if one comes next.
+/// Returns the number of `#` that open a raw string, if one begins here.
 fn raw(rest: &str) -> Option<usize> {
     let level = rest.chars().take_while(|it| *it == '#').count();
     rest.chars().nth(level).is_some_and(|it| it == '"').then_some(level)
@@ -157,23 +157,23 @@ fn number(scanner: &mut Scanner<'_>) {
     scanner.number(true, |after| after.starts_with(|it: char| it.is_ascii_digit()));
 }
 
-/// What is open.
+/// A construct that is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Open {
     Parens,
     Brackets,
     Map,
     Block,
-    /// From `fn` to its brace.
+    /// Between `fn` and its brace.
     Head,
     Function,
     /// Between the parentheses of `fn`.
     Parameters,
     /// Between the bars of a closure.
     Bars,
-    /// The body of a closure is to come.
+    /// Before the body of a closure.
     Body,
-    /// A closure without braces: it ends with what it is an argument or an item of.
+    /// A closure without braces: it ends with the argument or the item that contains it.
     Expression,
 }
 
@@ -183,7 +183,7 @@ fn split<'a>(tokens: &[Token<'a>]) -> Option<Vec<Statement<'a>>> {
     let mut tokens = tokens.iter().copied().peekable();
     let mut before: Option<Token<'a>> = None;
     while let Some(token) = tokens.next() {
-        if token.is_one_of(&[",", ";", ")", "]", "}", TEXT_GOES_ON]) {
+        if token.is_one_of(&[",", ";", ")", "]", "}", STRING_CONTINUES]) {
             while open.pop_if(|it| *it == Open::Expression).is_some() {}
         }
         close(&mut open, &token)?;
@@ -205,7 +205,7 @@ fn split<'a>(tokens: &[Token<'a>]) -> Option<Vec<Statement<'a>>> {
     open.is_empty().then(|| splitter.finish())
 }
 
-/// Whether a statement that begins so ends with the brace that closes now.
+/// Returns whether a statement with this first token ends with the brace that closes now.
 fn is_complete(first: Option<&Token<'_>>, next: Option<&Token<'_>>) -> bool {
     let is_loop = first.is_some_and(|it| it.is("do"));
     let goes_on: &[&str] = if is_loop { &["while", "until"] } else { &["else", "catch"] };
@@ -216,7 +216,7 @@ fn is_complete(first: Option<&Token<'_>>, next: Option<&Token<'_>>) -> bool {
 fn close(open: &mut Vec<Open>, token: &Token<'_>) -> Option<()> {
     let closed: &[Open] = match token.text {
         _ if token.kind != Kind::Symbol => return Some(()),
-        ")" | TEXT_GOES_ON => &[Open::Parens, Open::Parameters],
+        ")" | STRING_CONTINUES => &[Open::Parens, Open::Parameters],
         "]" => &[Open::Brackets],
         "}" => &[Open::Map, Open::Block, Open::Function],
         _ => return Some(()),
@@ -261,7 +261,7 @@ fn advance(open: &mut Vec<Open>, token: &Token<'_>, before: Option<&Token<'_>>) 
     open.extend(opened);
 }
 
-/// Whether an operand comes after this token, so that a bar begins a closure.
+/// Returns whether an operand follows this token, so that a bar begins a closure.
 fn is_operand(before: Option<&Token<'_>>) -> bool {
     before.is_none_or(|it| match it.kind {
         Kind::Name | Kind::Number | Kind::Text => false,

@@ -1,6 +1,6 @@
-//! Characters into tokens: what the lexers of both languages share.
+//! Splits characters into tokens: the part that the lexers of both languages share.
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     Name,
@@ -11,47 +11,47 @@ pub(crate) enum Kind {
     Symbol,
 }
 
-/// A token. Comments and white space are none.
+/// A token. Comments and white space are skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Token<'a> {
     pub(crate) kind: Kind,
     pub(crate) text: &'a str,
-    /// Where it begins: the offset in bytes.
+    /// The offset of its first byte.
     pub(crate) at: usize,
-    /// The line where it begins, from 1.
+    /// The line of its first character, from 1.
     pub(crate) line: u32,
-    /// Where it ends: strings can be long.
+    /// The line of its last character: strings can span lines.
     pub(crate) last_line: u32,
 }
 
-/// Opens an expression inside a string; closed by [`TEXT_GOES_ON`].
+/// Opens an expression inside a string; closed by [`STRING_CONTINUES`].
 pub(crate) const EXPRESSION: &str = "${";
 /// Closes an expression inside a string: another part of the string follows.
-pub(crate) const TEXT_GOES_ON: &str = "}$";
+pub(crate) const STRING_CONTINUES: &str = "}$";
 
 impl Token<'_> {
-    /// Whether it is this symbol or this keyword.
+    /// Returns whether it is this symbol or keyword.
     pub(crate) fn is(&self, text: &str) -> bool {
         matches!(self.kind, Kind::Symbol | Kind::Keyword) && self.text == text
     }
 
-    /// Whether it is one of these symbols or keywords.
+    /// Returns whether it is one of these symbols or keywords.
     pub(crate) fn is_one_of(&self, texts: &[&str]) -> bool {
         texts.iter().any(|it| self.is(it))
     }
 }
 
-/// Reads a text from its beginning to its end.
+/// Reads a source from its beginning to its end.
 pub(super) struct Scanner<'a> {
     text: &'a str,
     at: usize,
     line: u32,
     tokens: Vec<Token<'a>>,
-    /// Of each expression inside a string: how many braces are open in it.
+    /// The number of open braces in each expression inside a string.
     expressions: Vec<u32>,
 }
 
-/// Where a token began.
+/// The start of a token.
 #[derive(Clone, Copy)]
 pub(super) struct Mark {
     at: usize,
@@ -63,7 +63,7 @@ impl<'a> Scanner<'a> {
         Scanner { text, at: 0, line: 1, tokens: Vec::new(), expressions: Vec::new() }
     }
 
-    /// What was read; `None` if an expression inside a string has no end.
+    /// Returns the tokens; `None` if an expression inside a string has no end.
     pub(super) fn finish(self) -> Option<Vec<Token<'a>>> {
         self.expressions.is_empty().then_some(self.tokens)
     }
@@ -85,7 +85,7 @@ impl<'a> Scanner<'a> {
         Some(next)
     }
 
-    /// Takes this if it comes next.
+    /// Skips this prefix. Returns whether it was there.
     pub(super) fn eat(&mut self, prefix: &str) -> bool {
         let is_next = self.rest().starts_with(prefix);
         if is_next {
@@ -102,7 +102,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Takes everything up to this and this too; `None` if it does not come.
+    /// Skips everything up to and including `end`; `None` if it does not occur.
     pub(super) fn eat_past(&mut self, end: &str) -> Option<()> {
         while !self.eat(end) {
             self.bump()?;
@@ -114,7 +114,7 @@ impl<'a> Scanner<'a> {
         Mark { at: self.at, line: self.line }
     }
 
-    /// A number, which begins here. A point is a part of it if what comes after the point says so.
+    /// Reads a number. `is_part` is passed what follows a point, and decides whether the point belongs to the number.
     pub(super) fn number(&mut self, has_exponent: bool, is_part: impl Fn(&str) -> bool) {
         let mark = self.mark();
         let mut before = ' ';
@@ -130,7 +130,7 @@ impl<'a> Scanner<'a> {
         self.push(Kind::Number, mark);
     }
 
-    /// Everything since then is one token.
+    /// Adds everything since the mark as one token.
     pub(super) fn push(&mut self, kind: Kind, since: Mark) {
         let text = self.text.get(since.at..self.at).unwrap_or_default();
         self.tokens.push(Token {
@@ -147,7 +147,7 @@ impl<'a> Scanner<'a> {
         self.tokens.push(Token { kind: Kind::Symbol, text, at, line, last_line: line });
     }
 
-    /// A name or a keyword.
+    /// Reads a name or a keyword.
     pub(super) fn word(&mut self, keywords: &[&str]) {
         let mark = self.mark();
         self.eat_while(|it| it.is_ascii_alphanumeric() || it == '_');
@@ -155,7 +155,7 @@ impl<'a> Scanner<'a> {
         self.push(if keywords.contains(&text) { Kind::Keyword } else { Kind::Name }, mark);
     }
 
-    /// A quoted string; the mark is at its beginning. `None` if it has no end.
+    /// Reads a quoted string that begins at the mark. Returns `None` if it has no end.
     pub(super) fn quoted(&mut self, quote: char, mark: Mark) -> Option<()> {
         loop {
             match self.bump()? {
@@ -168,7 +168,7 @@ impl<'a> Scanner<'a> {
         Some(())
     }
 
-    /// A part of a string in backticks: to its end, or to an expression, which `opening` begins.
+    /// Reads a part of a string in backticks, up to its end or to an expression, which `opening` begins.
     pub(super) fn in_backticks(&mut self, opening: &str, escape: Option<char>) -> Option<()> {
         let mark = self.mark();
         loop {
@@ -189,7 +189,7 @@ impl<'a> Scanner<'a> {
         Some(())
     }
 
-    /// Counts a brace. Whether it closes an expression inside a string.
+    /// Counts a brace. Returns whether it closes an expression inside a string.
     pub(super) fn brace(&mut self, brace: &str) -> bool {
         let Some(open) = self.expressions.last_mut() else { return false };
         match brace {
@@ -197,7 +197,7 @@ impl<'a> Scanner<'a> {
             "}" if *open > 0 => *open -= 1,
             "}" => {
                 self.expressions.pop();
-                self.push_symbol(TEXT_GOES_ON);
+                self.push_symbol(STRING_CONTINUES);
                 return true;
             }
             _ => {}
@@ -205,7 +205,7 @@ impl<'a> Scanner<'a> {
         false
     }
 
-    /// The longest of these symbols that comes next; `None` if it is none.
+    /// Reads the longest of these symbols that matches; `None` if none does.
     pub(super) fn symbol(&mut self, symbols: &[&str]) -> Option<&'a str> {
         let mark = self.mark();
         let found = symbols.iter().filter(|it| self.rest().starts_with(**it));
@@ -218,8 +218,8 @@ impl<'a> Scanner<'a> {
         Some(text)
     }
 
-    /// Whether the last symbol has closed an expression, so that a string goes on.
+    /// Returns whether the last symbol has closed an expression, so that a string continues.
     pub(super) fn is_in_text(&self) -> bool {
-        self.tokens.last().is_some_and(|it| it.text == TEXT_GOES_ON)
+        self.tokens.last().is_some_and(|it| it.text == STRING_CONTINUES)
     }
 }

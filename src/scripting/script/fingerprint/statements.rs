@@ -1,11 +1,11 @@
-//! Tokens into the statements of the top level.
+//! Groups tokens into the statements of the top level.
 
 use super::scan::Token;
 
-/// What a token is directly inside of.
+/// The innermost construct around a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Inside {
-    /// The top level.
+    /// No construct: the top level.
     Nothing,
     /// A function, a loop, a branch.
     Block,
@@ -13,15 +13,15 @@ pub(super) enum Inside {
     Table,
     Parens,
     Brackets,
-    /// The names of what a function is called with.
+    /// The parameters of a function.
     Parameters,
 }
 
-/// A token and where it stands.
+/// A token with its position in the structure.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Placed<'a> {
     pub(super) token: Token<'a>,
-    /// Whether it only counts when a function is called. The parameters of a function are inside of it.
+    /// Whether it matters only when a function is called. The parameters of a function are inside of it.
     pub(super) in_function: bool,
     /// Braces and brackets themselves are outside of what they enclose.
     pub(super) inside: Inside,
@@ -34,7 +34,7 @@ pub(super) struct Statement<'a> {
 }
 
 impl Statement<'_> {
-    /// Its first line and its last one.
+    /// Returns its first and its last line.
     pub(super) fn lines(&self) -> (u32, u32) {
         let first = self.tokens.first().map(|it| it.token.line);
         let last = self.tokens.iter().map(|it| it.token.last_line).max();
@@ -42,7 +42,7 @@ impl Statement<'_> {
     }
 }
 
-/// Collects statements.
+/// Collects statements of the top level.
 #[derive(Default)]
 pub(super) struct Splitter<'a> {
     done: Vec<Statement<'a>>,
@@ -54,7 +54,7 @@ impl<'a> Splitter<'a> {
         self.present.tokens.push(token);
     }
 
-    /// What comes now is another statement.
+    /// Ends the current statement; the next token begins another one.
     pub(super) fn end(&mut self) {
         let ended = std::mem::take(&mut self.present);
         if !ended.tokens.is_empty() {
@@ -62,7 +62,7 @@ impl<'a> Splitter<'a> {
         }
     }
 
-    /// The first token of the present statement.
+    /// Returns the first token of the current statement.
     pub(super) fn first(&self) -> Option<&Token<'a>> {
         self.present.tokens.first().map(|it| &it.token)
     }

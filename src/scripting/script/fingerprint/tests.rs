@@ -75,7 +75,7 @@ for name in NAMES {
 kopf::on_event("kex", |ctx| ()); //@event
 "#;
 
-/// The fingerprints of the marked lines.
+/// Returns the fingerprints of the marked lines.
 fn codes(language: Language, text: &str) -> BTreeMap<String, u64> {
     let fingerprints = Fingerprints::of(language, text);
     let lines = text.lines().zip(1..);
@@ -83,7 +83,7 @@ fn codes(language: Language, text: &str) -> BTreeMap<String, u64> {
     marked.map(|(mark, number)| (mark.to_owned(), fingerprints.of_line(number))).collect()
 }
 
-/// Which of the marked lines differ.
+/// Returns which of the marked lines differ.
 fn changed(language: Language, before: &str, after: &str) -> String {
     let (before, after) = (codes(language, before), codes(language, after));
     assert_eq!(before.keys().collect::<Vec<_>>(), after.keys().collect::<Vec<_>>());
@@ -91,17 +91,17 @@ fn changed(language: Language, before: &str, after: &str) -> String {
     differ.map(|it| it.0.as_str()).collect::<Vec<_>>().join(" ")
 }
 
-/// Replaces a part and tells which handlers that changes.
+/// Replaces a part of the source, and returns which handlers that changes.
 fn edit(language: Language, text: &str, from: &str, to: &str) -> String {
     assert!(text.contains(from), "there is no `{from}`");
     changed(language, text, &text.replacen(from, to, 1))
 }
 
 #[test]
-fn an_edit_of_lua_changes_the_handlers_that_it_touches() {
+fn an_edit_of_lua_changes_the_handlers_that_it_affects() {
     let all = "create event timers watch";
     for (from, to, expected) in [
-        // What no code is.
+        // Comments and white space.
         ("-- What the handlers share.\n", "\n\n-- Shared\n--[==[ by\nall ]] ]==]\n", ""),
         ("kopf.on_event", "\n\n\n    kopf.on_event", ""),
         ("    greet(ctx)\n", "greet ( ctx )  ;  ".trim_end_matches("  ;  "), ""),
@@ -112,19 +112,19 @@ fn an_edit_of_lua_changes_the_handlers_that_it_touches() {
         ("`round {rounds}", "`round {rounds + 1}", "watch"),
         ("return { size", "return { bytes", "create"),
         ("\"timer_\"", "\"tick_\"", "timers"),
-        // What they mention, also by way of others.
+        // What they mention, directly and indirectly.
         ("LIMIT = 3", "LIMIT = 4", "create"),
         ("ctx.spec.size *", "ctx.spec.size +", "create"),
         ("return ctx.name", "return ctx.uid", "create watch"),
         ("ctx.logger:info(helpers", "ctx.logger:warn(helpers", "create"),
         ("{ \"a\", \"b\" }", "{ \"a\" }", "timers"),
         ("local helpers = {}", "local helpers = { x = 1 }", "create watch"),
-        // What has nothing to do with them.
+        // What is unrelated to them.
         ("kopf.on_event", "local unused = 1\nkopf.on_event", ""),
         ("kopf.on_event", "local function unused() return LIMIT end\nkopf.on_event", ""),
         ("kopf.on_event", "kopf.on_create('x', function() end)\nkopf.on_event", ""),
         ("kopf.on_event", "if LIMIT then print('x') end\nkopf.on_event", ""),
-        // What does something to who knows what.
+        // Unknown side effects.
         ("kopf.on_event", "table.insert(NAMES, 'c')\nkopf.on_event", all),
         ("kopf.on_event", "setup()\nkopf.on_event", all),
         ("kopf.on_event", "local ok = setup()\nkopf.on_event", all),
@@ -135,7 +135,7 @@ fn an_edit_of_lua_changes_the_handlers_that_it_touches() {
         ("kopf.on_event", "function string.trim() end\nkopf.on_event", all),
         ("kopf.on_event", "local alias = NAMES\nfunction alias.x() end\nkopf.on_event", all),
         ("kopf.on_event", "setmetatable(helpers, {})\nkopf.on_event", all),
-        // A table that is passed on as a whole brings all that is in it.
+        // Passing on a table as a whole mentions everything in it.
         ("function() end) --@event", "function() print(helpers) end) --@event", "event"),
     ] {
         assert_eq!(edit(Language::Lua, LUA, from, to), expected, "{from} → {to}");
@@ -143,7 +143,7 @@ fn an_edit_of_lua_changes_the_handlers_that_it_touches() {
 }
 
 #[test]
-fn an_edit_of_rhai_changes_the_handlers_that_it_touches() {
+fn an_edit_of_rhai_changes_the_handlers_that_it_affects() {
     let all = "create event timers watch";
     for (from, to, expected) in [
         ("// What the handlers share.\n", "\n\n/* Shared /* by */ all */\n", ""),
@@ -174,7 +174,7 @@ fn an_edit_of_rhai_changes_the_handlers_that_it_touches() {
 }
 
 #[test]
-fn who_mentions_what_functions_change_depends_on_everything() {
+fn handlers_that_mention_changed_variables_depend_on_everything() {
     let lua = "
         local QUEUE, COUNT, SEEN = {}, 0, {}
         local log = {}
@@ -219,7 +219,7 @@ fn methods_that_change_their_object_tie_handlers_together() {
 }
 
 #[test]
-fn who_can_reach_everything_depends_on_everything() {
+fn handlers_with_access_to_everything_depend_on_everything() {
     let lua = "
         local function f() end
         kopf.on_create('kex', function(ctx) _G['f' .. 'oo']() end) --@any
@@ -258,7 +258,7 @@ fn statements_of_lua_end_where_the_next_begins() {
         ("--[[ a ]] --[=[ ]] ]=]\n-- b\n--[ c\nx = 1", 1),
     ] {
         let found = lua::statements(text).map(|it| it.len());
-        // A type is split into its word and the rest: that does no harm.
+        // A type is split into its keyword and the rest, which is harmless.
         let found = if text.starts_with("type") { found.map(|_| expected) } else { found };
         assert_eq!(found, Some(expected), "{text}");
     }
@@ -294,20 +294,20 @@ fn statements_of_rhai_end_where_they_end() {
 }
 
 #[test]
-fn what_is_not_understood_depends_on_all_of_it() {
+fn handlers_of_a_source_that_cannot_be_split_depend_on_all_of_it() {
     for language in [Language::Lua, Language::Rhai] {
         let (one, other) =
             (Fingerprints::of(language, "f((("), Fingerprints::of(language, "f((( "));
         assert_ne!(one.of_line(1), other.of_line(1));
         assert_eq!(one.of_line(1), one.whole());
-        // No statement, no understanding.
+        // Without statements, there are no parts.
         let text = Fingerprints::of(language, "f()\n");
         assert_eq!(text.of_line(7), text.whole());
     }
 }
 
 #[test]
-fn any_text_has_fingerprints_and_the_same_text_the_same() {
+fn any_source_has_fingerprints_and_they_are_stable() {
     let pieces = [
         "function", "end", "fn", "{", "}", "(", ")", "[", "]", "`", "${", "|", "||", "\"", "'",
         "--", "--[[", "]]", "/*", "*/", "//", "if", "then", "else", "elseif", "do", "repeat",
@@ -334,7 +334,7 @@ fn any_text_has_fingerprints_and_the_same_text_the_same() {
     }
 }
 
-/// Which parts of the declarations an edit changes: `name.selector`, `name.filters`; with `?` if nobody can tell.
+/// Returns which parts of the declarations an edit changes: `name.selector`, `name.filters`; with `?` if that is unknown.
 fn parts(language: Language, text: &str, from: &str, to: &str) -> String {
     assert!(text.contains(from), "there is no `{from}`");
     let after = text.replacen(from, to, 1);
@@ -362,7 +362,7 @@ fn parts(language: Language, text: &str, from: &str, to: &str) -> String {
 }
 
 #[test]
-fn the_functions_of_selectors_and_filters_are_told_apart_from_the_handler() {
+fn functions_of_selectors_and_filters_are_distinguished_from_the_handler() {
     let lua = "
         local PLURAL, LIMIT = 'kex', 3
         local function wanted(resource) local a, b = PLURAL, 1; return resource.plural == a end
@@ -394,7 +394,7 @@ fn the_functions_of_selectors_and_filters_are_told_apart_from_the_handler() {
             Language::Rhai => (retries, id),
         };
         for (from, to, expected) in [
-            // The handler, and options that choose nothing.
+            // The handler, and options that are not filters.
             ("2 }", "3 }", ""),
             ("three", "drei", ""),
             (retries.as_str(), retries.replace('3', "4").as_str(), ""),
@@ -442,7 +442,7 @@ fn a_declaration_that_does_not_stand_alone_has_no_parts() {
     assert_eq!(parts(Language::Rhai, rhai, "`x`", "`y`"), "loop.selector? loop.filters?");
 }
 
-/// All of them define one name and mention it: nine million ways from one to another, for each handler.
+/// Checks statements that all define one name and mention it: nine million paths from one to another, for each handler.
 #[test]
 fn many_statements_about_one_name_are_read_once() {
     let mut text = format!("v = 1\n{}", "v = v\n".repeat(3_000));
@@ -460,9 +460,9 @@ fn many_statements_about_one_name_are_read_once() {
     assert_ne!(first, Fingerprints::of(Language::Lua, &edited).of_line(3_002));
 }
 
-/// Where a text would take too long, its handlers depend on all of it.
+/// Checks a source that takes too long: its handlers depend on all of it.
 #[test]
-fn a_text_of_too_many_ways_depends_on_itself_as_a_whole() {
+fn handlers_of_a_source_with_too_many_paths_depend_on_all_of_it() {
     let variables = (0..4_000).map(|it| format!("local v{it} = {{}}\n"));
     let handler = |it: u32| format!("kopf.on_create('kex', {{ id = 'h{it}' }}, function() end)\n");
     let text: String = variables.chain((0..6_000).map(handler)).collect();
@@ -472,7 +472,7 @@ fn a_text_of_too_many_ways_depends_on_itself_as_a_whole() {
     assert_eq!(codes.last(), Some(&fingerprints.whole()));
 }
 
-/// Walks along chains of names and brackets begin at many of their places.
+/// Walks along chains of names and brackets begin at many of their positions.
 #[test]
 fn long_chains_are_not_walked_from_each_of_their_names() {
     let chain = format!("a{}", ".b".repeat(50_000));

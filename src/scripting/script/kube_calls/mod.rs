@@ -1,7 +1,7 @@
-//! The calls of `kube.*` in the text of a script, and what they are about: for the permissions that an operator needs.
+//! Finds the calls of `kube.*` in the source of a script and their targets, from which the permissions of an operator are derived.
 //!
-//! Not a parser: it reads the tokens of a text that loads. A variable is followed to the objects that are assigned to it in the same
-//! text; what cannot be followed is reported as unknown, never guessed.
+//! Not a parser: it reads the tokens of source that loads. A variable is followed to the objects that are assigned to it in the
+//! same source; a target that cannot be followed is reported as unknown, never guessed.
 
 #[cfg(test)]
 mod tests;
@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::fingerprint::{self, Kind, Token};
 use crate::scripting::terms::Language;
+use crate::sorted::CollectSorted as _;
 
 /// Functions for one kind.
 const FIXED: [(&str, &str); 6] = [
@@ -21,11 +22,11 @@ const FIXED: [(&str, &str); 6] = [
     ("run", "jobs.batch"),
 ];
 
-/// What `kube.run` does beside its Job, as functions of their own.
-const BESIDE_RUN: [(&str, &str); 3] =
+/// What `kube.run` does in addition to its Job, as separate functions.
+const STEPS_OF_RUN: [(&str, &str); 3] =
     [("run (pods)", "pods"), ("run (log)", "pods"), ("run (files)", "secrets")];
 
-/// Functions that return what their first argument is or describes.
+/// Functions whose result is their first argument, or is described by it.
 const TRANSPARENT: [(&str, &str); 6] = [
     ("kopf", "adopt"),
     ("kopf", "copy"),
@@ -35,50 +36,50 @@ const TRANSPARENT: [(&str, &str); 6] = [
     ("yaml", "decode_all"),
 ];
 
-/// How many assignments are followed from a variable to an object.
+/// Maximum number of assignments that are followed from a variable to an object.
 const FOLLOWED_MAX: usize = 8;
 
-/// A call of a function of `kube` in the text of a script.
+/// A call of a function of `kube` in the source of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KubeCall {
     /// The function, such as `get`.
     pub function: String,
     /// The line of the call, from 1.
     pub line: u32,
-    /// The option `subresource`, if it is written out.
+    /// The option `subresource`, if it is a literal.
     pub subresource: Option<String>,
-    /// What it is about: several kinds if a variable may hold several; empty if it is not known before the call.
+    /// The targets: several kinds if a variable may hold several; empty if they are known only at run time.
     pub targets: BTreeSet<KubeTarget>,
 }
 
-/// What a call of a function of `kube` is about.
+/// The target of a call of a function of `kube`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum KubeTarget {
     /// A resource, in the words of a selector.
     Resource(Vec<String>),
     /// The kind of an object.
     Object {
-        /// Such as `apps/v1`.
+        /// The version, such as `apps/v1`.
         api_version: String,
-        /// Such as `Deployment`.
+        /// The kind, such as `Deployment`.
         kind: String,
     },
     /// The object of the handler.
     Handled,
-    /// What the templates next to the script write out.
+    /// The objects in the templates next to the script.
     Files,
 }
 
 /// The calls and the objects of a script.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KubeCalls {
-    /// In the order of the text.
+    /// In the order of the source.
     pub calls: Vec<KubeCall>,
-    /// The kinds of all objects that are written out in the text.
+    /// The kinds of all objects that are literals in the source.
     pub objects: BTreeSet<KubeTarget>,
 }
 
-/// Returns the calls in a script with this extension, `lua` or `rhai`; none if the text is not understood.
+/// Returns the calls in a script with this extension, `lua` or `rhai`; none if the source cannot be read.
 pub fn kube_calls(extension: &str, text: &str) -> KubeCalls {
     let language = if extension == "rhai" { Language::Rhai } else { Language::Lua };
     let Some(tokens) = fingerprint::lex(language, text) else { return KubeCalls::default() };
@@ -93,11 +94,11 @@ pub fn kube_calls(extension: &str, text: &str) -> KubeCalls {
     KubeCalls { calls, objects: reader.objects }
 }
 
-/// What a name stands for.
+/// What is assigned to a name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Bound<'a> {
     Target(KubeTarget),
-    /// Another name.
+    /// The value of another name.
     Name(&'a str),
 }
 
@@ -146,7 +147,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns the object that a call of a function of the script makes here: one with a version and a kind among its arguments.
+    /// Returns the object that a call of a function of the script creates here: one with a version and a kind among its arguments.
     fn made(&self, at: usize) -> Option<KubeTarget> {
         let is_of_kube = at.checked_sub(2).is_some_and(|it| self.name(it) == Some("kube"));
         let is_declared =
@@ -173,7 +174,7 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// Returns the declaration of a name for a string that begins here.
+    /// Returns the name that is declared here for a string, and the string.
     fn constant(&self, at: usize) -> Option<(&'a str, &'a str)> {
         let is_declared = ["local", "const", "let"].iter().any(|it| self.is(at, it));
         let name = self.name(at + 1).filter(|_| is_declared && self.is(at + 2, "="))?;
@@ -181,7 +182,7 @@ impl<'a> Reader<'a> {
         Some((name, self.text(at + 3).filter(|_| !goes_on)?))
     }
 
-    /// Returns where the first argument of functions begins that return the same as it.
+    /// Returns where the first argument begins, inside of functions that return the same object.
     fn inside(&self, at: usize) -> usize {
         let mut at = at;
         while let Some((module, function)) = self.name(at).zip(self.name(at + 2))
@@ -213,7 +214,7 @@ impl<'a> Reader<'a> {
     /// Returns the names to which the value that begins here is assigned.
     fn names_before(&self, at: usize, function: Option<&'a str>) -> Vec<&'a str> {
         let mut at = at;
-        // `yaml.decode("…")`: the text is inside of a call.
+        // `yaml.decode("…")`: the string is inside of a call.
         while let Some(before) = at.checked_sub(1) {
             let is_callee = self.name(before).is_some()
                 || [".", "::", "("].iter().any(|it| self.is(before, it));
@@ -248,7 +249,7 @@ impl<'a> Reader<'a> {
         Vec::new()
     }
 
-    /// Whether the expression that begins here is the last one of its block.
+    /// Returns whether the expression that begins here is the last one of its block.
     fn is_last(&self, at: usize) -> bool {
         let mut depth = 0_usize;
         for (inner, token) in self.tokens.iter().enumerate().skip(at) {
@@ -264,7 +265,7 @@ impl<'a> Reader<'a> {
         false
     }
 
-    /// Whether a name is that of a field which never holds an object, such as `name = user` in metadata.
+    /// Returns whether a name is that of a field which never holds an object, such as `name = user` in metadata.
     fn is_plain_field(&self, at: usize, name: &str) -> bool {
         let word = at.checked_sub(3);
         let words = ["local", "let", "const"];
@@ -272,7 +273,7 @@ impl<'a> Reader<'a> {
         ["name", "namespace"].contains(&name) && !is_declared
     }
 
-    /// Returns the object that is written out here: a map, or YAML in a string.
+    /// Returns the object that is a literal here: a map, or YAML in a string.
     fn object(&self, at: usize) -> Option<KubeTarget> {
         let token = self.token(at)?;
         if token.kind == Kind::Text {
@@ -339,10 +340,13 @@ impl<'a> Reader<'a> {
         let with_files = self.has_option(at + 3, "files");
         let run = call.clone().filter(|it| it.function == "run");
         let beside = run.into_iter().flat_map(move |run| {
-            let used = BESIDE_RUN.into_iter().filter(move |it| it.0 != "run (files)" || with_files);
+            let used =
+                STEPS_OF_RUN.into_iter().filter(move |it| it.0 != "run (files)" || with_files);
             used.map(move |(function, resource)| KubeCall {
                 function: function.to_owned(),
-                targets: [KubeTarget::Resource(vec![resource.to_owned()])].into(),
+                targets: [KubeTarget::Resource(vec![resource.to_owned()])]
+                    .into_iter()
+                    .collect_set(),
                 ..run.clone()
             })
         });
@@ -357,7 +361,7 @@ impl<'a> Reader<'a> {
     fn call(&self, at: usize) -> Option<KubeCall> {
         let (function, arguments) = self.function_of_kube(at)?;
         let line = self.token(at)?.line;
-        // The first argument of this one is a verb.
+        // The first argument of `can_i` is a verb.
         let arguments = self.inside(arguments + if function == "can_i" { 2 } else { 0 });
         let mut targets = BTreeSet::new();
         if let Some((_, resource)) = FIXED.iter().find(|(it, _)| *it == function) {
@@ -394,7 +398,7 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// Returns what arguments that begin here name themselves: an object or a resource.
+    /// Returns the object or the resource that the arguments from here on name literally.
     fn direct_target(&self, at: usize) -> Option<KubeTarget> {
         if let Some(object) = self.object(at) {
             return Some(object);
@@ -452,7 +456,7 @@ struct Path<'a> {
     is_handled: bool,
 }
 
-/// Whether a string is like `v1` or `apps/v1beta1`.
+/// Returns whether a string is like `v1` or `apps/v1beta1`.
 fn is_api_version(text: &str) -> bool {
     let version = text.rsplit_once('/').map_or(text, |(_, version)| version);
     let number = version.strip_prefix('v').unwrap_or_default();
@@ -460,13 +464,13 @@ fn is_api_version(text: &str) -> bool {
         && number.chars().all(|it| it.is_ascii_alphanumeric())
 }
 
-/// Whether a string is like `ConfigMap`.
+/// Returns whether a string is like `ConfigMap`.
 fn is_kind(text: &str) -> bool {
     text.starts_with(|it: char| it.is_ascii_uppercase())
         && text.chars().all(|it| it.is_ascii_alphanumeric())
 }
 
-/// Whether a template loads files.
+/// Returns whether a template loads files.
 fn has_files(text: &str) -> bool {
     let tags = text.split("{%").skip(1).map(|it| it.trim_start_matches('-').trim_start());
     tags.into_iter().any(|it| ["include", "import", "from"].iter().any(|word| it.starts_with(word)))
@@ -474,7 +478,7 @@ fn has_files(text: &str) -> bool {
 
 /// Returns the kinds of the objects in a file with YAML, such as a template.
 pub fn kinds_in_yaml(text: &str) -> BTreeSet<KubeTarget> {
-    text.split("\n---").filter_map(in_yaml).collect()
+    text.split("\n---").filter_map(in_yaml).collect_set()
 }
 
 /// Returns the kind of an object in YAML.

@@ -10,8 +10,8 @@ fn resource(words: &[&str]) -> KubeTarget {
     KubeTarget::Resource(words.iter().map(|it| (*it).to_owned()).collect())
 }
 
-/// Returns `line: function targets` of each call.
-fn told(extension: &str, text: &str) -> Vec<(u32, String, Vec<KubeTarget>)> {
+/// Returns the line, the function and the targets of each call.
+fn found(extension: &str, text: &str) -> Vec<(u32, String, Vec<KubeTarget>)> {
     let calls = kube_calls(extension, text).calls.into_iter();
     calls.map(|it| (it.line, it.function, it.targets.into_iter().collect())).collect()
 }
@@ -21,7 +21,7 @@ fn some_functions_are_for_one_kind_and_some_read_what_they_write() {
     let text = "kube.secret('pods')\nkube.apply_crd(text)\nkube.create({ apiVersion = 'v1', kind = 'Pod' }, { exists_ok = true })";
     let crds = "customresourcedefinitions.apiextensions.k8s.io";
     assert_eq!(
-        told("lua", text),
+        found("lua", text),
         [
             (1, "secret".to_owned(), vec![resource(&["secrets"])]),
             (2, "apply_crd".to_owned(), vec![resource(&[crds])]),
@@ -52,7 +52,7 @@ kube.version()"#;
         (9, "patch", vec![]),
         (10, "version", vec![]),
     ];
-    assert_eq!(told("lua", text), expected.map(|(line, it, all)| (line, it.to_owned(), all)));
+    assert_eq!(found("lua", text), expected.map(|(line, it, all)| (line, it.to_owned(), all)));
 }
 
 #[test]
@@ -74,7 +74,7 @@ kube.create(text)
 for _, it in kube.list("nodes") do kube.delete(it) end
 local me = ctx.body
 kube.delete(me)"#;
-    let targets: Vec<_> = told("lua", lua).into_iter().flat_map(|it| it.2).collect();
+    let targets: Vec<_> = found("lua", lua).into_iter().flat_map(|it| it.2).collect();
     let expected = [
         object("v1", "ResourceQuota"),
         object("v1", "Pod"),
@@ -88,20 +88,20 @@ kube.delete(me)"#;
 }
 
 #[test]
-fn rhai_is_read_in_the_same_way() {
+fn calls_in_rhai_are_found_as_in_lua() {
     let rhai = r#"
 fn pod(ctx) { return #{ apiVersion: "v1", kind: "Pod" }; }
 let made = pod(ctx);
 kube::create(made);
 kube::get("configmaps", #{ name: "x" });
 kube::delete(ctx.body);"#;
-    let targets: Vec<_> = told("rhai", rhai).into_iter().flat_map(|it| it.2).collect();
+    let targets: Vec<_> = found("rhai", rhai).into_iter().flat_map(|it| it.2).collect();
     let expected = [object("v1", "Pod"), resource(&["configmaps"]), KubeTarget::Handled];
     assert_eq!(targets, expected);
 }
 
 #[test]
-fn constants_and_texts_are_followed() {
+fn constants_and_yaml_strings_are_followed() {
     let lua = r#"
 local CONFIGS = "configs.example.com"
 local NAME = "a" .. suffix
@@ -118,7 +118,7 @@ kube.apply(kopf.adopt({ apiVersion = "v1", kind = "Pod" }))
 local text = template.render('{% include "templates/' .. file .. '" %}', {})
 for _, it in yaml.decode_all(text) do kube.apply(it) end
 kube.apply(yaml.decode(ctx.spec.manifest))"#;
-    let targets: Vec<_> = told("lua", lua).into_iter().map(|it| it.2).collect();
+    let targets: Vec<_> = found("lua", lua).into_iter().map(|it| it.2).collect();
     let expected = [
         vec![resource(&["configs.example.com"])],
         vec![],
@@ -129,12 +129,12 @@ kube.apply(yaml.decode(ctx.spec.manifest))"#;
     ];
     assert_eq!(targets, expected);
     let rhai = "const KIND = \"sites\";\nlet file = template::render(`{%- import 'x.j2' as x %}`, #{});\nkube::list(KIND);\nkube::apply(yaml::decode(file));";
-    let targets: Vec<_> = told("rhai", rhai).into_iter().map(|it| it.2).collect();
+    let targets: Vec<_> = found("rhai", rhai).into_iter().map(|it| it.2).collect();
     assert_eq!(targets, [vec![resource(&["sites"])], vec![KubeTarget::Files]]);
 }
 
 #[test]
-fn functions_that_make_objects_are_followed() {
+fn functions_that_create_objects_are_followed() {
     let lua = r#"
 local function part(apiVersion, kind, name) return { apiVersion = apiVersion, kind = kind } end
 local function job(ctx)
@@ -155,7 +155,7 @@ kube.apply(part("v1", kind))"#;
         (11, "get", vec![]),
         (12, "apply", vec![]),
     ];
-    assert_eq!(told("lua", lua), expected.map(|(line, it, all)| (line, it.to_owned(), all)));
+    assert_eq!(found("lua", lua), expected.map(|(line, it, all)| (line, it.to_owned(), all)));
 }
 
 #[test]
@@ -169,7 +169,7 @@ local wanted = { apiVersion = "v1", kind = "Pod", metadata = { namespace = ctx.n
 local made = kube.get(wanted) or kube.create(wanted)
 kube.delete(namespace)
 kube.delete(made)"#;
-    let targets: Vec<_> = told("lua", lua).into_iter().skip(3).map(|it| it.2).collect();
+    let targets: Vec<_> = found("lua", lua).into_iter().skip(3).map(|it| it.2).collect();
     assert_eq!(targets, [vec![resource(&["namespaces"])], vec![object("v1", "Pod")]]);
     let rhai = r#"
 fn job(ctx) {
@@ -181,7 +181,7 @@ fn other(ctx) { #{ apiVersion: "v1", kind: "Pod" }; }
 kube::create(job(ctx));
 kube::patch(claim(ctx), #{});
 kube::get(other(ctx));"#;
-    let targets: Vec<_> = told("rhai", rhai).into_iter().map(|it| it.2).collect();
+    let targets: Vec<_> = found("rhai", rhai).into_iter().map(|it| it.2).collect();
     let expected =
         [vec![object("batch/v1", "Job")], vec![object("v1", "PersistentVolumeClaim")], vec![]];
     assert_eq!(targets, expected);

@@ -1,8 +1,8 @@
 //! The directory that modules come from, and the only one.
 //!
-//! Symlinks are followed and the place they lead to is checked, because a ConfigMap volume consists of links within itself:
-//! `lib.lua → ..data/lib.lua`, `..data → ..2026_11_21`. The kubelet replaces such a volume by replacing `..data`. So the place
-//! that `..data` leads to is kept while a script is loaded, and modules are looked for there.
+//! Symlinks are followed and their target is checked, because a ConfigMap volume consists of links within itself: `lib.lua →
+//! ..data/lib.lua`, `..data → ..2026_11_21`. The kubelet replaces the content of such a volume by replacing `..data`. So the target
+//! of `..data` is kept while a script is loaded, and modules are looked up there.
 
 use std::{
     fs,
@@ -14,14 +14,14 @@ use parking_lot::Mutex;
 
 use super::{Digest, Failed, MODULE_BYTES_MAX};
 
-/// The link of a volume to its present content.
+/// The link of a volume to its current content.
 const DATA: &str = "..data";
 
 #[derive(Debug)]
 pub(super) struct Directory {
-    /// As the user named it.
+    /// The path as the user named it.
     named: PathBuf,
-    /// How it was when the loading began; `None` when the script is loaded, or if there was no directory.
+    /// Its state when the load began; `None` after the load, or if there was no directory.
     pinned: Mutex<Option<ResolvedDirectory>>,
 }
 
@@ -29,14 +29,14 @@ pub(super) struct Directory {
 #[derive(Clone, Debug)]
 struct ResolvedDirectory {
     real: PathBuf,
-    /// What `..data` leads to, if it is a mounted volume.
+    /// The target of `..data`, if it is a mounted volume.
     data: Option<PathBuf>,
 }
 
-/// A module.
+/// A module that was looked up.
 pub(super) struct Found {
     pub(super) text: String,
-    /// The file.
+    /// The file that symlinks lead to.
     pub(super) real: Option<PathBuf>,
 }
 
@@ -47,23 +47,23 @@ impl Found {
 }
 
 impl Directory {
-    /// The directory of this script, as it is now.
+    /// Returns the directory of this script in its current state.
     pub(super) fn of(script: &Path) -> Self {
         let named = match script.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
             Some(_) | None => PathBuf::from("."),
         };
-        // What is wrong with it is told when a module is asked for.
+        // An error of the directory is reported when a module is loaded.
         let pinned = Mutex::new(ResolvedDirectory::of(&named).ok());
         Directory { named, pinned }
     }
 
-    /// Sees the directory as it is from now on.
+    /// Looks modules up in the current state of the directory from now on.
     pub(super) fn unpin(&self) {
         *self.pinned.lock() = None;
     }
 
-    /// The path of a module as the user would write it.
+    /// Returns the path of a module as the user would write it.
     pub(super) fn path(&self, file: &Path) -> PathBuf {
         self.named.join(file)
     }
@@ -74,7 +74,7 @@ impl Directory {
         let real = place.find(file)?;
         let kind = fs::metadata(&real)?;
         if !kind.is_file() {
-            // A pipe would never end.
+            // Reading a pipe would never end.
             return Err(Failed::Special);
         }
         let mut bytes = Vec::new();
@@ -94,11 +94,11 @@ impl ResolvedDirectory {
         Ok(ResolvedDirectory { real, data })
     }
 
-    /// The file behind a module, which is in this directory.
+    /// Returns the file behind a module, which must be in this directory.
     fn find(&self, file: &Path) -> Result<PathBuf, Failed> {
         let kept = self.data.as_ref().map(|it| it.join(file).canonicalize().map_err(Failed::from));
         let found = match kept {
-            // What is no part of the volume may still lie beside it.
+            // A file that is not part of the volume may still be next to it.
             None | Some(Err(Failed::Missing)) => self.real.join(file).canonicalize()?,
             Some(kept) => kept?,
         };
@@ -111,7 +111,7 @@ impl ResolvedDirectory {
     }
 }
 
-/// Whether it is in one of the directories that `..data` leads to: `..2026_11_21_03_04_05.123456789`.
+/// Returns whether the path is in a directory that `..data` may lead to: `..2026_11_21_03_04_05.123456789`.
 fn is_versioned(within: &Path) -> bool {
     let first = within.components().next();
     first.is_some_and(|it| match it {

@@ -1,7 +1,7 @@
-//! Where the modules of a script come from, and what was taken from there: the same for both languages.
+//! Where the modules of a script come from, and which ones it has loaded: the same for both languages.
 //!
-//! A script loads modules from below its own directory, or from a set of texts, and from nowhere else. While it is loaded,
-//! a mounted volume is seen as it was in the beginning, so that no script is made of two versions of a ConfigMap.
+//! A script loads modules from below its own directory, or from a set of sources in memory, and from nowhere else. While it is
+//! loaded, a mounted volume is seen as it was at the beginning, so that no script is mixed from two versions of a ConfigMap.
 
 mod directory;
 mod name;
@@ -23,16 +23,16 @@ pub(crate) use self::name::{file_of, library_of};
 use super::bounds;
 use crate::scripting::values::files::{Files, Unread};
 
-/// The most modules one script may ask for, those that are not there included: each is remembered.
+/// Maximum number of modules that one script may request. Missing ones count: each is remembered.
 const MODULES_MAX: usize = 256;
-/// Larger than any module somebody writes; keeps a wrong file from filling the memory.
+/// Larger than a module that somebody writes; keeps a wrong file from filling the memory.
 const MODULE_BYTES_MAX: u64 = 1 << 20;
-/// All modules of one script together: their texts are kept for messages.
+/// Maximum size of all modules of one script together: their sources are kept for messages.
 const ALL_BYTES_MAX: usize = 16 << 20;
 
-/// The modules that one script can load. Clones are the same thing: what the script takes is seen by all of them.
+/// The modules that one script can load. Clones share what the script has loaded.
 ///
-/// It belongs to one loading of one script: the next generation gets a new one.
+/// Belongs to one load of one script: the next generation gets a new one.
 #[derive(Clone, Debug, Default)]
 pub struct Modules(Arc<Inner>);
 
@@ -44,7 +44,7 @@ struct Inner {
 
 #[derive(Debug, Default)]
 enum Root {
-    /// The script is in no directory.
+    /// The script is not in a directory.
     #[default]
     Nowhere,
     Directory(Directory),
@@ -52,15 +52,15 @@ enum Root {
     Texts(BTreeMap<PathBuf, String>),
 }
 
-/// What the script has asked for.
+/// The modules that the script has requested.
 #[derive(Debug, Default)]
 struct Taken {
     by_file: BTreeMap<PathBuf, (LoadedModule, Option<Arc<str>>)>,
-    /// Of all texts.
+    /// The size of all sources.
     bytes: usize,
 }
 
-/// A module that a script has asked for.
+/// A module that a script has requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadedModule {
     /// Its path below the directory of the script, with the extension: `lib/naming.lua`.
@@ -69,44 +69,44 @@ pub struct LoadedModule {
     pub path: Option<PathBuf>,
     /// The file that symlinks lead to from there, if there is one.
     pub real: Option<PathBuf>,
-    /// What was read; `None` if nothing could be: the script may have gone on without it.
+    /// The digest of its source; `None` if it could not be read: the script may have continued without it.
     pub digest: Option<Digest>,
 }
 
-/// Tells texts apart.
+/// A digest of a source, to compare versions of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Digest([u8; 16]);
 
-/// Why there is no such module for this script.
+/// Why a script cannot load a module.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Problem {
-    /// Never, whatever is on the disk.
+    /// Permanent: independent of the files on the disk.
     #[error("refused: {0}")]
     Refused(String),
-    /// Not now.
+    /// The file is missing now.
     #[error("not found: {0}")]
     Missing(String),
 }
 
 impl Modules {
-    /// The modules in the directory of this script. A mounted volume is seen as it is now: call this before the script itself
-    /// is read.
+    /// Returns the modules in the directory of this script. A mounted volume is seen as it is now: call this before the script
+    /// itself is read.
     pub fn beside(script: &Path) -> Self {
         let root = Root::Directory(Directory::of(script));
         Modules(Arc::new(Inner { root, taken: Mutex::default() }))
     }
 
-    /// Modules that are in no file: texts by their path, such as `lib/naming.lua`.
+    /// Returns modules that are in no file: sources by their path, such as `lib/naming.lua`.
     pub fn of_texts(texts: BTreeMap<PathBuf, String>) -> Self {
         Modules(Arc::new(Inner { root: Root::Texts(texts), taken: Mutex::default() }))
     }
 
-    /// What the script has asked for until now, also if loading it failed.
+    /// Returns what the script has requested so far, even if it could not be loaded.
     pub fn taken(&self) -> Vec<LoadedModule> {
         self.0.taken.lock().by_file.values().map(|(module, _)| module.clone()).collect()
     }
 
-    /// The texts that the script has taken until now, by their files.
+    /// Returns the sources that the script has loaded so far, by their files.
     pub(crate) fn texts(&self) -> Vec<(PathBuf, Arc<str>)> {
         let taken = self.0.taken.lock();
         let texts =
@@ -114,25 +114,25 @@ impl Modules {
         texts.map(|(file, text)| (file.clone(), Arc::clone(text))).collect()
     }
 
-    /// Whether this name is in any text that the script has taken until now.
+    /// Returns whether this name occurs in a source that the script has loaded so far.
     pub(crate) fn name(&self, name: &str) -> bool {
         let taken = self.0.taken.lock();
         taken.by_file.values().any(|(_, text)| text.as_ref().is_some_and(|it| it.contains(name)))
     }
 
-    /// Whether a script that took these would find the same here. Takes nothing.
-    pub fn would_give(&self, taken: &[LoadedModule]) -> bool {
+    /// Returns whether a script that loaded these modules would find the same ones here. Loads nothing.
+    pub fn finds_same(&self, taken: &[LoadedModule]) -> bool {
         taken.iter().all(|it| self.find(&it.name).ok().map(|it| it.digest()) == it.digest)
     }
 
-    /// What is there now under the name of a module, if anything is. Takes nothing.
+    /// Returns the digest of the module that has this name now, if there is one. Loads nothing.
     pub fn digest(&self, name: &Path) -> Option<Digest> {
         self.find(name).ok().map(|it| it.digest())
     }
 
-    /// The text of a module, for a script that is called so in messages. The file is from [`file_of`].
+    /// Returns the source of a module. `file` comes from [`file_of`]; messages call the script `script`.
     ///
-    /// What was read once stays the same: a script that starts afresh, because its memory was full, is the one it was.
+    /// A module that was read once stays the same, so that a script which restarts because its memory was full runs the same code.
     pub(crate) fn read(&self, file: &Path, script: &str) -> Result<Arc<str>, Problem> {
         let mut taken = self.0.taken.lock();
         if let Some((_, Some(text))) = taken.by_file.get(file) {
@@ -166,7 +166,7 @@ impl Modules {
         })
     }
 
-    /// Returns what reads other files of this script, such as templates: `x` is `x.j2`.
+    /// Returns a reader of other files of this script, such as templates: `x` is `x.j2`.
     pub(crate) fn files_of(&self, script: &str) -> Files {
         let (modules, script) = (self.clone(), script.to_owned());
         Files::by(move |name| {
@@ -180,7 +180,7 @@ impl Modules {
         })
     }
 
-    /// The script is loaded: a module that it asks for later is read from the volume as it is then.
+    /// Ends the load: modules that the script requests later are read from the volume as it is then.
     pub(crate) fn settle(&self) {
         match &self.0.root {
             Root::Directory(directory) => directory.unpin(),
@@ -210,7 +210,7 @@ impl Modules {
     }
 }
 
-/// What the file of a module is called in messages: beside the script, whatever that is called.
+/// Returns the name of a module's file in messages: a path next to the script.
 pub fn shown(script: &str, file: &Path) -> String {
     Path::new(script).with_file_name(file).display().to_string()
 }
@@ -221,7 +221,7 @@ enum Failed {
     NoDirectory,
     Missing,
     LeadsOut,
-    /// Another version of the volume was mounted since the loading began.
+    /// Another version of the volume has been mounted since the load began.
     Changed,
     Special,
     TooLarge,
@@ -255,7 +255,7 @@ impl Failed {
 impl From<std::io::Error> for Failed {
     fn from(error: std::io::Error) -> Self {
         use std::io::ErrorKind;
-        // A file where a directory is expected is no module either.
+        // If a directory on the path is a file, the module is missing, too.
         if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) {
             Failed::Missing
         } else {
@@ -265,14 +265,14 @@ impl From<std::io::Error> for Failed {
 }
 
 impl Digest {
-    /// Of a text.
+    /// Returns the digest of a source.
     pub fn of(text: &str) -> Self {
         Digest(Blake2b::<U16>::digest(text).into())
     }
 }
 
 impl fmt::Display for Digest {
-    /// In hexadecimal digits.
+    /// Writes the digest as hexadecimal digits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|it| write!(f, "{it:02x}"))
     }

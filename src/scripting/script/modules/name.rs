@@ -1,16 +1,16 @@
-//! What scripts call modules, and the files that they mean by it.
+//! The names that scripts use for modules, and the files that they mean.
 
 use std::path::{Component, Path, PathBuf};
 
 use super::Problem;
 use crate::scripting::{functions, values::text::did_you_mean};
 
-/// Longer than any name that means something.
+/// Maximum length of a name; longer than any meaningful one.
 const NAME_BYTES_MAX: usize = 255;
-/// The first part of the names of the library in this program.
+/// The first part of the names of built-in libraries.
 const LIBRARIES: &str = "kopf";
 
-/// The file of a module below the directory of its script: `lib/naming` is `lib/naming.lua`, with or without the extension.
+/// Returns the file of a module below the directory of its script: `lib/naming` is `lib/naming.lua`, with or without the extension.
 pub(crate) fn file_of(name: &str, extension: &str) -> Result<PathBuf, Problem> {
     let refused = |why: &str| Err(Problem::Refused(why.into()));
     if name.is_empty() {
@@ -53,7 +53,7 @@ pub(crate) fn file_of(name: &str, extension: &str) -> Result<PathBuf, Problem> {
     Ok(file)
 }
 
-/// The library that is meant by `kopf/json`; a name without `kopf/` may also mean a file of the script.
+/// Returns the library that `kopf/json` means; a name without `kopf/` may also mean a file of the script.
 pub(crate) fn library_of(name: &str) -> Option<&'static str> {
     let name = name.strip_prefix(LIBRARIES)?.strip_prefix('/')?;
     functions::find(name).map(|it| it.name)

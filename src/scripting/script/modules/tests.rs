@@ -1,4 +1,4 @@
-//! Modules: what they are called, where they are found, what is remembered of them.
+//! Modules: their names, where they are found, what is remembered of them.
 
 use std::{
     collections::BTreeMap,
@@ -9,7 +9,7 @@ use std::{
 
 use super::{MODULES_MAX, Modules, file_of};
 
-/// A directory that goes with its test.
+/// A directory that is removed at the end of its test.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -30,12 +30,12 @@ impl Directory {
         symlink(target, self.0.join(link)).unwrap();
     }
 
-    /// What the script `it.lua` in it can load.
+    /// Returns what the script `it.lua` in it can load.
     fn modules(&self) -> Modules {
         Modules::beside(&self.0.join("it.lua"))
     }
 
-    /// A mounted volume with this text in `lib.lua` and `more.lua`; replaces what was mounted.
+    /// Mounts a volume with this source in `lib.lua` and `more.lua`; replaces the mounted one.
     fn mount(&self, version: &str, text: &str) {
         self.write(&format!("..{version}/lib.lua"), text);
         self.write(&format!("..{version}/more.lua"), text);
@@ -58,7 +58,7 @@ impl Drop for Directory {
     }
 }
 
-/// The text of a module, or why there is none.
+/// Returns the source of a module, or why there is none.
 fn read(modules: &Modules, name: &str) -> Result<String, String> {
     let file = file_of(name, "lua").map_err(|it| it.to_string())?;
     let text = modules.read(&file, "dir/it.lua").map_err(|it| it.to_string())?;
@@ -134,7 +134,7 @@ fn links_are_followed_within_the_directory_and_not_out_of_it() {
 }
 
 #[test]
-fn a_directory_that_is_a_link_itself_confines_to_what_it_leads_to() {
+fn a_linked_directory_confines_scripts_to_its_target() {
     let here = Directory::new("linked");
     here.write("real/lib.lua", "return 1");
     here.write("other.lua", "return 2");
@@ -146,7 +146,7 @@ fn a_directory_that_is_a_link_itself_confines_to_what_it_leads_to() {
 }
 
 #[test]
-fn a_volume_that_is_replaced_while_a_script_is_loaded_gives_no_mixture() {
+fn a_volume_that_is_replaced_during_a_load_is_not_mixed() {
     let here = Directory::new("volume");
     here.mount("one", "return 1");
     let modules = here.modules();
@@ -154,7 +154,7 @@ fn a_volume_that_is_replaced_while_a_script_is_loaded_gives_no_mixture() {
     here.mount("two", "return 2");
     refused(&modules, "more", "was replaced while the script was loaded");
     assert_eq!(read(&here.modules(), "more"), Ok("return 2".into()));
-    // When the script is loaded, it reads what is there, but nothing again.
+    // After the load, the script reads what is there, but nothing twice.
     modules.settle();
     assert_eq!(read(&modules, "more"), Ok("return 2".into()));
     here.mount("three", "return 3");
@@ -163,7 +163,7 @@ fn a_volume_that_is_replaced_while_a_script_is_loaded_gives_no_mixture() {
 }
 
 #[test]
-fn what_lies_beside_a_volume_is_found_too() {
+fn files_next_to_a_volume_are_found() {
     let here = Directory::new("beside");
     here.mount("one", "return 1");
     here.write("other.lua", "return 2");
@@ -172,7 +172,7 @@ fn what_lies_beside_a_volume_is_found_too() {
 }
 
 #[test]
-fn what_is_no_small_text_is_refused() {
+fn modules_that_are_large_or_no_text_files_are_refused() {
     let here = Directory::new("odd");
     fs::write(here.0.join("binary.lua"), [0xff, 0xfe]).unwrap();
     fs::create_dir(here.0.join("folder.lua")).unwrap();
@@ -184,7 +184,7 @@ fn what_is_no_small_text_is_refused() {
     refused(&modules, "folder", "is no file");
     refused(&modules, "large", "is larger than 1 MiB");
     refused(&modules, "file.lua/x", "not found: there is no dir/file.lua/x.lua");
-    // Reading it would wait for ever.
+    // Reading it would wait forever.
     fs::remove_file(here.0.join("file.lua")).unwrap();
     let socket = std::os::unix::net::UnixListener::bind(here.0.join("file.lua")).unwrap();
     refused(&modules, "file", "is no file");
@@ -199,7 +199,7 @@ fn without_a_directory_there_are_no_modules() {
 }
 
 #[test]
-fn texts_are_found_by_their_path() {
+fn modules_in_memory_are_found_by_their_path() {
     let texts = BTreeMap::from([
         ("lib.lua".into(), "return 1".into()),
         ("large.lua".into(), "-".repeat((1 << 20) + 1)),
@@ -212,7 +212,7 @@ fn texts_are_found_by_their_path() {
 }
 
 #[test]
-fn what_a_script_asked_for_is_remembered_also_if_it_was_not_there() {
+fn requested_modules_are_remembered_even_if_missing() {
     let here = Directory::new("taken");
     here.write("lib/a.lua", "return 1");
     here.link("lib/a.lua", "b.lua");
@@ -236,7 +236,7 @@ fn the_same_modules_are_recognized() {
     let modules = here.modules();
     drop((read(&modules, "a"), read(&modules, "optional")));
     let taken = modules.taken();
-    let same = || here.modules().would_give(&taken);
+    let same = || here.modules().finds_same(&taken);
     assert!(same());
     here.write("a.lua", "return 2");
     assert!(!same(), "changed");

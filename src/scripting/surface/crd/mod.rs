@@ -9,13 +9,13 @@ use serde_json::Value;
 /// A kind that a CRD defines, in its best version.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CustomKind {
-    /// `KopfExample`
+    /// The kind, such as `KopfExample`.
     pub kind: String,
-    /// `kopf.dev`
+    /// The group, such as `kopf.dev`.
     pub group: String,
-    /// `v1`
+    /// The version, such as `v1`.
     pub version: String,
-    /// `kopfexamples`
+    /// The plural, such as `kopfexamples`.
     pub plural: String,
     singular: String,
     short_names: Vec<String>,

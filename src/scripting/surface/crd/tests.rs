@@ -64,7 +64,7 @@ fn the_selectors_of_a_kind_are_those_that_declarations_take() {
 }
 
 #[test]
-fn what_a_definition_lacks_is_named() {
+fn the_error_names_what_a_crd_lacks() {
     let error = CustomKind::read(&json!({"spec": {"versions": [{"served": true}]}}));
     assert_eq!(error.expect_err("no kind"), "it has no spec.names.kind");
     let error = CustomKind::read(&json!({"spec": {"versions": [{"served": false}]}}));

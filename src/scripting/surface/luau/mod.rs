@@ -13,6 +13,7 @@ use std::{
 };
 
 use super::{CustomKind, Item, Language, Parameter, Section, Shape, Signature, Surface, Ty};
+use crate::sorted::CollectSorted as _;
 pub(super) use types::class_name;
 
 const HEADER: &str = "\
@@ -35,7 +36,7 @@ export type KopfFunction = ((ctx: never) -> ...any) & ((ctx: never) -> ...any)
 /// The functions that scripts have in addition to the built-in ones of Luau.
 const REST: &str = "\n--- Loads a module next to the script, or from the standard library.\ndeclare function require(name: string): any\n";
 
-/// Reserved words.
+/// The reserved words of Luau.
 const RESERVED: &[&str] = &[
     "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "if", "in", "local",
     "nil", "not", "or", "repeat", "return", "then", "true", "until", "while",
@@ -47,7 +48,7 @@ const OF_KIND: &[(&str, &str)] = &[("spec", "Spec"), ("status", "Status")];
 /// Returns the definitions, with the types of these custom resources.
 pub fn stubs(surface: &Surface, kinds: &[CustomKind]) -> String {
     let classes: BTreeMap<&str, &Section> =
-        surface.classes.iter().map(|it| (it.name, it)).collect();
+        surface.classes.iter().map(|it| (it.name, it)).collect_map();
     let mut text = HEADER.to_owned();
     // A generic type can only use types that are known before it: those of `ctx` come last.
     let (of_ctx, others): (Vec<_>, Vec<_>) = surface.classes.iter().partition(|it| is_ctx(it));

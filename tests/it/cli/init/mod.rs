@@ -1,4 +1,4 @@
-//! `kopf init` as its user meets it: what it writes can be checked and run at once.
+//! `kopf init` as users see it: what it writes can be checked and run at once.
 
 use std::{fs, path::PathBuf, process::Command as Blocking};
 
@@ -6,7 +6,7 @@ use tokio::process::Command;
 
 use crate::e2e::operator::Operator;
 
-/// A directory for starters; it goes with this value.
+/// A directory for starters, which is removed with this value.
 struct Desk(PathBuf);
 
 impl Desk {
@@ -31,7 +31,7 @@ impl Desk {
         told
     }
 
-    /// Runs what was told to be run next, and waits until it says this.
+    /// Runs the suggested command, and waits for this output.
     async fn dev(&self, script: &str, expected: &str) {
         let (code, told, problem) = self.kopf(&["check", &format!("mine/{script}")]);
         assert_eq!((code, problem.as_str()), (0, ""), "{told}");
@@ -55,7 +55,7 @@ impl Desk {
 
 impl Drop for Desk {
     fn drop(&mut self) {
-        // What is left in the directory for temporary files disturbs nobody.
+        // Remaining temporary files do no harm.
         drop(fs::remove_dir_all(&self.0));
     }
 }

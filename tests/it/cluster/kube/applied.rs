@@ -1,4 +1,4 @@
-//! `kube.apply` of an object that does not fit its schema: the handler fails at once, with a hint, and nothing is repeated.
+//! `kube.apply` of an object that violates its schema: the handler fails at once, with a hint, and nothing is repeated.
 
 use kopf::{
     scripting::{Placement, Source},

@@ -1,6 +1,6 @@
-//! `kube.watch` and `kube.wait` of scripts over the times when nobody could watch: what was missed is told afterwards, once.
+//! `kube.watch` and `kube.wait` of scripts across times without a watch: what was missed is reported afterwards, once.
 //!
-//! The server forgets the past (410 Gone), or it is restarted: another one takes its place with the objects of the old one.
+//! The server forgets the past (410 Gone), or it restarts: another one takes its place with the objects of the old one.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use kopf_apiserver::ApiServer;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-/// Tells on its object what it has seen.
+/// Records on its object what it has seen.
 const LUA: &str = r#"
     kopf.daemon("kopfexamples", { id = "watching" }, function(ctx)
         local seen = {}
@@ -47,14 +47,14 @@ const RHAI: &str = r#"
         kube.patch(ctx, #{ status: #{ waited: two.data.n } });
     });
 "#;
-/// What is told before the gap.
+/// The events before the gap.
 const BEFORE: [&str; 4] = [
     "ADDED ConfigMap ns1/changed 1",
     "ADDED ConfigMap ns1/gone 1",
     "ADDED ConfigMap ns1/kept 1",
     "ADDED ConfigMap ns1/replaced 1",
 ];
-/// What is told after it: what is there in the order of the list, then what is not there any more.
+/// The events after it: existing objects in the order of the list, then those that are gone.
 const MISSED: [&str; 5] = [
     "MODIFIED ConfigMap ns1/changed 2",
     "ADDED ConfigMap ns1/new 1",
@@ -62,10 +62,10 @@ const MISSED: [&str; 5] = [
     "ADDED ConfigMap ns1/replaced 2",
     "DELETED ConfigMap ns1/gone -",
 ];
-/// And then the watch goes on.
+/// Then the watch continues.
 const AFTER: &str = "ADDED ConfigMap ns1/later 1";
 
-/// No test needs so long, on the paused clock.
+/// Longer than any test, on the paused clock.
 const DEADLINE: Duration = Duration::from_mins(30);
 
 fn note(server: &ApiServer, name: &str, n: &str) {
@@ -77,7 +77,7 @@ fn note(server: &ApiServer, name: &str, n: &str) {
     server.create("configmaps", body).expect("a new object");
 }
 
-/// What happens while nobody watches.
+/// Changes objects while there is no watch.
 fn miss(server: &ApiServer) {
     let two = json!({ "data": { "n": "2" } });
     server.merge("configmaps", "ns1", "changed", two).expect("it is there");
@@ -86,12 +86,12 @@ fn miss(server: &ApiServer) {
     }
     note(server, "replaced", "2");
     note(server, "new", "1");
-    // Nobody ever hears of it.
+    // Never seen by the script.
     note(server, "passing", "1");
     server.delete("configmaps", "ns1", "passing").expect("it is there");
 }
 
-/// An operator in this language watches before, while and after `gap` happens.
+/// Runs an operator in this language that watches before, during and after `gap`.
 fn check(language: &str, gap: &impl AsyncFn(&Link)) {
     run_paused(async {
         let env = Environment::default();
@@ -115,7 +115,7 @@ fn check(language: &str, gap: &impl AsyncFn(&Link)) {
         told.push(AFTER);
         until(&link, "seen", json!(told)).await;
         until(&link, "waited", json!("2")).await;
-        // Long after, nothing is told twice.
+        // Long after, nothing is reported twice.
         sleep(DEADLINE).await;
         assert_eq!(status(&link)["seen"], json!(told), "{language}");
         running.stop().await;
@@ -137,7 +137,7 @@ async fn until(link: &Link, field: &str, wanted: Value) {
     assert!(in_time, "{field}: expected {wanted:#}, got {:#}", status(link)[field]);
 }
 
-/// Watches end, and what they have seen last is too old to go on from: 410 Gone.
+/// Ends the watches, whose last version is then too old to continue: 410 Gone.
 async fn forgotten(link: &Link) {
     let server = link.server();
     let before = server.requests().len();
@@ -148,11 +148,11 @@ async fn forgotten(link: &Link) {
     let requests = server.requests();
     let since = requests.iter().skip(before).filter(|it| it.path.ends_with("/configmaps"));
     let asked: Vec<_> = since.map(|it| it.query.contains("watch=true&allow")).collect();
-    // Both that of `kube.watch` and that of `kube.wait` are too old, and list. How many watches follow is up to the waits.
+    // The versions of `kube.watch` and of `kube.wait` are too old, so both list. How many watches follow depends on the waits.
     assert!(asked.starts_with(&[true, true, false, false]), "{asked:?}");
 }
 
-/// The server ends. Another one begins with its objects, after a while in which nobody answers.
+/// Ends the server. Another one starts with its objects, after a while without any server.
 async fn restarted(link: &Link) {
     let old = link.replace(None).expect("a server");
     old.close_watches();

@@ -1,4 +1,4 @@
-//! The way of scripts to the cluster: one connection, which is tried again after a failure.
+//! The connection of scripts to the cluster: one for all, which is retried after a failure.
 
 mod applied;
 mod gaps;
@@ -22,10 +22,10 @@ use kopf::{
 use kopf_apiserver::ApiServer;
 use tokio::time::{Instant, sleep, timeout};
 
-/// How long an attempt takes.
+/// The duration of an attempt.
 const ATTEMPT: Duration = Duration::from_secs(5);
 
-/// A way to a cluster whose first attempts fail, and how many attempts there were.
+/// Returns a connection whose first attempts fail, and the number of attempts.
 fn unsteady(failures: usize) -> (Kube, Arc<AtomicUsize>) {
     let attempts = Arc::new(AtomicUsize::new(0));
     let client = testing::client(&ApiServer::builder().build());

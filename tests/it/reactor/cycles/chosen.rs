@@ -1,4 +1,4 @@
-//! What is watched for each form of a selector: which resources, in which version, where.
+//! Which resources each form of a selector watches, in which version, where.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -14,7 +14,7 @@ use kopf_apiserver::{ApiServer, Builder, ResourceDef};
 
 use super::heard::Listener;
 
-/// Two versions of one resource, a second group of two resources with a category, and one that can only be listed.
+/// Returns two versions of one resource, a second group of two resources with a category, and one that can only be listed.
 fn environment() -> Environment {
     let mut examples = testing::examples();
     examples.versions.push("v1beta1".into());
@@ -34,7 +34,7 @@ fn names(texts: &[&str]) -> Vec<Argument> {
     texts.iter().map(|&it| Argument::Value(it.into())).collect()
 }
 
-/// The paths that are watched for handlers of these selectors, without those that the operator needs itself.
+/// Returns the paths that are watched for handlers of these selectors, without those that the operator itself needs.
 async fn watched(selectors: Vec<Argument>, keywords: &[(&str, &str)]) -> BTreeSet<String> {
     let env = environment();
     watched_on(&env, Scope::Cluster, selectors, keywords).await
@@ -100,7 +100,7 @@ async fn each_keyword_means_its_own_name() {
     ] {
         assert_eq!(watched(vec![], &[keyword]).await, paths(&[PREFERRED]), "{keyword:?}");
     }
-    // A name of another sort is not meant.
+    // A name of another kind does not match.
     for keyword in [("plural", "kex"), ("kind", "kopfexample"), ("shortcut", "kopfexamples")] {
         assert_eq!(watched(vec![], &[keyword]).await, paths(&[]), "{keyword:?}");
     }
@@ -116,7 +116,7 @@ async fn each_keyword_means_its_own_name() {
 #[tokio::test(start_paused = true)]
 async fn core_resources_have_the_empty_group_and_singulars_of_their_kinds() {
     let pods = paths(&["/api/v1/pods"]);
-    // Kubernetes says no singular of its own resources.
+    // Kubernetes reports no singular for its built-in resources.
     for selector in [&["v1", "pods"][..], &["", "v1", "pods"], &["", "pods"], &["pod"], &["po"]] {
         assert_eq!(watched(names(selector), &[]).await, pods, "{selector:?}");
     }
@@ -127,7 +127,7 @@ async fn core_resources_have_the_empty_group_and_singulars_of_their_kinds() {
 async fn a_version_alone_leaves_the_group_open_so_that_all_groups_are_read() {
     for (selector, is_read) in [("pods.v1", true), ("pods.v1.", false)] {
         let env = environment();
-        // Not in the aggregated document then, so that it is read by itself if it is of interest.
+        // Missing in the aggregated document then, so that it is read separately if it is needed.
         env.refuse(503, "GET", "/apis/fruits.dev/v1");
         let watched = watched_on(&env, Scope::Cluster, names(&[selector]), &[]).await;
         assert_eq!(watched, paths(&["/api/v1/pods"]), "{selector}");

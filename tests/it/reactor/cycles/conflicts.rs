@@ -1,4 +1,4 @@
-//! What happens around the requests of a cycle: conflicts, lost answers, older views, and answers that are not about the object.
+//! The requests of a cycle: conflicts, lost responses, older views, and responses that are not about the object.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -236,7 +236,7 @@ async fn a_404_that_is_not_about_the_object_drops_nothing() {
         let handlers = vec![script.handler((Kind::Create, "made"), result)];
         let link = Link::new(&env.server);
         let is_refused = AtomicBool::new(false);
-        // As of a proxy without the route: the body names no object.
+        // As from a proxy without the route: the body names no object.
         link.set_rule(move |request| {
             let is_meant = request.method() == "PATCH" && request.uri().path().ends_with(path);
             let is_first = is_meant && !is_refused.fetch_or(is_meant, Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! `kill -9` between any two requests of an object's life, then a restart.
 //!
-//! Each run kills the operator at another PATCH: before the server sees it, or after it was applied and before the answer
-//! arrives. What was recorded must count, what was not must be done again, and nothing may be left behind.
+//! Each run kills the operator at another PATCH: before the server receives it, or after it was applied and before the response
+//! arrives. What was recorded must count, the rest must be done again, and nothing may be left behind.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
@@ -19,12 +19,12 @@ use super::{
     transcript::Transcript,
 };
 
-/// The server never sees the request.
+/// The server never receives the request.
 const BEFORE: Fate = Fate::Hang;
-/// The server has done what was asked; the operator never learns of it.
+/// The server executes the request; the operator never receives the response.
 const AFTER: Fate = Fate::LoseResponse;
 
-/// The life of an object: created with two handlers, one of them retried; updated; deleted.
+/// Returns the life of an object: created with two handlers, one of them retried; updated; deleted.
 fn life() -> Scenario {
     Scenario::parse(&json!({
         "handlers": [
@@ -42,7 +42,7 @@ fn life() -> Scenario {
     }))
 }
 
-/// Runs it, with a death at the `nth` PATCH, counted from one; the next operator lives.
+/// Runs a scenario, and kills the operator at the `nth` PATCH, counted from one; the next operator survives.
 async fn run_with_death(scenario: &Scenario, nth: usize, fate: Fate) -> Transcript {
     let run = ScenarioRun::new(scenario);
     let (link, left) = (Link::new(&run.env.server), AtomicUsize::new(nth));
@@ -71,7 +71,7 @@ fn transcript(scenario: &Scenario, nth: usize, fate: Fate) -> Transcript {
     run_paused(run_with_death(scenario, nth, fate))
 }
 
-/// The handlers behind calls, without repetitions.
+/// Returns the handlers of calls, without repetitions.
 fn handlers(calls: &[String]) -> Vec<&str> {
     let mut handlers = calls.iter().filter_map(|it| it.split('#').next()).collect::<Vec<_>>();
     handlers.dedup();

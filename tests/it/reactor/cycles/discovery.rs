@@ -1,4 +1,4 @@
-//! Discovery that is late, incomplete or wrong: what is served does not end, and what was not found is found later.
+//! Discovery that is late, incomplete or wrong: served resources stay served, and missing ones are found later.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ use super::heard::{Listener, Listening};
 
 const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
-/// A cluster with these CRDs.
+/// Returns a cluster with these CRDs.
 fn environment(resources: &[ResourceDef]) -> Environment {
     let env = Environment::new(ApiServer::builder());
     for resource in resources {
@@ -46,14 +46,14 @@ fn hide(env: &Environment, group: &str) {
     env.server.fault(Fault::always(Effect::HiddenGroup(group.into())).on("GET", "/apis"));
 }
 
-/// Ends all watches. Those of CRDs, and others whose version is old, begin with another listing.
+/// Ends all watches. Those of CRDs, and others with an old version, begin with another list.
 fn restart(env: &Environment) {
     env.create(namespace(&format!("restart-{}", env.server.revision())));
     env.server.compact();
     env.server.close_watches();
 }
 
-/// Listens to events of examples, and runs a daemon for each.
+/// Returns an operator that receives events of examples, and runs a daemon for each.
 fn listener() -> Listener {
     let listener = Listener::new(Scope::Cluster).hears_events("kopfexamples");
     listener.hears_examples("daemon", Kind::Daemon, Duration::ZERO)
@@ -70,7 +70,7 @@ async fn started(env: &Environment) -> Listening {
     operator
 }
 
-/// Whether anybody was told that an object is gone, or that its daemon must stop.
+/// Returns whether a handler was called because an object is gone, or a daemon must stop.
 fn has_lost(heard: &[String]) -> bool {
     heard.iter().any(|it| it.contains("DELETED") || it.contains("stops"))
 }
@@ -286,8 +286,8 @@ async fn a_deleted_crd_is_gone_at_once_and_red_until_it_is_created_again() {
     operator.end().await;
 }
 
-/// Deletes the CRD and creates it again at once, with one object. The watch shows the deletion `late` seconds later, and the creation
-/// once more so much later. Returns what the handlers have heard until then.
+/// Deletes the CRD and creates it again at once, with one object. The watch shows the deletion `late` seconds later, and the
+/// creation another `late` seconds later. Returns the calls until then.
 async fn recreated(env: &Environment, operator: &Listening, late: u64) -> Vec<String> {
     let watch = "customresourcedefinitions?watch";
     let fault = Fault::always(Effect::LateEvent(Duration::from_secs(late))).on("", watch);
@@ -342,7 +342,7 @@ async fn a_selector_that_never_had_a_resource_is_not_red() {
     operator.end().await;
 }
 
-/// Starts an operator to which a CRD comes between the first discovery and the first listing of CRDs.
+/// Starts an operator; a CRD is created between its first discovery and its first list of CRDs.
 async fn with_crd_during_the_start(env: &Environment) -> Listening {
     let slow = Fault::always(Effect::Latency(Duration::from_secs(2)));
     env.server.fault(slow.on("GET", "/customresourcedefinitions").times(1));
@@ -398,7 +398,7 @@ fn start_deleting(env: &Environment, calls: &CallLog) -> Running {
     Running::start(env.operator(std::sync::Arc::new(scripts), handlers))
 }
 
-/// A cluster of 30 objects, whose CRDs are deleted with their objects.
+/// Returns a cluster of 30 objects, whose CRDs are deleted with their objects.
 async fn with_thirty_objects(calls: &CallLog) -> (Environment, Running, JoinSet<()>) {
     let env = environment(&[examples()]);
     let mut tasks = JoinSet::new();
@@ -470,7 +470,7 @@ async fn a_broken_group_holds_up_nothing_and_is_red_until_it_answers() {
         let unready = operator.unready();
         assert!(unready.len() == 1 && unready[0].contains("dead.dev"), "{unready:?}");
         let reads = env.requests("GET", "/apis/dead.dev").len();
-        // Requests that are given up are not logged.
+        // Aborted requests are not logged.
         assert!(stuck || (5..60).contains(&reads), "the group is read {reads} times");
         env.server.clear_faults();
         pass(90).await;

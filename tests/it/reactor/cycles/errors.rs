@@ -1,4 +1,4 @@
-//! Requests that fail, and what becomes of the work of handlers.
+//! Failing requests, and what they mean for the work of handlers.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use super::{
     transcript::times,
 };
 
-/// A creation at second 1, with these statuses for the first PATCH requests.
+/// Returns a creation at second 1, with these statuses for the first PATCH requests.
 fn creation(inject: &[u16], more: &Value) -> Scenario {
     let mut actions = vec![json!([1, "create", example()])];
     actions.extend(more.as_array().cloned().unwrap_or_default());

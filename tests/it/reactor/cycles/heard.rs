@@ -1,4 +1,4 @@
-//! An operator whose handlers only say that they were called, for tests of what brings events to them.
+//! An operator whose handlers only record their calls, for tests of what causes events.
 
 use std::{sync::Arc, time::Duration};
 
@@ -32,14 +32,14 @@ pub(crate) struct Listener {
     heard: CallLog,
 }
 
-/// The same while it runs.
+/// A running operator.
 pub(crate) struct Listening {
     heard: CallLog,
     pub(crate) running: Running,
 }
 
 impl Listener {
-    /// Without handlers.
+    /// Creates an operator without handlers.
     pub(crate) fn new(scope: Scope) -> Self {
         let mut settings = Settings::default();
         settings.networking.error_backoffs = Vec::new();
@@ -53,7 +53,7 @@ impl Listener {
         }
     }
 
-    /// One handler more, of this id; each call takes so long, daemons run until they must stop.
+    /// Adds a handler with this id; each call takes this long, daemons run until they must stop.
     pub(crate) fn hears(
         mut self,
         (id, kind): (&str, Kind),
@@ -82,22 +82,22 @@ impl Listener {
         self
     }
 
-    /// One handler of `kopfexamples` more, without options.
+    /// Adds a handler of `kopfexamples`, without options.
     pub(crate) fn hears_examples(self, id: &str, kind: Kind, takes: Duration) -> Self {
         self.hears((id, kind), vec![Argument::Value("kopfexamples".into())], &[], takes)
     }
 
-    /// One handler of raw events more, of this resource and with its name as the id.
+    /// Adds a handler of raw events of this resource, with its name as the id.
     pub(crate) fn hears_events(self, name: &str) -> Self {
         self.hears((name, Kind::Event), vec![Argument::Value(name.into())], &[], Duration::ZERO)
     }
 
-    /// Starts it.
+    /// Starts the operator.
     pub(crate) fn start(self, env: &Environment) -> Listening {
         self.start_changed(env, |it| it)
     }
 
-    /// Starts it after a change of the operator.
+    /// Starts the operator after a change of its options.
     pub(crate) fn start_changed(
         self,
         env: &Environment,
@@ -113,12 +113,12 @@ impl Listener {
 }
 
 impl Listening {
-    /// The calls since this was asked last: the id, the type of the event or the reason, the name.
+    /// Returns the calls since the last call of this function: the id, the type of the event or the reason, the name.
     pub(crate) fn heard(&self) -> Vec<String> {
         self.heard.take()
     }
 
-    /// The same, sorted: for objects that are handled side by side.
+    /// Returns the same calls, sorted: for objects that are handled concurrently.
     pub(crate) fn heard_sorted(&self) -> Vec<String> {
         self.heard.take_sorted()
     }
@@ -130,13 +130,13 @@ impl Listening {
         unready.map(|(name, it)| format!("{name}: {}", it.text)).collect()
     }
 
-    /// Stops it. Returns the names of the objects that were heard of, in order.
+    /// Stops it. Returns the names of the handled objects, in order.
     pub(crate) async fn end_with_names(self) -> Vec<String> {
         let heard = self.end().await.into_iter();
         heard.map(|it| it.rsplit(' ').next().unwrap_or_default().to_owned()).collect()
     }
 
-    /// Stops it. Returns what was heard.
+    /// Stops it. Returns the calls.
     pub(crate) async fn end(self) -> Vec<String> {
         self.running.stop().await;
         self.heard.take()

@@ -1,4 +1,4 @@
-//! Patches that fail, at any place of an object's life: no result is lost, and no finished handler is called again.
+//! Failing patches, at any point of an object's life: no result is lost, and no finished handler is called again.
 
 use kopf::testing::{self, run_paused};
 use kopf_apiserver::{Effect, Fault};
@@ -10,7 +10,7 @@ use super::{
     transcript::Transcript,
 };
 
-/// What can happen to a PATCH. All are final for the client: it does not repeat requests in these tests.
+/// The ways in which a PATCH can fail. All are final: the client does not repeat requests in these tests.
 const MISHAPS: [Effect; 5] = [
     Effect::Refuse { code: 409, retry_after_seconds: None },
     Effect::Refuse { code: 500, retry_after_seconds: None },
@@ -19,8 +19,8 @@ const MISHAPS: [Effect; 5] = [
     Effect::TimeoutAfterwards,
 ];
 
-/// The life of an object: created with results, retries and sub-handlers, updated, deleted. Results go to the status, which
-/// has requests of its own.
+/// Returns the life of an object: created with results, retries and sub-handlers, updated, deleted. Results go to the status, which
+/// has separate requests.
 fn life(more: &[Value]) -> Scenario {
     let later = json!(["TemporaryError", "later", { "delay": 5 }]);
     let mut actions = vec![
@@ -44,7 +44,7 @@ fn life(more: &[Value]) -> Scenario {
     }))
 }
 
-/// Runs it with one mishap at the `nth` PATCH, counted from one. Also returns the object as it is before its deletion.
+/// Runs a scenario with one failure at the `nth` PATCH, counted from one. Also returns the object before its deletion.
 fn played(scenario: &Scenario, nth: usize, mishap: &Effect) -> (Transcript, Value) {
     run_paused(async {
         let run = ScenarioRun::new(scenario);
@@ -88,7 +88,7 @@ fn a_patch_that_fails_loses_no_result_and_repeats_no_handler() {
 
 #[test]
 fn a_newer_event_during_the_pause_after_it_changes_nothing_about_that() {
-    // Something changes from outside half a second after each request that can fail: within the pause.
+    // A user makes an edit half a second after each request that can fail: during the pause.
     let edits = [1.5, 6.5, 40.5, 80.5].map(
         |at| json!([at, "edit", "n1", { "metadata": { "labels": { "t": format!("t{at}") } } }]),
     );
@@ -112,7 +112,7 @@ fn a_newer_event_during_the_pause_after_it_changes_nothing_about_that() {
 
 #[test]
 fn a_newer_event_that_comes_with_the_lost_answer_is_still_handled() {
-    // The patch is through, so sending it again changes nothing and provokes no event.
+    // The patch was applied, so sending it again changes nothing and causes no event.
     let scenario = Scenario::parse(&json!({
         "handlers": [{ "on": "create", "do": [{ "result": 1 }] }, { "on": "update", "do": [{ "result": 2 }] }],
         "actions": [[1, "create", example()], [1.5, "edit", "n1", { "spec": { "a": 2 } }]], "until": 30,

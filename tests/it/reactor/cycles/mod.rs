@@ -1,7 +1,6 @@
 //! The whole reactor on virtual time: an operator of closures on the embedded API server, in process.
 //!
-//! `scenario.rs` reads what handlers and users do, `run.rs` runs it, `transcript.rs` holds what was seen against what
-//! was expected.
+//! `scenario.rs` reads what handlers and users do, `run.rs` runs it, `transcript.rs` compares what was seen with what was expected.
 
 mod chosen;
 mod conflicts;
@@ -36,14 +35,14 @@ fn cycles() {
 
 #[test]
 fn the_log_of_cycles_is_that_of_kopf() {
-    // Kopf waits two seconds for a sleeping object at its end; the next operator starts later there.
+    // Kopf waits two seconds for a sleeping object at its end, so the next operator starts later there.
     let slow_end = "takeover/restart-mid-way";
     let vectors = vectors::own("cycles");
-    // Conflicts are resolved at once, and not by another cycle.
+    // Conflicts are resolved at once, not by another cycle.
     let is_same = |it: &&Vector| it.id != slow_end && !it.id.starts_with("conflict/");
     let problems = vectors.iter().filter(is_same).filter_map(|vector| {
         let transcript = run::run(&scenario::Scenario::parse(&vector.input));
-        // What is done otherwise is logged otherwise.
+        // Different actions have different logs.
         transcript
             .compare(&vector.expected)
             .ok()

@@ -1,4 +1,4 @@
-//! Resources and namespaces that come and go while the operator runs.
+//! Resources and namespaces that are created and deleted while the operator runs.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Events and lists that are older than what the operator did itself: nothing that is finished is done again.
+//! Events and lists that are older than the operator's own requests: nothing that is finished is done again.
 
 use std::{
     sync::{
@@ -23,13 +23,13 @@ use tokio::time;
 
 use super::script::{Script, impatient, with_status};
 
-/// What the lines and lists of a connection show.
+/// Returns whether a body is a list.
 fn is_list(text: &Bytes) -> bool {
     text.starts_with(b"{\"kind\":\"KopfExampleList\"")
         || text.windows(17).take(200).any(|it| it == b"\"KopfExampleList\"")
 }
 
-/// Ends the watches, and makes their next one meet a 410, which a list follows.
+/// Ends the watches; their next one gets a 410, and a list follows.
 fn list_again(env: &Environment) {
     env.create(object("ns1", "other"));
     env.server.compact();
@@ -57,7 +57,7 @@ async fn an_event_that_comes_after_the_consistency_timeout_repeats_no_handler() 
     link.lag(Duration::from_secs(20));
     env.edit(EXAMPLES, "ns1/a", json!({ "metadata": { "labels": { "x": "y" } } }));
     pass(300).await;
-    // The label came before the creation was handled to its end, so it is a change after it.
+    // The label was set before the creation was fully handled, so it is a change afterwards.
     assert_eq!(script.calls.lines(), ["made", "changed a"]);
     running.stop().await;
 }
@@ -96,7 +96,7 @@ async fn a_list_of_a_server_that_lags_behind_repeats_no_handler() {
     running.stop().await;
 }
 
-/// The pause of a handler goes on when an older event interrupts it.
+/// The pause of a handler continues when an older event interrupts it.
 #[tokio::test(start_paused = true)]
 async fn an_older_event_does_not_end_the_pause_of_a_handler() {
     let (env, script) = (Environment::default(), Script::default());
@@ -111,7 +111,7 @@ async fn an_older_event_does_not_end_the_pause_of_a_handler() {
     };
     let handlers = vec![script.handler((Kind::Create, "made"), later)];
     let link = Link::new(&env.server);
-    // The line of the creation comes once more when the watch has shown the record of the failure.
+    // The event of the creation is repeated when the watch has shown the record of the failure.
     let first = Arc::new(Mutex::new(None::<Bytes>));
     let lines = AtomicU64::new(0);
     link.edit(move |text| {
@@ -176,7 +176,7 @@ async fn what_was_accepted_before_a_request_that_fails_counts_as_our_own() {
     let link = Link::new(&env.server);
     let running = script.start(&env, (&link, handlers), impatient());
     pass(1).await;
-    // The status is accepted, the record is not; and the watch shows what was before with the delay of ten seconds.
+    // The status is accepted, the record is not; and the watch shows the earlier events ten seconds late.
     env.server.fault(Fault::always(Effect::Pass).on("PATCH", "/status"));
     let refuse = Effect::Refuse { code: 500, retry_after_seconds: None };
     env.server.fault(Fault::always(refuse).on("PATCH", "").times(3));
@@ -272,7 +272,7 @@ async fn an_object_whose_list_has_come_before_its_changes_are_dropped_is_handled
     let result = |_: &Invocation| Ended::Returned(Some(json!("done")));
     let handlers = vec![script.handler((Kind::Create, "made"), result)];
     let mut settings = Settings::default();
-    // The list of the restored server comes while the first request hangs, and is what the next cycle begins with.
+    // The list of the restored server arrives while the first request hangs, and the next cycle starts with it.
     settings.networking.error_backoffs.clear();
     let running = script.start(&env, (&link, handlers), settings);
     pass(1).await;

@@ -24,7 +24,7 @@ use kopf_apiserver::{Effect, Fault, ResourceDef};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-/// An operator that indexes objects by their kind, and whose other handlers tell what they see.
+/// An operator that indexes objects by their kind, and whose other handlers log what they see.
 struct Indexed {
     scripts: NativeScripts,
     handlers: Vec<Handler>,
@@ -32,7 +32,7 @@ struct Indexed {
     seen: CallLog,
 }
 
-/// It runs.
+/// The operator while it runs.
 struct Indexing {
     seen: CallLog,
     running: Running,
@@ -45,7 +45,7 @@ fn object_of(invocation: &Invocation) -> (String, String) {
 }
 
 impl Indexed {
-    /// Indexes these resources.
+    /// Creates an operator that indexes these resources.
     fn new(resources: &[&str]) -> Self {
         let mut operator = Indexed {
             scripts: NativeScripts::default(),
@@ -68,7 +68,7 @@ impl Indexed {
         self
     }
 
-    /// Adds a handler that tells the name of its object and the sizes of the index.
+    /// Adds a handler that logs the name of its object and the sizes of the index.
     fn telling(mut self, kind: Kind, resource: &str) -> Self {
         let seen = self.seen.clone();
         let function = self.scripts.handler("told", move |invocation| {
@@ -224,7 +224,7 @@ async fn the_end_is_not_waited_for() {
     assert!(before.elapsed() < Duration::from_secs(1));
 }
 
-/// An operator that indexes all examples but one, whose filter raises so many times.
+/// Returns an operator that indexes all examples but one, whose filter fails `times` times.
 fn stumbling(times: usize) -> Indexed {
     let operator = Indexed::new(&[]);
     let left = Mutex::new(times);
@@ -279,7 +279,7 @@ async fn what_went_while_nobody_looked_is_in_no_index_and_not_remembered() {
     assert_eq!(known(), Some(1), "its memory has gone with it");
     let mut seen = operator.end().await.split_off(2);
     seen.sort();
-    // Of the two at one moment, either may be first.
+    // Two calls at the same time have no order.
     assert_eq!(seen.len(), 2, "{seen:?}");
     assert_eq!(seen[0], "a: 1 kopfexamples", "its deletion is told when its values are gone");
 }

@@ -1,4 +1,4 @@
-//! Changes that the server will never accept fail the handler that wants them, and nothing else; and what is recorded is stored.
+//! Changes that the server will never accept fail only the handler that wants them; and what is recorded is stored.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -25,7 +25,7 @@ fn annotation<'a>(object: &'a Value, name: &str) -> &'a Value {
     &object["metadata"]["annotations"][name]
 }
 
-/// Sets a label; a server refuses those with a space.
+/// Sets a label; a server rejects those with a space.
 fn label(invocation: &Invocation, name: &str, value: &str) {
     let merge = json!({ "metadata": { "labels": { name: value } } });
     let mut patch = patch(invocation).lock();
@@ -145,7 +145,7 @@ async fn limits_and_errors_of_daemons_and_timers_hold_for_their_rejected_changes
     running.stop().await;
 }
 
-/// A handler with sub-handlers of these ids that set labels.
+/// Returns a handler with sub-handlers of these ids that set labels.
 fn parent(script: &Script, subs: [(&'static str, &'static str); 2]) -> Handler {
     let (functions, calls) = (script.functions.clone(), script.calls.clone());
     let function = script.functions.handler("parent", move |invocation| {
@@ -207,7 +207,7 @@ async fn a_refused_change_does_not_hold_up_a_deletion() {
     running.stop().await;
 }
 
-/// A status that cannot be stored: the connection never answers.
+/// Kills an operator whose status cannot be stored: the connection gets no response.
 async fn killed_before_the_status(handler: impl Fn(&Script) -> Handler) -> Value {
     let (env, script) = (with_status(), Script::default());
     let link = Link::new(&env.server);
@@ -335,7 +335,7 @@ async fn nothing_of_an_object_is_written_on_the_next_one_of_its_name() {
         env.create(object("ns1", "a"));
         pass(1).await;
         if !is_watched {
-            // The operator does not hear of it.
+            // The operator gets no response.
             link.set_rule(|request| match request.method().as_str() {
                 "GET" if request.uri().query().is_some_and(|it| it.contains("watch")) => Fate::Hang,
                 _ => Fate::Pass,

@@ -1,4 +1,4 @@
-//! Streams that end unexpectedly, as after a bug: they begin again.
+//! Streams that end unexpectedly, as after a bug, start again.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,7 +24,7 @@ use serde_json::json;
 
 use super::heard::Listener;
 
-/// What happens to a stream after its first events.
+/// The failure of a stream after its first events.
 #[derive(Clone, Copy, PartialEq)]
 enum Bug {
     None,
@@ -145,7 +145,7 @@ async fn a_stream_that_ends_or_panics_is_red_and_begins_again_with_growing_pause
         let heard = operator.heard();
         let runs = heard.iter().filter(|it| *it == "daemon runs a").count();
         assert_eq!(runs, 1, "{heard:?}");
-        // What was known before is known after it.
+        // What was known before is known afterwards.
         *shared.lock() = if bug == Bug::PanicAtStart { Bug::End } else { bug };
         env.server.close_watches();
         env.server.remove(kopf::testing::EXAMPLES, "ns1", "a").expect("it is there");

@@ -1,4 +1,4 @@
-//! Runs a scenario on the paused clock: an API server, an operator, and a user, in one process and no time.
+//! Runs a scenario on the paused clock: an API server, an operator, and a user, in one process and in no time.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -41,12 +41,12 @@ use crate::vectors::{
 /// The prefix of the custom storages.
 const MYOP: &str = "my-op.example.com";
 
-/// Runs it to the end.
+/// Runs a scenario to the end.
 pub(crate) fn run(scenario: &Scenario) -> Transcript {
     run_paused(async { ScenarioRun::new(scenario).run(scenario).await })
 }
 
-/// The cluster and the handlers of a scenario; operators come and go on it.
+/// The cluster and the handlers of a scenario; operators start and stop on it.
 pub(super) struct ScenarioRun {
     pub(super) env: Environment,
     scripts: NativeScripts,
@@ -100,7 +100,7 @@ impl ScenarioRun {
         transcript
     }
 
-    /// Does what the users of a scenario do, to its end; `before` sees each action first.
+    /// Does what the users of a scenario do, to its end; `before` is called with each action first.
     pub(super) async fn act_all(&self, scenario: &Scenario, mut before: impl FnMut(&Action)) {
         for (at, action) in &scenario.actions {
             self.env.until_moment(*at).await;
@@ -110,7 +110,7 @@ impl ScenarioRun {
         self.env.until_moment(scenario.until).await;
     }
 
-    /// Does something to an object as a user; nothing, if it does not exist any more.
+    /// Acts on an object as a user; does nothing if it does not exist any more.
     fn act(&self, action: &Action) {
         let server = &self.env.server;
         match action {
@@ -127,7 +127,7 @@ impl ScenarioRun {
         self.env.server.create(EXAMPLES, body.clone()).expect("the object is new");
     }
 
-    /// What was seen so far.
+    /// Returns what was seen so far.
     pub(super) fn transcript(&self) -> Transcript {
         let handlers = self.registry.handlers().iter();
         let background = handlers.filter(|it| it.kind.category() == Category::Spawning);
@@ -157,7 +157,7 @@ async fn stop(running: Option<Running>) {
     }
 }
 
-/// The server as the scenario wants it, with the one resource of the vectors.
+/// Returns the server of the scenario, with the one resource of the vectors.
 fn environment(scenario: &Scenario) -> Environment {
     let mut resource = testing::examples();
     resource.short_names = vec!["kex".into(), "kexes".into()];
@@ -170,7 +170,7 @@ fn environment(scenario: &Scenario) -> Environment {
     env
 }
 
-/// The PATCH requests so far, as the vectors write them.
+/// Returns the PATCH requests so far, in the form of the vectors.
 fn patch_requests(env: &Environment) -> Vec<Value> {
     let patches = env.requests("PATCH", "").into_iter().map(|it| {
         let is_status = it.path.ends_with("/status");
@@ -192,9 +192,9 @@ fn patch_requests(env: &Environment) -> Vec<Value> {
 fn settings(scenario: &Scenario) -> Settings {
     let mut settings = Settings::default();
     settings.networking.error_backoffs = Vec::new();
-    // Closures exit in the turns of the scheduler that Kopf gives them; nobody needs time for it.
+    // Closures exit within the scheduler turns that Kopf gives them, so no timeout is needed.
     settings.background.instant_exit_timeout = None;
-    // Kopf does not note them.
+    // Kopf does not record them.
     settings.persistence.remember_failures = false;
     settings.posting.failures = false;
     for (name, value) in &scenario.settings {
@@ -227,7 +227,7 @@ fn lifecycle(name: &str) -> Lifecycle {
     }
 }
 
-/// A handler that does what its declaration says, another thing each time; the last is repeated.
+/// A handler that acts as its declaration says, differently on each call; the last action is repeated.
 #[derive(Clone)]
 struct Actor {
     behaviours: Arc<Vec<Value>>,
@@ -235,7 +235,7 @@ struct Actor {
     calls: Arc<Mutex<Vec<Value>>>,
     counts: Arc<Mutex<BTreeMap<Arc<str>, usize>>>,
     start: Instant,
-    /// Where handlers edit their objects from aside.
+    /// The server on which handlers edit their objects directly.
     server: ApiServer,
 }
 
@@ -276,7 +276,7 @@ impl Actor {
         })
     }
 
-    /// Sub-handlers act like handlers, and their calls are counted and noted together with those of others.
+    /// Declares sub-handlers, which act like handlers; their calls are counted and recorded together with those of others.
     fn declare_children(&self, invocation: &Invocation, behaviour: &Value) {
         for declaration in behaviour["sub"].as_array().into_iter().flatten() {
             let behaviours = declaration["do"].as_array().cloned().unwrap_or_default();
@@ -301,7 +301,7 @@ impl Actor {
         self.note_time(call, "stopped_at");
     }
 
-    /// Adds to a call what is known of it later.
+    /// Adds something to a call that is known only later.
     fn note(&self, call: usize, key: &str, value: Value) {
         self.calls.lock()[call][key] = value;
     }
@@ -346,7 +346,7 @@ impl Actor {
         drop(self.server.merge(EXAMPLES, NAMESPACE, name, merge.clone()));
     }
 
-    /// Writes a call down. Returns its number.
+    /// Records a call. Returns its number.
     fn record(&self, invocation: &Invocation, behaviour: &Value) -> usize {
         let attempt = invocation.attempt.expect("handlers have attempts");
         let mut call = json!({
@@ -388,7 +388,7 @@ impl Actor {
     }
 }
 
-/// All indexes as the vectors write them.
+/// Returns all indexes in the form of the vectors.
 fn indexes(invocation: &Invocation) -> Value {
     let index = |it: &kopf::call::Index| {
         let mut stores = Vec::new();
@@ -403,7 +403,7 @@ fn indexes(invocation: &Invocation) -> Value {
     invocation.services.indexes.all().map(index).collect::<Map<_, _>>().into()
 }
 
-/// A declaration without a function name is of `create_fn`, `update_fn`, ….
+/// Returns the declaration; without a function name, it is `create_fn`, `update_fn`, ….
 fn named(declaration: &Value) -> Value {
     let mut named = declaration.clone();
     if named.get("fn").is_none() {
@@ -424,7 +424,7 @@ fn merge_into(target: &mut Map<String, Value>, source: &Value) {
     }
 }
 
-/// The storages of the vectors by their short names.
+/// Returns a storage of the vectors by its short name.
 fn progress_storage(short: &str) -> ProgressStorage {
     state::progress_storage(&match short {
         "myop" => json!({ "class": "AnnotationsProgressStorage", "prefix": MYOP }),

@@ -1,4 +1,4 @@
-//! What happens in a scenario: handlers with their behaviour, objects, and what users do to them, as the vectors tell it.
+//! A scenario: handlers with their behaviour, objects, and what users do to them, in the format of the vectors.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ pub(super) const NAMESPACE: &str = "ns1";
 pub(crate) struct Scenario {
     /// Declarations with behaviours, as in the vectors.
     pub(super) handlers: Vec<Value>,
-    /// What is on the cluster before the operator starts.
+    /// The objects on the cluster before the operator starts.
     pub(super) objects: Vec<Value>,
-    /// What users do, and when.
+    /// The actions of users, with their times.
     pub(super) actions: Vec<(Duration, Action)>,
-    /// The end.
+    /// The time of the end.
     pub(super) until: Duration,
-    /// `asap` if not said.
+    /// The lifecycle; `asap` by default.
     pub(super) lifecycle: String,
     /// The delay of watch events.
     pub(super) latency: Duration,
@@ -31,7 +31,7 @@ pub(crate) struct Scenario {
     pub(super) memo: Map<String, Value>,
 }
 
-/// Something a user does.
+/// An action of a user.
 pub(super) enum Action {
     /// Create this object.
     Create(Value),
@@ -68,7 +68,7 @@ impl Scenario {
     }
 }
 
-/// The object of scenarios that are not of the vectors.
+/// Returns the object of scenarios that are not from the vectors.
 pub(crate) fn example() -> Value {
     json!({
         "apiVersion": "kopf.dev/v1", "kind": "KopfExample",
@@ -76,7 +76,7 @@ pub(crate) fn example() -> Value {
     })
 }
 
-/// A number of seconds; zero if there is none.
+/// Returns a number of seconds; zero if there is none.
 pub(super) fn seconds(value: &Value) -> Duration {
     Duration::from_secs_f64(value.as_f64().unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! What is served: resources by what discovery says of them, namespaces by their patterns and their life, with few rights.
+//! The scope: resources by the results of discovery, namespaces by their patterns and their life, with restricted permissions.
 
 use std::time::Duration;
 
@@ -27,13 +27,13 @@ fn namespaces(patterns: &[&str]) -> Scope {
     Scope::Namespaces(patterns.iter().map(|&it| it.into()).collect())
 }
 
-/// Requests by a part of the path; watches only.
+/// Returns the watches whose path contains this part.
 fn watches(env: &Environment, part: &str) -> usize {
     let requests = env.server.requests();
     requests.iter().filter(|it| it.path.contains(part) && it.query.contains("watch=true")).count()
 }
 
-/// The CRD of this group's `kopfexamples`.
+/// Returns the CRD of this group's `kopfexamples`.
 fn definition(group: &str) -> Value {
     testing::definition(&ResourceDef::new(group, "v1", "kopfexamples", "KopfExample"))
 }
@@ -249,7 +249,7 @@ async fn a_name_that_becomes_ambiguous_is_not_served_whatever_happens_next() {
     assert_eq!(watches(&env, "/a.dev/v1/kopfexamples"), 1);
     env.create(definition("b.dev"));
     pass(5).await;
-    // In the reference, this makes the one served whose definition was touched.
+    // In the reference, the one whose CRD was changed becomes the served one.
     for group in ["a.dev", "b.dev"] {
         let touched = json!({ "metadata": { "annotations": { "touched": "yes" } } });
         let name = format!("kopfexamples.{group}");

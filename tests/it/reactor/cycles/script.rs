@@ -1,4 +1,4 @@
-//! Handlers in Rust that note their calls, for tests that look at requests.
+//! Handlers in Rust that record their calls, for tests of requests.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,7 +19,7 @@ use kopf_apiserver::ApiServer;
 use parking_lot::Mutex;
 use tokio::time;
 
-/// Handlers that note their calls as `id name`.
+/// Handlers that record their calls as `id name`.
 #[derive(Clone, Default)]
 pub(super) struct Script {
     pub(super) functions: NativeScripts,
@@ -27,7 +27,7 @@ pub(super) struct Script {
 }
 
 impl Script {
-    /// A handler that notes its call and ends as `then` says.
+    /// Returns a handler that records its call and ends as `then` says.
     pub(super) fn handler(
         &self,
         (kind, id): (Kind, &'static str),
@@ -43,7 +43,7 @@ impl Script {
         handler_of_examples(kind, function)
     }
 
-    /// A handler of raw events that takes this long.
+    /// Returns a handler of raw events that takes this long.
     pub(super) fn slow(&self, id: &'static str, takes: Duration) -> Handler {
         let function = self.functions.handler(id, move |_| {
             Box::pin(async move {
@@ -73,7 +73,7 @@ impl Script {
         })
     }
 
-    /// How often this handler was called for this object.
+    /// Returns how often this handler was called for this object.
     pub(super) fn count(&self, call: &str) -> usize {
         self.calls.lines().iter().filter(|it| *it == call).count()
     }
@@ -104,7 +104,7 @@ fn event_type(invocation: &Invocation) -> String {
     }
 }
 
-/// Settings of a client that repeats nothing.
+/// Returns settings of a client that repeats no requests.
 pub(super) fn impatient() -> Settings {
     let mut settings = Settings::default();
     settings.networking.error_backoffs = Vec::new();

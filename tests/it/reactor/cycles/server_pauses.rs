@@ -1,4 +1,5 @@
-//! A server that asks to wait (`Retry-After`): newer events of the object are not held up by it, and the server is not hammered.
+//! A server that requests pauses (`Retry-After`): newer events of the object do not wait for them, and the server gets few
+//! requests.
 
 use kopf::{
     logic::handlers::handler::Kind,
@@ -10,7 +11,7 @@ use serde_json::json;
 
 use super::script::{Script, statuses};
 
-/// Refuses every PATCH, and asks for a minute.
+/// Refuses every PATCH, and requests a pause of a minute.
 fn busy(env: &Environment) {
     let refuse = Effect::Refuse { code: 429, retry_after_seconds: Some(60) };
     env.server.fault(Fault::always(refuse).on("PATCH", ""));

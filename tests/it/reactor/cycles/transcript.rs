@@ -1,20 +1,20 @@
-//! What was seen, held against what was expected: calls, patches, final objects, and when.
+//! Compares what was seen with what was expected: calls, patches, final objects, and times.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-/// Lines that come at other times than in Kopf, on purpose: a pause ends at once with the operator, so nobody is cancelled
-/// in it; and the deletion of the last annotation is not warned of.
+/// Lines whose times differ from Kopf's on purpose: a pause ends at once with the operator, so nothing is cancelled in it; and
+/// there is no warning about the deletion of the last annotation.
 const OTHERWISE: &[&str] = &[
     "Sleeping was interrupted by new changes",
     "is cancelled. Will escalate.",
     "Merge-patching finished with inconsistencies",
 ];
 
-/// What a played scenario left behind.
+/// The results of a scenario.
 pub(crate) struct Transcript {
-    /// The ids of daemons and timers: when their calls begin among those of the cycle at the same moment does not matter.
+    /// The ids of daemons and timers: the order of their calls among those of the cycle at the same time does not matter.
     pub(super) background: BTreeSet<String>,
     /// Handler calls in order, each with `t` and kwargs.
     pub(crate) calls: Vec<Value>,
@@ -22,7 +22,7 @@ pub(crate) struct Transcript {
     pub(crate) patches: Vec<Value>,
     /// The final objects.
     pub(crate) objects: Vec<Value>,
-    /// The log about objects: levels and texts.
+    /// The log about objects: levels and messages.
     pub(super) log: Vec<[String; 2]>,
 }
 
@@ -52,14 +52,14 @@ impl Transcript {
             (without_versions(&self.objects), without_versions(&objects));
         sequence("object", &own, &expected)?;
         if objects.len() > 1 {
-            // Which of several objects comes first at one moment is nobody's business.
+            // The order of several objects at the same time does not matter.
             versions.sort_by_key(Value::to_string);
             of_expected.sort_by_key(Value::to_string);
         }
         sequence("version", &versions, &of_expected)
     }
 
-    /// Whether the requests came in the order of the vector.
+    /// Returns whether the requests have the order of the vector.
     pub(super) fn has_order(&self, expected: &Value) -> bool {
         let trace = expected["trace"].as_array().into_iter().flatten();
         let kinds = |it: &Value| json!([it["content_type"], it["subresource"], it["status"]]);
@@ -67,7 +67,7 @@ impl Transcript {
         self.patches.iter().map(kinds).collect::<Vec<_>>() == expected
     }
 
-    /// Compares the log with that of a vector, which cuts long lines.
+    /// Compares the log with that of a vector, which truncates long lines.
     pub(super) fn compare_log(&self, expected: &Value) -> Result<(), String> {
         let line = |it: &Value| {
             let part =
@@ -93,14 +93,14 @@ impl Transcript {
         }
     }
 
-    /// Handlers that were called, with their attempts: `a#0`. Parents are called as often as their sub-handlers need.
+    /// Returns the handlers that were called, with their attempts: `a#0`. Parents are called as often as their sub-handlers need.
     pub(super) fn attempts(&self) -> Vec<String> {
         let text =
             |it: &Value| format!("{}#{}", it["call"].as_str().unwrap_or_default(), it["retry"]);
         self.calls.iter().map(text).collect()
     }
 
-    /// The calls of daemons and timers, and those of cycles.
+    /// Separates the calls of daemons and timers from those of cycles.
     fn partition(&self, calls: Vec<Value>) -> (Vec<Value>, Vec<Value>) {
         let is_beside =
             |it: &Value| it["call"].as_str().is_some_and(|id| self.background.contains(id));
@@ -108,9 +108,9 @@ impl Transcript {
     }
 }
 
-/// Compares the requests. Those of one moment come in another order here: what a handler wants goes before its record, so that no
-/// death in between loses it. What is sent to an object that is gone makes no difference; nor do records that are removed from an
-/// object just before its finalizer is, which ends it: here they stay until then, so that no death in between repeats a handler.
+/// Compares the requests. Those at the same time have another order here: what a handler wants is sent before its record, so that
+/// no crash in between loses it. Requests for an object that is gone make no difference; nor do records that are removed from an
+/// object just before its finalizer is, which ends it: here they stay until then, so that no crash in between repeats a handler.
 fn compare_patches(own: &[Value], expected: &[Value]) -> Result<(), String> {
     let is_needed = |(index, it): &(usize, &Value)| {
         let is_own = own.iter().any(|other| normal(other)["payload"] == normal(it)["payload"]);
@@ -133,7 +133,7 @@ fn compare_patches(own: &[Value], expected: &[Value]) -> Result<(), String> {
         .or_else(|_| sequence("patch", &ordered(own), &ordered(expected)))
 }
 
-/// Whether a merge-patch does nothing but remove records, or store the last handled state.
+/// Returns whether a merge-patch only removes records, or stores the last handled state.
 fn is_removal(payload: &Value) -> bool {
     let is_state = |key: &str| key.ends_with("/last-handled-configuration");
     payload.as_object().map_or(payload.is_null(), |fields| {
@@ -141,7 +141,7 @@ fn is_removal(payload: &Value) -> bool {
     })
 }
 
-/// Requests in an order of their own, without the versions, which depend on it.
+/// Returns requests in a canonical order, without the versions, which depend on the order.
 fn any_order(requests: &[Value]) -> Vec<Value> {
     let mut requests: Vec<_> = requests.iter().map(normal).collect();
     for request in &mut requests {
@@ -151,7 +151,7 @@ fn any_order(requests: &[Value]) -> Vec<Value> {
             guard["value"] = Value::Null;
         }
     }
-    // A conflict is resolved at once: what was in vain is the same as what followed.
+    // A conflict is resolved at once: the refused request equals the one that followed.
     let all = requests.clone();
     requests.retain(|it| {
         let is_repeated =
@@ -165,7 +165,7 @@ fn any_order(requests: &[Value]) -> Vec<Value> {
     requests
 }
 
-/// The objects, and their versions beside them.
+/// Returns the objects, and their versions separately.
 fn without_versions(objects: &[Value]) -> (Vec<Value>, Vec<Value>) {
     let apart = |object: &Value| {
         let mut object = object.clone();
@@ -208,7 +208,7 @@ fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// JSON texts inside of strings are parsed, diffs are sorted.
+/// Normalizes a value: JSON inside of strings is parsed, diffs are sorted.
 fn normal(value: &Value) -> Value {
     match value {
         Value::String(text) if text.starts_with('{') => {
@@ -227,10 +227,10 @@ fn normal(value: &Value) -> Value {
     }
 }
 
-/// What becomes known of a call when it ends, or is ended.
+/// The fields of a call that are known only when it ends, or is ended.
 const LATER: &[&str] = &["cancelled_at", "stopped_at", "stopped_reason"];
 
-/// Our calls carry all kwargs; the trace only those the scenario asked to see.
+/// Removes the kwargs that the scenario did not request: our calls have all of them.
 fn only_asked(own: &Value, expected: Option<&Value>) -> Value {
     let Some(expected) = expected.and_then(Value::as_object) else { return own.clone() };
     let own = own.as_object().cloned().unwrap_or_default();
@@ -241,17 +241,17 @@ fn only_asked(own: &Value, expected: Option<&Value>) -> Value {
     )
 }
 
-/// A moment in seconds, to the tenth.
+/// Returns a time in seconds, rounded to tenths.
 pub(crate) fn tenths(value: &Value) -> f64 {
     (value.as_f64().expect("a moment") * 10.0).round() / 10.0
 }
 
-/// When these calls or patches happened.
+/// Returns the times of these calls or patches.
 pub(crate) fn times(entries: &[Value]) -> Vec<f64> {
     entries.iter().map(|it| tenths(&it["t"])).collect()
 }
 
-/// A diff as the vectors write it.
+/// Returns a diff in the form of the vectors.
 pub(super) fn diff(diff: &kopf::logic::object::diff::Diff) -> Value {
     diff.iter().map(|it| json!([it.operation.as_str(), it.field, it.old, it.new])).collect()
 }

@@ -1,4 +1,4 @@
-//! A merge-patch of a status insists on a version of the object: what that costs, and what it never does.
+//! A merge-patch of a status requires a version of the object: what that costs, and what it never does.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -21,7 +21,7 @@ use tokio::time;
 
 use super::script::{Script, name, with_status};
 
-/// A handler that works for three seconds and returns a result.
+/// Returns a handler that works for three seconds and returns a result.
 fn slow_result(script: &Script, kind: Kind, id: &'static str) -> Handler {
     let calls = script.calls.clone();
     let function = script.functions.handler(id, move |invocation| {
@@ -34,14 +34,14 @@ fn slow_result(script: &Script, kind: Kind, id: &'static str) -> Handler {
     handler_of_examples(kind, function)
 }
 
-/// The methods and statuses of the requests about one object, in their order.
+/// Returns the methods and statuses of the requests about one object, in order.
 fn requests(env: &Environment) -> Vec<String> {
     let all = env.requests("", "kopfexamples/").into_iter();
     let what = |path: &str| if path.ends_with("/status") { "status" } else { "object" };
     all.map(|it| format!("{} {} {}", it.method, what(&it.path), it.status)).collect()
 }
 
-/// The same for those about the status.
+/// Returns those of the requests about the status.
 fn of_status(env: &Environment) -> Vec<String> {
     let all = env.requests("", "/status").into_iter();
     all.map(|it| format!("{} {}", it.method, it.status)).collect()
@@ -111,7 +111,7 @@ async fn a_timer_that_stores_results_often_has_no_conflicts_with_itself() {
     env.create(object("ns1", "a"));
     pass(20).await;
     let all = of_status(&env);
-    // The first result may meet our own finalizer, which is on its way.
+    // The first result may conflict with our own finalizer, which is being added.
     assert!(all.len() > 40 && all[1..].iter().all(|it| it == "PATCH 200"), "{all:?}");
     running.stop().await;
 }

@@ -91,7 +91,7 @@ fn an_object_has_the_condition_while_and_after_a_handler_fails() {
             "All handlers have succeeded.",
         );
         is(condition(&failing.env, "bad"), "False", "HandlerGaveUp", "never");
-        // What is left fails no more.
+        // The remaining handlers do not fail.
         assert_eq!(failing.log.count("ERROR An unexpected error"), 0);
     });
 }
@@ -173,7 +173,7 @@ fn a_schema_without_conditions_is_reported_once() {
         env
     };
     in_both_of(environment, &TIMER, on, async |failing: &Failing| {
-        // One after the other: of two that fail at once, both are told before the first response.
+        // One after the other: of two that fail at the same time, both send requests before the first response.
         let mut requests = Vec::new();
         for (name, seconds) in [("a", 50), ("b", 100)] {
             let mut object = kopf::testing::object("default", name);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Failing, Script, in_both};
 
-/// `retried` fails three times, `given_up` for good; the timer fails always.
+/// `retried` fails three times, `given_up` fails permanently; the timer always fails.
 const SCRIPT: Script = Script {
     lua: r#"
         kopf.on_create("kopfexamples", { id = "retried" }, function(ctx)

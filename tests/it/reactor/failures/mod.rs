@@ -1,4 +1,4 @@
-//! What people see of handlers that fail: Kubernetes events, metrics and log lines.
+//! The visible signs of failing handlers: Kubernetes events, metrics and log lines.
 
 mod conditions;
 mod events;
@@ -37,7 +37,7 @@ fn in_both(script: &Script, change: impl Fn(&mut Settings), test: impl AsyncFn(&
     in_both_of(environment, script, change, test);
 }
 
-/// The same in another environment.
+/// Runs a test once for each language, in this environment.
 #[expect(clippy::needless_pass_by_value, reason = "tests are closures")]
 fn in_both_of(
     environment: impl Fn() -> Environment,

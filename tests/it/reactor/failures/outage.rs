@@ -1,4 +1,4 @@
-//! The log of an outage of the API server: its beginning, its length, its end, and nothing else.
+//! The log of an outage of the API server: only its beginning, its length and its end.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use kopf::{
     },
 };
 
-/// Runs an operator whose server is away from the 10th second on, for this long. Returns the lines in our own formats.
+/// Runs an operator whose server is unreachable from the 10th second on, for this long. Returns the lines in our own formats.
 async fn lines_of_an_outage(seconds: u64) -> Vec<String> {
     let env = Environment::default();
     let link = Link::new(&env.server);

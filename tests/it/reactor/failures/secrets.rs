@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Failing, Script, in_both_of};
 
-/// Tells where something has changed, patches and fails, and looks at a whole Secret and at a nested field.
+/// Logs where something has changed, patches and fails, and reads a whole Secret and a nested field.
 const SCRIPT: Script = Script {
     lua: r#"
         local function tell(ctx)
@@ -49,7 +49,7 @@ const SCRIPT: Script = Script {
     "#,
 };
 
-/// What `hunter-1` and the like begin with in base64.
+/// The start of `hunter-1` and the like in base64.
 const ENCODED: &str = "aHVudGVyL";
 
 fn environment() -> kopf::testing::Environment {

@@ -1,4 +1,4 @@
-//! Changes that no handler handles: `kopf dev` tells about them, other logs only if they are verbose.
+//! Changes that no handler handles: `kopf dev` logs them, other commands only if they are verbose.
 
 use kopf_apiserver::ApiServer;
 use serde_json::json;
@@ -135,7 +135,7 @@ fn an_object_that_the_server_removes_despite_its_finalizer_is_told() {
             let server = &failing.env.server;
             server.remove("kopfexamples.kopf.dev", "ns1", "lost").expect("the object exists");
             failing.env.delete("kopfexamples.kopf.dev", "ns1/kept");
-            // Somebody takes the finalizer away: that is their decision.
+            // A user removes the finalizer on purpose.
             let bare = json!({ "metadata": { "finalizers": null } });
             server
                 .merge("kopfexamples.kopf.dev", "ns1", "forced", bare)

@@ -1,4 +1,4 @@
-//! A cluster that asks for a token, and an operator of one script on it.
+//! A cluster that requires a token, and an operator of one script on it.
 
 use std::{collections::BTreeSet, ops::Deref, sync::Arc, time::Duration};
 
@@ -17,7 +17,7 @@ use kube::client::{Body, ClientBuilder, ConfigExt as _};
 use parking_lot::Mutex;
 use tower::BoxError;
 
-/// A login with the token `t`, in both languages.
+/// Login handlers that return the token `t`, in both languages.
 pub(super) const LOGIN: [&str; 2] = [
     "kopf.on_login(function(ctx) return {server = 'https://there', token = 't'} end)\n",
     "kopf::on_login(|ctx| #{server: \"https://there\", token: \"t\"});\n",
@@ -29,9 +29,9 @@ pub(super) struct Cluster {
     env: Environment,
     pub(super) health: Health,
     pub(super) liveness: Option<Endpoint>,
-    /// The way of all requests.
+    /// The connection of all requests.
     pub(super) link: Link,
-    /// Seconds, method, path, header, status.
+    /// Lines with seconds, method, path, header, status.
     log: Arc<Mutex<Vec<String>>>,
 }
 
@@ -67,7 +67,7 @@ impl Cluster {
         cluster
     }
 
-    /// Lets requests with these tokens in from now on, and no others.
+    /// Accepts requests with these tokens from now on, and no others.
     pub(super) fn accept(&self, tokens: &[&str]) {
         let accepted: BTreeSet<_> = tokens.iter().map(|it| format!("Bearer {it}")).collect();
         self.link.set_rule(move |request| {
@@ -75,14 +75,14 @@ impl Cluster {
         });
     }
 
-    /// What was answered so far, without repetitions in a row.
+    /// Returns the responses so far, without consecutive repetitions.
     pub(super) fn log(&self) -> Vec<String> {
         let mut log = self.log.lock().clone();
         log.dedup();
         log
     }
 
-    /// Which headers were sent, with the answers, in order, without repetitions in a row.
+    /// Returns the headers that were sent, with the responses, in order, without consecutive repetitions.
     pub(super) fn logins(&self) -> Vec<String> {
         let short =
             |it: &String| it.split_once(" by ").map(|it| it.1.to_owned()).unwrap_or_default();
@@ -95,7 +95,7 @@ impl Cluster {
         self.env.create(object("default", name));
     }
 
-    /// Names of the objects that were handled to the end.
+    /// Returns the names of the objects that were fully handled.
     pub(super) fn handled(&self) -> Vec<String> {
         let key = "kopf.zalando.org/last-handled-configuration";
         let objects = self.server.list(EXAMPLES);
@@ -103,12 +103,12 @@ impl Cluster {
         handled.map(|it| it["metadata"]["name"].as_str().unwrap_or_default().to_owned()).collect()
     }
 
-    /// The status and the text of the response to `GET` of a path.
+    /// Returns the status and the body of the response to `GET` of a path.
     pub(super) async fn get(&self, path: &str) -> (u16, String) {
         let routes = Routes::new(self.health.clone());
         let answer = routes.answer(&http::Method::GET, &path.parse().expect("a path")).await;
         let (status, text) = read(answer).await;
-        // Others for each engine, and in each run.
+        // They differ for each engine and each run.
         let used = ["kopf_script_memory_bytes{", "kopf_script_cpu_seconds_total{"];
         let lines = text.split_inclusive('\n').map(|line| match line.split_once("} ") {
             Some((head, _)) if used.iter().any(|it| head.starts_with(it)) => {
@@ -168,7 +168,7 @@ impl Cluster {
         })
     }
 
-    /// The real client, with the link instead of the network.
+    /// Returns the real client, with the link instead of the network.
     fn dial(&self) -> Dial {
         let cluster = self.clone();
         Arc::new(move |config| {
@@ -196,7 +196,7 @@ fn authorization(request: &Request<Body>) -> &str {
     header.and_then(|it| it.to_str().ok()).unwrap_or("nobody")
 }
 
-/// The status and the text of an answer.
+/// Returns the status and the body of a response.
 pub(super) async fn read(answer: kopf::features::probes::Answer) -> (u16, String) {
     let status = answer.status().as_u16();
     let body = answer.into_body().collect().await.expect("a whole body").to_bytes();

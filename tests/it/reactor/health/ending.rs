@@ -1,4 +1,4 @@
-//! The end of an operator: what was begun is finished, then the clean-up handlers run.
+//! The end of an operator: running handlers finish, then the clean-up handlers run.
 
 use super::cluster::{Cluster, LOGIN, in_both};
 

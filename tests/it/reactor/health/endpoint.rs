@@ -16,12 +16,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::cluster::{Cluster, in_both};
 
-/// Sends some bytes; gives the first line of the answer and its body.
+/// Sends some bytes; returns the first line of the response and its body.
 pub(super) async fn ask(port: u16, request: &str) -> (String, String) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await.expect("a connection");
     stream.write_all(request.as_bytes()).await.expect("sent");
     let mut answer = String::new();
-    // A server that refuses a request may reset the connection after its answer.
+    // A server that refuses a request may reset the connection after its response.
     drop(stream.read_to_string(&mut answer).await);
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
     (head.lines().next().unwrap_or_default().to_owned(), body.to_owned())

@@ -44,7 +44,7 @@ fn the_next_credentials_are_used_at_once_when_the_first_are_rejected() {
     assert_eq!(told.1, ["one"]);
 }
 
-/// A login handler that counts.
+/// Returns login handlers that count.
 fn counting() -> [String; 2] {
     scripts(
         r#"
@@ -90,7 +90,7 @@ fn a_revoked_token_is_replaced_and_the_watch_goes_on_with_the_new_one() {
 
 #[test]
 fn credentials_are_renewed_before_they_expire() {
-    // The script knows no time but that of its call.
+    // The script sees only the time of its call.
     let [lua, rhai] = scripts(
         r#"
         kopf.on_login({id = "login_fn"}, function(ctx)
@@ -114,7 +114,7 @@ fn credentials_are_renewed_before_they_expire() {
                 cluster.until(30 + number * 30).await;
                 cluster.create(&format!("o{number}"));
             }
-            // Nothing is asked for a while: the next request finds expired credentials, and does not send them.
+            // No requests for a while: the next one finds expired credentials, and does not send them.
             cluster.until(1000).await;
             cluster.create("late");
             cluster.until(1001).await;
@@ -132,7 +132,7 @@ fn credentials_are_renewed_before_they_expire() {
             .and_then(|it| it.split(':').next())
             .and_then(|it| it.parse().ok())
             .expect("a token");
-        // Renewed in the last fifth: never used to the end.
+        // Renewed in the last fifth of their life: never used to the end.
         assert!(at - since < 100, "{line}");
         assert!(line.ends_with(": 200") || line.ends_with(": 201"), "{line}");
     }
@@ -212,7 +212,7 @@ fn a_login_that_brings_nothing_ends_the_start_with_a_hint() {
     );
 }
 
-/// How an operator of this script ends by itself.
+/// Returns how an operator of this script ends by itself.
 fn ends(lua: &str, rhai: &str) -> String {
     in_both(lua, rhai, async |cluster: Cluster, source| {
         let failure = cluster.run_until_it_ends(source).await.expect_err("a failure");

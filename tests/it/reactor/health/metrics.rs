@@ -1,4 +1,4 @@
-//! The metrics are those of the documentation, and have bounds.
+//! The metrics are those of the documentation, and are bounded.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -27,7 +27,7 @@ fn page(seconds: u64) -> String {
     in_both(LUA, RHAI, async |cluster: Cluster, source| {
         cluster.accept(&["t"]);
         let metrics = cluster.health.metrics();
-        // What does not happen in this test: counters without a value are not shown.
+        // Events that this test does not cause: counters without a value are not shown.
         metrics.vm_restarted("handlers.lua", "stuck");
         metrics.reviewed("webhook", "allowed", Duration::ZERO);
         metrics.connection_refused("timeout");
@@ -59,7 +59,7 @@ fn page(seconds: u64) -> String {
     })
 }
 
-/// The names of the metrics on a page, as they are in queries.
+/// Returns the names of the metrics on a page, as they are used in queries.
 fn served(page: &str) -> BTreeSet<String> {
     let types = page.lines().filter_map(|it| it.strip_prefix("# TYPE "));
     let named = types.map(|it| match it.split_once(' ').expect("a name and a type") {
@@ -70,7 +70,7 @@ fn served(page: &str) -> BTreeSet<String> {
     named.collect()
 }
 
-/// The names in the first column of the tables of the documentation.
+/// Returns the names in the first column of the tables of the documentation.
 fn documented() -> BTreeSet<String> {
     let text = include_str!("../../../../docs/health.md");
     let (_, section) = text.split_once("## Metrics").expect("a section");

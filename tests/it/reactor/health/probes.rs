@@ -1,4 +1,4 @@
-//! The probe handlers and the endpoint that asks them.
+//! The probe handlers and the endpoint that calls them.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use super::cluster::{Cluster, in_both, read};
 
-/// The handlers of one activity of a script.
+/// Returns the handlers of one activity of a script.
 pub(super) async fn repeated_activity(
     source: Source,
     kind: Kind,
@@ -39,7 +39,7 @@ pub(super) async fn repeated_activity(
     }
 }
 
-/// Runs them once.
+/// Runs the handlers once.
 pub(super) async fn ask(
     source: Source,
     kind: Kind,
@@ -84,7 +84,7 @@ fn results_are_json_for_ten_seconds_and_one_run_serves_all_who_wait() {
             let (status, text) = read(routes.answer(&Method::GET, &path).await).await;
             format!("{second}: {status} {}", text.trim_end())
         };
-        // The third comes while the first is answered; results are as old as their run's end.
+        // The third request arrives while the first one is handled; results are as old as the end of their run.
         let mut told = futures::future::join_all([get(0), get(0), get(1)]).await;
         for second in [12, 14, 25, 30] {
             told.push(get(second).await);

@@ -1,4 +1,4 @@
-//! What scripts count is seen at `/metrics`, and goes with the script.
+//! The metrics of scripts are shown at `/metrics`, and are removed with the script.
 
 use super::cluster::{Cluster, in_both};
 
@@ -26,7 +26,7 @@ fn a_script_counts_and_the_endpoint_shows_it() {
         cluster.accept(&["t"]);
         let play = async {
             cluster.until(10).await;
-            // One after another: the gauge has what was set last.
+            // One after another: the gauge has the value that was set last.
             cluster.create("one");
             cluster.until(15).await;
             cluster.create("three");

@@ -90,7 +90,7 @@ fn an_operator_that_ends_by_itself_does_not_hang_in_its_clean_up() {
         kopf::on_cleanup(|ctx| kopf::sleep(36000));";
     let told = in_both(lua, rhai, async |cluster: Cluster, source| {
         let begin = cluster.clock.now();
-        // If it did not end by itself, it would be told to after this time, and hang on.
+        // If it did not end by itself, it would be stopped after this time, and hang.
         let ((), ended) = cluster.run(source, cluster.until(100)).await;
         (ended.map_err(|it| it.to_string()), cluster.clock.now().duration_since(begin).as_secs())
     });

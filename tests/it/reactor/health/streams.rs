@@ -1,4 +1,4 @@
-//! What the health of an operator says about its streams.
+//! The health of streams.
 
 use kopf::testing::Fate;
 

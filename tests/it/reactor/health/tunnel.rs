@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::{cluster::in_both, probes::repeated_activity};
 
-/// Asks the handlers of a script for the URL.
+/// Calls the handlers of a script that find the URL.
 fn found(lua: &str, rhai: &str) -> Result<ClientConfig, String> {
     in_both(lua, rhai, |_, source| async {
         let activity = repeated_activity(source, Kind::Tunnel, &Health::default()).await;

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{GOOD, Script, World, in_both};
 
-/// An event handler that waits for ever.
+/// An event handler that never returns.
 const SLEEPING: Script = Script {
     lua: r#"
         kopf.on_event("kopfexamples", { id = "h1" }, function(ctx) kopf.sleep(1000000000) end)
@@ -36,7 +36,7 @@ fn an_event_handler_that_waits_for_ever_delays_others_once_and_not_for_long() {
     });
 }
 
-/// Event handlers that fail and spin.
+/// Event handlers that fail and that loop.
 const FAILING: Script = Script {
     lua: r#"
         kopf.on_event("kopfexamples", { id = "h1" }, function(ctx) error("no idea") end)
@@ -94,7 +94,7 @@ fn events_of_an_honest_slow_handler_are_all_seen() {
     });
 }
 
-/// Event handlers of two scripts that run at the same time and change the object; the server refuses what the first one wants.
+/// Event handlers of two scripts that run at the same time and change the object; the server rejects the change of the first one.
 const REFUSED: [Script; 2] = [
     Script {
         lua: r#"

@@ -77,7 +77,7 @@ fn a_filter_that_fails_is_reported_with_its_handler_and_its_next_attempt() {
     });
 }
 
-/// Filters that spin, in handlers of several categories.
+/// Filters that loop, in handlers of several categories.
 const SPINNING: Script = Script {
     lua: r#"
         local function spins() while true do end end
@@ -151,7 +151,7 @@ fn filters_that_sleep_delay_others_once_and_not_for_long() {
     });
 }
 
-/// A creation whose filter fails until an object with the role `ready` is there.
+/// A creation whose filter fails until an object with the role `ready` exists.
 const LATE: Script = Script {
     lua: r#"
         kopf.index("kopfexamples", { id = "ready", labels = { role = "ready" } }, function() return { yes = true } end)

@@ -1,4 +1,4 @@
-//! Index functions, and who waits for which index.
+//! Index functions, and which handlers wait for which index.
 
 use std::time::Duration;
 
@@ -6,9 +6,9 @@ use kopf::testing::Environment;
 use kopf_apiserver::{Effect, Fault};
 use serde_json::json;
 
-use super::{GOOD, Script, World, in_both, in_both_prepared, labeled, other};
+use super::{FINALIZER, GOOD, Script, World, in_both, in_both_prepared, labeled, other};
 
-/// An index function that waits for ever, and a handler that looks at the index.
+/// An index function that never returns, and a handler that reads the index.
 const SLEEPING: Script = Script {
     lua: r#"
         kopf.index("kopfexamples", { id = "slow" }, function(ctx) kopf.sleep(1000000000) end)
@@ -47,7 +47,7 @@ fn an_index_function_that_waits_for_ever_holds_up_only_who_uses_its_index_and_no
     });
 }
 
-/// An index that is complete late, as its listing is slow.
+/// An index that is complete late, because its list is slow.
 const USING: Script = Script {
     lua: r#"
         kopf.index("others", { id = "slow" }, function(ctx) return { [ctx.name] = true } end)
@@ -87,7 +87,7 @@ fn handlers_of_one_object_wait_only_for_the_indexes_that_their_scripts_name() {
         assert_eq!(world.seconds("good create one"), [0]);
         assert_eq!(world.seconds("good update one"), [5]);
         assert_eq!(world.seconds("stays with one"), [20]);
-        // Who shares a change with a handler that waits sees the same of it.
+        // Handlers that share a change with a waiting one see the same state of it.
         assert_eq!(world.seconds("uses true for both"), [20]);
         assert_eq!(world.seconds("good create both"), [20]);
         for name in ["one", "both"] {
@@ -95,5 +95,82 @@ fn handlers_of_one_object_wait_only_for_the_indexes_that_their_scripts_name() {
             let annotations = object["metadata"]["annotations"].as_object().expect("annotations");
             assert_eq!(annotations.len(), 1, "all is handled: {annotations:?}");
         }
+    });
+}
+
+/// A handler that waits for the daemon of another script, which has an index.
+const WAITING: Script = Script {
+    lua: r#"
+        kopf.on_create("kopfexamples", { id = "waits" }, function(ctx)
+            ctx.logger:info("waits with " .. ctx.name)
+            while not ctx.memo.started do kopf.sleep(1) end
+            ctx.logger:info("waited with " .. ctx.name)
+        end)
+    "#,
+    rhai: r#"
+        kopf::on_create("kopfexamples", #{ id: "waits" }, |ctx| {
+            ctx.logger.info(`waits with ${ctx.name}`);
+            while ctx.memo.get("started", false) != true { kopf::sleep(1); }
+            ctx.logger.info(`waited with ${ctx.name}`);
+        });
+    "#,
+};
+
+/// Daemons and timers that need an index, some of them by their filters.
+const BACKGROUND: Script = Script {
+    lua: r#"
+        kopf.index("others", { id = "slow" }, function(ctx) return { [ctx.name] = true } end)
+        kopf.daemon("kopfexamples", { id = "starts", when = function(ctx) return ctx.slow.o ~= nil end }, function(ctx)
+            ctx.logger:info("starts with " .. ctx.name)
+            ctx.memo.started = true
+        end)
+        kopf.daemon("kopfexamples", { id = "never", when = function(ctx) return ctx.slow.p ~= nil end }, function(ctx)
+            ctx.logger:info("never with " .. ctx.name)
+        end)
+        kopf.timer("kopfexamples", { id = "ticks", interval = 100 }, function(ctx)
+            ctx.logger:info("ticks with " .. ctx.name)
+        end)
+    "#,
+    rhai: r#"
+        kopf::index("others", #{ id: "slow" }, |ctx| { let it = #{}; it[ctx.name] = true; it });
+        kopf::daemon("kopfexamples", #{ id: "starts", when: |ctx| "o" in ctx.slow }, |ctx| {
+            ctx.logger.info(`starts with ${ctx.name}`);
+            ctx.memo.started = true;
+        });
+        kopf::daemon("kopfexamples", #{ id: "never", when: |ctx| "p" in ctx.slow }, |ctx| {
+            ctx.logger.info(`never with ${ctx.name}`);
+        });
+        kopf::timer("kopfexamples", #{ id: "ticks", interval: 100 }, |ctx| {
+            ctx.logger.info(`ticks with ${ctx.name}`);
+        });
+    "#,
+};
+
+#[test]
+fn daemons_start_when_their_indexes_are_complete_although_a_handler_of_another_script_runs() {
+    let before = [other("o"), labeled("one", json!({}))];
+    let slow = |env: &Environment| {
+        let late = Effect::Latency(Duration::from_secs(20));
+        env.server.fault(Fault::always(late).on("GET", "others"));
+    };
+    in_both_prepared(&[BACKGROUND, WAITING], &before, slow, &async |world: &World| {
+        world.env.until(90).await;
+        assert_eq!(
+            world.seconds("waits with one"),
+            [0],
+            "no script waits for the index of another"
+        );
+        assert_eq!(world.seconds("starts with one"), [20]);
+        assert_eq!(world.seconds("ticks with one"), [20]);
+        let waited = world.seconds("waited with one");
+        assert!(waited == [20] || waited == [21], "it looks each second: {waited:?}");
+        assert!(world.lines("never with").is_empty());
+        world.env.until(150).await;
+        assert_eq!(world.seconds("starts with one"), [20], "once");
+        assert_eq!(world.seconds("ticks with one"), [20, 120], "no second timer");
+        assert_eq!(world.finalizers("one"), json!([FINALIZER]));
+        world.delete("one");
+        world.env.until(200).await;
+        assert!(world.find("one").is_none(), "daemons and timers have ended");
     });
 }

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{GOOD, Script, World, in_both};
 
-/// A lifecycle that fails until an object with the role `ready` is there.
+/// A lifecycle that fails until an object with the role `ready` exists.
 const FAILING: Script = Script {
     lua: r#"
         kopf.index("kopfexamples", { id = "ready", labels = { role = "ready" } }, function() return { yes = true } end)
@@ -46,7 +46,7 @@ fn a_lifecycle_that_fails_costs_only_the_handlers_of_its_script() {
     });
 }
 
-/// A lifecycle that does not answer.
+/// A lifecycle that never returns.
 const SLEEPING: Script = Script {
     lua: r#"
         kopf.set_default_lifecycle(function(handlers, ctx) kopf.sleep(1000000) return handlers end)

@@ -1,4 +1,4 @@
-//! Isolation between scripts that share an object: what fails, spins or sleeps in one script costs only its own handlers.
+//! Isolation between scripts that share an object: a script that fails, loops or sleeps affects only its own handlers.
 //!
 //! Each test runs twice: a hostile and a good script in Lua, and the same two in Rhai.
 
@@ -28,7 +28,7 @@ struct Script {
     rhai: &'static str,
 }
 
-/// Handles everything of its objects, and says so.
+/// Handles everything of its objects, and logs it.
 const GOOD: Script = Script {
     lua: r#"
         local function says(what)
@@ -63,7 +63,7 @@ fn in_both(scripts: &[Script], before: &[Value], test: &impl AsyncFn(&World)) {
     in_both_prepared(scripts, before, |_| {}, test);
 }
 
-/// The same after something was done to the cluster.
+/// Runs a test once for each language, after a change of the cluster.
 fn in_both_prepared(
     scripts: &[Script],
     before: &[Value],
@@ -93,7 +93,7 @@ impl World {
         World { env, running, host, log, extension }
     }
 
-    /// Saves other scripts.
+    /// Saves other scripts. Returns the operator's response.
     async fn reload(&self, scripts: &[Script]) -> Answer {
         let prepared = self.host.prepare(sources(self.extension, scripts)).await;
         let prepared = prepared.expect("the scripts can be loaded");
@@ -127,21 +127,21 @@ impl World {
         self.find(name).expect("the object exists")["metadata"]["finalizers"].clone()
     }
 
-    /// The seconds of the log lines that contain this text.
+    /// Returns the seconds of the log lines that contain this string.
     fn seconds(&self, text: &str) -> Vec<u64> {
         let lines = self.log.lines();
         let lines = lines.iter().filter(|it| it.message.contains(text));
         lines.map(|it| (it.at - self.env.start).as_secs()).collect()
     }
 
-    /// The log lines that contain this text.
+    /// Returns the log lines that contain this string.
     fn lines(&self, text: &str) -> Vec<String> {
         let lines = self.log.lines().into_iter().map(|it| it.message);
         lines.filter(|it| it.contains(text)).collect()
     }
 }
 
-/// A cluster in which these objects exist.
+/// Returns a cluster in which these objects exist.
 fn environment(before: &[Value]) -> Environment {
     let others = ResourceDef::new("kopf.dev", "v1", "others", "Other");
     let env = Environment::new(ApiServer::builder().resource(testing::examples()).resource(others));
@@ -155,14 +155,14 @@ fn sources(extension: &str, scripts: &[Script]) -> Vec<Source> {
     all.map(|(number, it)| Source::alone(format!("s{number}.{extension}"), text(it))).collect()
 }
 
-/// An object of the examples.
+/// Returns an object of the examples.
 fn labeled(name: &str, labels: Value) -> Value {
     let mut body = object("ns1", name);
     body["metadata"]["labels"] = labels;
     body
 }
 
-/// An object of another resource.
+/// Returns an object of another resource.
 fn other(name: &str) -> Value {
     json!({
         "apiVersion": "kopf.dev/v1", "kind": "Other",

@@ -5,7 +5,7 @@ use tokio::time::Instant;
 
 use super::{GOOD, Script, World, in_both};
 
-/// A selector function that does not answer.
+/// A selector function that never returns.
 const SLEEPING: Script = Script {
     lua: r#"kopf.on_event(function(resource) kopf.sleep(1000000) return true end, { id = "all" }, function(ctx) end)"#,
     rhai: r#"kopf::on_event(|resource| { kopf::sleep(1000000); true }, #{ id: "all" }, |ctx| ());"#,

@@ -1,4 +1,4 @@
-//! What happens while a filter is evaluated: its handler ends, its object is deleted, its script is edited.
+//! Events during the evaluation of a filter: its handler ends, its object is deleted, its script is edited.
 
 use serde_json::json;
 
@@ -86,7 +86,7 @@ const SLOW_EDITED: Script = Script {
     "#,
 };
 
-/// An index whose filter takes two seconds for objects with a label, and a handler that shows what is in it.
+/// An index whose filter takes two seconds for objects with a label, and a handler that logs its content.
 const INDEX: Script = Script {
     lua: r#"
         local function is_wanted(ctx)

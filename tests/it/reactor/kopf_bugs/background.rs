@@ -20,7 +20,7 @@ fn run_all(input: Value) -> Transcript {
     run::run(&Scenario::parse(&Value::Object(input)))
 }
 
-/// When each PATCH came, and what the server said.
+/// Returns the times of the PATCH requests, with the statuses.
 fn patches(transcript: &Transcript) -> Vec<(f64, u64)> {
     let status = |it: &Value| it["status"].as_u64().expect("a status");
     transcript.patches.iter().map(|it| (tenths(&it["t"]), status(it))).collect()
@@ -32,7 +32,7 @@ fn an_error_of_the_api_does_not_end_a_timer_and_loses_no_result() {
         "handlers": [{ "on": "timer", "interval": 10, "do": [{ "result": { "n": 1 } }, {}] }],
         "actions": [], "inject": [200, 500, 500, 200], "until": 30,
     }));
-    // The interval begins when the patch is taken; the function is not called again for it.
+    // The interval begins when the patch is accepted; the function is not called again for it.
     assert_eq!(patches(&transcript), [(1.0, 200), (1.0, 500), (2.0, 500), (3.0, 200)]);
     assert_eq!(times(&transcript.calls), [1.0, 13.0, 23.0]);
     assert_eq!(transcript.objects[0]["status"]["timer_fn"], json!({ "n": 1 }));
@@ -67,8 +67,8 @@ fn an_idle_timer_waits_quietly_for_a_change_and_never_blocks_the_deletion() {
         "handlers": [{ "on": "timer", "idle": 10 }],
         "actions": [[35, "edit", "n1", { "spec": { "a": 2 } }], [80, "delete", "n1"]],
     }));
-    // The change is seen at the end of a period, and must then be as old as the idle time. A timer that spins would never
-    // let the virtual time get here.
+    // The change is seen at the end of a period, and must then be as old as the idle time. A timer in a busy loop would never let
+    // the virtual time get here.
     assert_eq!(times(&transcript.calls), [11.0, 45.0]);
     assert_eq!(patches(&transcript), [(1.0, 200), (80.0, 200)]);
     assert!(transcript.objects.is_empty(), "it is gone at once");
@@ -90,7 +90,7 @@ fn only_changes_of_the_essence_keep_a_timer_waiting_also_without_change_handlers
 
 #[test]
 fn what_runs_for_an_object_that_is_deleted_at_once_stops() {
-    // The news come half a second late: the object was never held, and its only other event is its end.
+    // Events arrive half a second late: the object never had a finalizer, and its only other event is its end.
     let transcript = run_all(json!({
         "handlers": [
             { "on": "daemon", "do": [{ "wait_stopped": true }] },

@@ -52,7 +52,7 @@ async fn a_listed_object_that_changes_now_moves_up() {
 async fn nobody_waits_for_the_place_of_a_worker_that_only_waits_for_more_events() {
     let env = environment(20);
     let operator = slow(1).start(&env);
-    // Each call takes ten seconds, and the answer to its patch no time.
+    // Each call takes ten seconds, and its patch no time.
     pass(205).await;
     assert_eq!(operator.end().await.len(), 20);
 }

@@ -1,4 +1,4 @@
-//! (l) The whole state fits: big specs are remembered in a compact form instead of failing for ever.
+//! (l) The whole state fits: large specs are remembered in a compact form instead of failing permanently.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::reactor::cycles::{
 
 const ESSENCE: &str = "kopf.zalando.org/last-handled-configuration";
 
-/// A creation, an edit, and a restart of the operator, with this text in the spec.
+/// Runs a creation, an edit, and a restart of the operator, with this string in the spec.
 fn life(text: &str) -> Transcript {
     let mut object = example();
     object["spec"]["text"] = text.into();

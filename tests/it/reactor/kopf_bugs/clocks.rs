@@ -1,4 +1,4 @@
-//! The clock of the machine is set forward or back: pauses and time-outs stay as long as they are meant to be.
+//! The clock of the machine is set forward or back: pauses and timeouts keep their length.
 
 use std::{sync::Arc, time::Duration};
 

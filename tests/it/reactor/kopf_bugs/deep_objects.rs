@@ -1,4 +1,5 @@
-//! Objects that are nested deeper than parsers like it: handled up to 1,024 levels, reported beyond that, and never read as empty.
+//! Objects with deeper nesting than parsers usually accept: handled up to 1,024 levels, reported beyond that, and never read as
+//! empty.
 
 use std::sync::Arc;
 
@@ -25,12 +26,12 @@ const HANDLED: &str = "kopf.zalando.org/last-handled-configuration";
 /// Levels around the nested part: the object and its spec.
 const ABOVE: usize = 2;
 
-/// The text of maps in maps.
+/// Returns the JSON of nested maps.
 fn nested(levels: usize) -> String {
     format!("{}1{}", "{\"a\":".repeat(levels), "}".repeat(levels))
 }
 
-/// Replaces `"nest":"LEVELS"` by so many levels: the embedded server does not store them.
+/// Replaces `"nest":"LEVELS"` by that many levels: the embedded server does not store them.
 fn deepened(text: &Bytes) -> Bytes {
     const MARK: &str = "\"nest\":\"";
     let Ok(text) = std::str::from_utf8(text) else { return text.clone() };
@@ -44,7 +45,7 @@ fn deepened(text: &Bytes) -> Bytes {
     deep.into()
 }
 
-/// A cluster with deep objects, and an operator that notes what its handlers see.
+/// A cluster with deep objects, and an operator that records what its handlers see.
 struct Stage {
     env: Environment,
     link: Link,
@@ -60,7 +61,7 @@ impl Stage {
         Stage { env, link, functions: NativeScripts::default(), calls: CallLog::default() }
     }
 
-    /// A handler that notes its id, the object, its depth, and its number.
+    /// Returns a handler that records its id, the object, its depth, and its number.
     fn handler(&self, kind: Kind, id: &'static str) -> Handler {
         let calls = self.calls.clone();
         let function = self.functions.handler(id, move |invocation| {

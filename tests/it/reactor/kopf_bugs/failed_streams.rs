@@ -1,4 +1,4 @@
-//! (b) A failed stream is told once, seen by probes, tried again, and recovers by itself; the others do not notice.
+//! (b) A failed stream is logged once, seen by probes, retried, and recovers by itself; the others are not affected.
 
 use kopf::{
     reactor::Scope,

@@ -25,7 +25,7 @@ fn environment() -> Environment {
     env
 }
 
-/// Deletes it so that no watch tells of it, and makes the watches list again.
+/// Deletes an object without an event of a watch, and makes the watches list again.
 fn delete_unseen(env: &Environment, name: &str) {
     env.server.fault(Fault::always(Effect::LostEvent).on("", "kopfexamples?watch=true").times(1));
     env.delete(EXAMPLES, &format!("ns1/{name}"));

@@ -1,4 +1,4 @@
-//! Daemons and timers of an operator that is paused: all are told to stop, once, and can start again afterwards.
+//! Daemons and timers of an operator that is paused: each is stopped once, and can start again afterwards.
 
 use std::{sync::Arc, time::Duration};
 
@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::vectors::catalogue;
 
-/// The background of one object, without a reactor.
+/// The daemons of one object, without a reactor.
 struct Yard {
     base: Arc<Base>,
     background: ObjectDaemons,
@@ -36,12 +36,12 @@ struct Yard {
     pauses: Pauses,
     stop: CancellationToken,
     heeding: JoinSet<()>,
-    /// When it ended, and why.
+    /// The times and the reasons of their ends.
     ended: CallLog,
 }
 
 impl Yard {
-    /// With a daemon that ends `lag` after it was told to.
+    /// Starts a daemon that ends `lag` after it was told to.
     fn new(lag: Duration) -> Self {
         let (env, ended) = (Environment::default(), CallLog::default());
         let (scripts, settings) = (NativeScripts::default(), Arc::new(Settings::default()));
@@ -92,7 +92,7 @@ impl Yard {
         }
     }
 
-    /// What a cycle of the object does; tells whether the daemon is being stopped.
+    /// Does what a cycle of the object does; returns whether the daemon is being stopped.
     fn cycle(&mut self) -> bool {
         self.background.reap();
         let host = SpawnContext { object: &self.object, memo: &Memo::default() };

@@ -1,4 +1,4 @@
-//! (k) A watch is drained even when handlers are slow.
+//! (k) A watch is read even when handlers are slow.
 
 use std::time::Duration;
 

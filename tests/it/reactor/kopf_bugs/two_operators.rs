@@ -14,7 +14,7 @@ use crate::reactor::cycles::heard::{Listener, Listening};
 
 const FINALIZER: &str = "kopf.zalando.org/KopfFinalizerMarker";
 
-/// An operator with a handler of each of these kinds.
+/// Starts an operator with a handler of each of these kinds.
 fn start(env: &Environment, kinds: &[Kind]) -> Listening {
     let hears = |it: Listener, kind: &Kind| it.hears_examples("fn", *kind, Duration::ZERO);
     kinds.iter().fold(Listener::new(Scope::Cluster), hears).start(env)

@@ -1,4 +1,4 @@
-//! The cluster of several operators, what their handlers did, and what all of them logged.
+//! The cluster of several operators, the calls of their handlers, and the logs of all of them.
 
 use std::{ops::Deref, sync::Arc, time::Duration};
 
@@ -22,27 +22,27 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time;
 
-/// The namespace of its objects.
+/// The namespace of the objects.
 pub(super) const NAMESPACE: &str = "ns1";
 
-/// A cluster.
+/// A cluster, on which operators start.
 pub(super) struct Cluster {
     env: Environment,
-    /// What handlers did: `operator handler object`, in order.
+    /// The calls of handlers: `operator handler object`, in order.
     pub(super) calls: CallLog,
     log: LogCapture,
 }
 
-/// How an operator differs from others.
+/// The options in which an operator differs from others.
 pub(super) struct Plan {
     pub(super) name: &'static str,
-    /// No two processes have the same.
+    /// Unique for each process.
     pub(super) identity: String,
     pub(super) scope: Scope,
     pub(super) settings: Settings,
-    /// How long the creation handler and the clean-up handler take.
+    /// The durations of the creation handler and of the clean-up handler.
     pub(super) creation: Duration,
-    /// Which handlers there are.
+    /// The kinds of its handlers.
     pub(super) kinds: Vec<Kind>,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct Member {
 }
 
 impl Plan {
-    /// An operator of the whole cluster with a creation handler.
+    /// Returns an operator of the whole cluster with a creation handler.
     pub(super) fn new(name: &'static str) -> Self {
         let mut settings = Settings::default();
         settings.networking.error_backoffs = vec![Duration::from_secs(1)];
@@ -67,19 +67,19 @@ impl Plan {
         }
     }
 
-    /// With another priority.
+    /// Sets the priority.
     pub(super) fn priority(mut self, priority: i64) -> Self {
         self.settings.peering.priority = priority;
         self
     }
 
-    /// One of several replicas.
+    /// Makes it one of several replicas.
     pub(super) fn replica(mut self) -> Self {
         self.settings.leadership.enabled = true;
         self
     }
 
-    /// With handlers of these kinds.
+    /// Sets the kinds of its handlers.
     pub(super) fn with(mut self, kinds: &[Kind]) -> Self {
         self.kinds = kinds.to_vec();
         self
@@ -95,7 +95,7 @@ impl Deref for Cluster {
 }
 
 impl Cluster {
-    /// A cluster with these resources in addition to the examples.
+    /// Creates a cluster with these resources in addition to the examples.
     pub(super) fn new(resources: impl IntoIterator<Item = ResourceDef>) -> Self {
         let builder = ApiServer::builder().resource(testing::examples());
         let env = Environment::new(resources.into_iter().fold(builder, Builder::resource));
@@ -120,7 +120,7 @@ impl Cluster {
         Member { running, link }
     }
 
-    /// A handler that logs its calls, and takes its time when it creates.
+    /// Returns a handler that logs its calls, and takes some time when it creates.
     fn handler(
         &self,
         scripts: &NativeScripts,
@@ -156,22 +156,22 @@ impl Cluster {
         declared(kind, vec![Argument::Value("kopfexamples".into())], options, function)
     }
 
-    /// A user creates an object.
+    /// Creates an object as a user.
     pub(super) fn create(&self, name: &str) {
         self.env.create(object(NAMESPACE, name));
     }
 
-    /// What handlers did so far, without the times.
+    /// Returns the calls of handlers so far, without the times.
     pub(super) fn calls(&self) -> Vec<String> {
         self.calls.lines()
     }
 
-    /// What all operators logged so far.
+    /// Returns the logs of all operators so far.
     pub(super) fn log(&self) -> String {
         self.log.text()
     }
 
-    /// How often they logged this.
+    /// Returns how often they logged this.
     pub(super) fn said(&self, text: &str) -> usize {
         self.log().matches(text).count()
     }
@@ -183,7 +183,7 @@ fn object_name(invocation: &Invocation) -> String {
 }
 
 impl Member {
-    /// Asks it to stop, and waits until it has.
+    /// Requests a stop, and waits for the end.
     pub(super) async fn stop(self) {
         self.running.stop().await;
     }
@@ -193,7 +193,7 @@ impl Member {
         self.running.end().await
     }
 
-    /// Lets this happen to the requests of this method whose path has this part.
+    /// Sets an effect on the requests of this method whose path contains this part.
     pub(super) fn set(&self, method: &'static str, part: &'static str, fate: Fate) {
         self.link.set_rule(move |request| {
             let is_meant = request.method() == method && request.uri().path().contains(part);
@@ -206,13 +206,13 @@ impl Member {
         self.link.lag(lag);
     }
 
-    /// Cuts the connection to the server, or mends it: requests hang, as when packets get lost.
+    /// Interrupts the connection to the server, or restores it: requests hang, as when packets get lost.
     pub(super) fn connect(&self, is_on: bool) {
         self.link.set(if is_on { Fate::Pass } else { Fate::Hang });
     }
 }
 
-/// A peering object without records.
+/// Returns a peering object without records.
 pub(super) fn peering_object(name: &str) -> Value {
     json!({ "metadata": { "name": name } })
 }

@@ -1,4 +1,4 @@
-//! A second operator with the same handlers is reported once, and neither a restart nor a rolling update is.
+//! A second operator with the same handlers is reported once; a restart and a rolling update are not reported.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// The lease of all operators of the test.
+/// Returns the name of the lease of all operators of the test.
 fn lease() -> String {
     duplicates::name("finalizer", "all namespaces", &["kopfexamples".to_owned()])
 }

@@ -1,4 +1,4 @@
-//! Scripts of a leader whose process was frozen for longer than its lease: nothing of them goes on.
+//! Scripts of a leader whose process was frozen for longer than its lease: none of their calls continues.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use kopf::{
 use parking_lot::Mutex;
 use tokio::time;
 
-/// Handlers that wait for something when the process is frozen, by extension.
+/// Handlers that wait when the process is frozen, by extension.
 const SCRIPTS: [(&str, &str); 2] = [
     (
         "frozen.lua",

@@ -1,4 +1,4 @@
-//! Replicas that elect a leader: one acts, and when it is gone another one does, soon and alone.
+//! Replicas that elect a leader: one acts, and when it is gone, another one takes over soon and alone.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::cluster::{Cluster, EXAMPLES, Plan, cluster_peering, peering_object};
 
 const LEASES: &str = "leases.coordination.k8s.io";
 
-/// The lease of all tests, in the namespace of the client.
+/// Returns the lease of all tests, in the namespace of the client.
 fn lease(env: &Cluster) -> Value {
     env.server.get(LEASES, "ops", "kopf").unwrap_or_default()
 }
@@ -24,7 +24,7 @@ fn holder(env: &Cluster) -> Option<String> {
     lease(env)["spec"]["holderIdentity"].as_str().map(str::to_owned)
 }
 
-/// How often objects were listed.
+/// Returns how often objects were listed.
 fn lists(env: &Cluster) -> usize {
     let requests = env.requests("GET", "/kopfexamples");
     requests.iter().filter(|it| !it.query.contains("watch=")).count()
@@ -72,7 +72,7 @@ async fn a_standby_whose_watch_lags_behind_does_nothing_again_when_it_takes_over
     env.until(5).await;
     env.create("one");
     env.until(6).await;
-    // It has seen the object, but not what the leader did with it.
+    // It has seen the object, but not the changes of the leader.
     b.lag(Duration::from_mins(10));
     env.create("two");
     env.until(10).await;
@@ -233,7 +233,7 @@ async fn a_takeover_is_a_start_for_handlers() {
     env.until(20).await;
     let mut after = env.calls().split_off(before);
     after.sort();
-    // The event of its own patch comes, too, if there is one: resuming leaves nothing behind here.
+    // The event of its own patch comes, too, if there is one: resuming stores nothing here.
     assert_eq!(after, ["b event stays", "b resume stays"]);
     b.stop().await;
 }
@@ -247,7 +247,7 @@ async fn a_standby_forgets_what_is_gone_when_its_watch_was_down() {
     env.create("ghost");
     env.create("one");
     env.until(5).await;
-    // The watches end, the deletion is not seen, and the past is forgotten: there is a new list.
+    // The watches end, the deletion is not seen, and old versions are forgotten: there is a new list.
     env.server.remove(EXAMPLES, "ns1", "ghost").expect("it is there");
     env.server.compact();
     env.server.close_watches();
@@ -378,7 +378,7 @@ async fn a_lease_is_renewed_while_requests_of_other_kinds_are_slow() {
     a.stop().await;
 }
 
-/// A frozen process finds all its timers due at once when it goes on, and which task is polled first is chance.
+/// After the freeze, all timers of the process are due at once, and the order in which its tasks are polled is random.
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_was_frozen_calls_nothing_and_writes_nothing() {
     let env = Cluster::new([]);

@@ -1,4 +1,4 @@
-//! Several operators on one embedded server and one paused clock: those that pause for each other, and replicas with a leader.
+//! Several operators on one embedded server and one paused clock: peers that pause for each other, and replicas with a leader.
 
 mod cluster;
 mod duplicates;

@@ -1,4 +1,4 @@
-//! Operators that pause for each other: the facts of Kopf 1.45.2, and what we do better.
+//! Peers that pause for each other: the facts of Kopf 1.45.2, and our improvements.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ const PEERINGS: &str = "clusterkopfpeerings.kopf.dev";
 const RESUMED: &str = "INFO Resuming operations after the pause. \
                        Conflicting operators with the same priority are gone.";
 
-/// A cluster with the usual peering object.
+/// Returns a cluster with the default peering object.
 fn cluster() -> Cluster {
     let env = Cluster::new([cluster_peering("kopf.dev")]);
     env.server.create(PEERINGS, peering_object("default")).expect("it is new");
     env
 }
 
-/// The records of the peering object.
+/// Returns the records of the peering object.
 fn records(env: &Cluster) -> Value {
     let object = env.server.get(PEERINGS, "", "default").expect("it is there");
     object.get("status").cloned().unwrap_or_else(|| json!({}))
@@ -29,7 +29,7 @@ fn names(env: &Cluster) -> Vec<String> {
     records(env).as_object().expect("records").keys().cloned().collect()
 }
 
-/// Somebody who is not here writes a record.
+/// Writes a record of an absent operator.
 fn write(env: &Cluster, name: &str, record: &Value) {
     let status = json!({ "status": { name: record } });
     env.server.merge(PEERINGS, "", "default", status).expect("it is there");
@@ -444,7 +444,7 @@ async fn operators_with_shards_share_the_work() {
     env.until(10).await;
     env.create("one");
     env.until(20).await;
-    // The embedded server knows no shards: what counts is that nobody pauses.
+    // The embedded server has no shards: what counts is that nobody pauses.
     assert_eq!(env.calls().len(), 2);
     assert_eq!(env.said("Possibly conflicting operators"), 0);
     write(&env, "boss", &record(1, 600, "2026-01-01T00:00:20Z"));
@@ -473,7 +473,7 @@ async fn daemons_are_stopped_in_a_pause_and_start_again() {
     operator.stop().await;
 }
 
-/// A record of a stronger operator whose clock is that much ahead of ours, in seconds.
+/// Returns a record of a stronger operator whose clock is `ahead` seconds ahead of ours.
 fn skewed(env: &Cluster, ahead: i64) -> Value {
     let lastseen = env.clock.now() + jiff::SignedDuration::from_secs(ahead);
     record(10, 60, &lastseen.to_string())

@@ -1,5 +1,5 @@
-//! Replicas in bad times: deaths, cuts, lost answers and refusals from seeds. Whatever happens, only one acts at a time, and
-//! in the end everything is done.
+//! Replicas under faults: crashes, interruptions, lost responses and refusals from seeds. In each run, only one replica acts at a
+//! time, and in the end everything is done.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -11,13 +11,13 @@ use super::cluster::{Cluster, Member, Plan};
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
-/// Each seed is another story.
+/// Each seed is a different run.
 const SEEDS: std::ops::Range<u64> = 0..6;
 
-/// The seconds of one story.
+/// The seconds of one run.
 const LENGTH: u64 = 300;
 
-/// The replicas of one story. A process that comes again is another one.
+/// The replicas of one run. A process that starts again is a new replica.
 struct Replicas<'a> {
     env: &'a Cluster,
     running: Vec<Member>,
@@ -25,11 +25,11 @@ struct Replicas<'a> {
 }
 
 impl Replicas<'_> {
-    /// Starts a replica in this place; what runs there dies.
+    /// Starts a replica at this index; the one that runs there is killed.
     fn start(&mut self, place: usize) {
         let mut plan = Plan::new(NAMES[place]).replica();
         plan.identity = format!("{}{}", NAMES[place], self.started);
-        // Some calls outlast any change of the leader.
+        // Some calls last longer than any change of the leader.
         plan.creation = Duration::from_secs(7);
         self.started += 1;
         let running = self.env.start(plan);
@@ -41,7 +41,7 @@ impl Replicas<'_> {
     }
 }
 
-/// Runs one story. Returns the number of objects, and the calls with their times.
+/// Runs one seed. Returns the number of objects, and the calls with their times.
 async fn run(seed: u64) -> (usize, Vec<(Duration, String)>) {
     let mut random = Rng::with_seed(seed);
     let env = Cluster::new([]);

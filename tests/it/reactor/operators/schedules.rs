@@ -44,7 +44,7 @@ fn in_both<F: Future<Output = ()>>(test: impl Fn(Processes) -> F) {
 }
 
 impl Processes {
-    /// The script: `lua` and `rhai` differ only in their syntax.
+    /// Returns the script; the versions of both languages differ only in their syntax.
     fn source(&self, lua: &str, rhai: &str) -> Source {
         Source::alone(self.file, if self.file == FILES[0] { lua } else { rhai })
     }
@@ -63,7 +63,7 @@ impl Processes {
         Process { running, host }
     }
 
-    /// The runs so far: what the script has logged after `ran`.
+    /// Returns the runs so far: what the script has logged after `ran`.
     fn runs(&self) -> Vec<String> {
         let text = self.log.text();
         let runs = text.lines().filter_map(|it| it.split_once("ran "));
@@ -132,7 +132,7 @@ fn a_clock_that_is_set_back_repeats_no_slot_and_one_that_is_set_forward_misses_t
         assert_eq!(all.runs(), ["01T00:05:00Z", "01T00:10:00Z"], "{}", all.log.text());
         all.env.until(26 * MINUTE).await;
         assert_eq!(all.runs().len(), 3, "{}", all.log.text());
-        // They show 02:02.
+        // The clocks show 02:02.
         all.steps.set_ahead(95 * 60 + 60);
         all.env.until(32 * MINUTE).await;
         let runs = ["01T00:05:00Z", "01T00:10:00Z", "01T00:15:00Z", "01T02:05:00Z"];
@@ -205,7 +205,7 @@ fn a_run_has_the_retries_of_a_handler_and_never_overlaps_with_itself() {
         all.env.until(5 * MINUTE + 1).await;
         let runs: Vec<_> =
             all.runs().iter().map(|it| it.replace("01T00:0", "").replace(":00Z", "")).collect();
-        // The first one fails for good after 100 s; meanwhile the slot of 00:02 is due.
+        // The first one fails permanently after 100 s; meanwhile the slot of 00:02 is due.
         let expected =
             ["1 schedule 0", "1 schedule 1", "1 schedule 2", "2 schedule 0", "2 schedule 1"];
         assert_eq!(

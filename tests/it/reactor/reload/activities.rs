@@ -1,4 +1,4 @@
-//! The operator's own handlers, and what else a swap must get along with.
+//! The handlers of the operator itself, and other conditions of a takeover.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Daemons and timers: who goes on, who starts again, who must go.
+//! Daemons and timers: which ones keep running, restart, or stop.
 
 use kopf::logic::handlers::handler::Kind;
 

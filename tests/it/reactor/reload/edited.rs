@@ -39,12 +39,12 @@ pub(super) const OTHERS: &str = "others.kopf.dev";
 pub(super) struct Line {
     pub(super) kind: Kind,
     pub(super) id: &'static str,
-    /// Another number is another text of its function.
+    /// Stands for the code of its function: another number is an edit.
     pub(super) code: u64,
     pub(super) resource: &'static str,
     pub(super) options: Vec<(String, Argument)>,
     pub(super) does: Does,
-    /// Its resource is chosen by a function of this text; 0 fails.
+    /// Its resource is selected by a function with this code; 0 fails.
     pub(super) chooser: Option<u64>,
 }
 
@@ -53,13 +53,13 @@ pub(super) struct Line {
 pub(super) enum Does {
     /// Nothing.
     Nothing,
-    /// Takes so many seconds.
+    /// Takes this many seconds.
     Work(u64),
-    /// Fails, to be called again after so many seconds.
+    /// Fails, to be called again after this many seconds.
     Retry(u64),
-    /// Fails for good.
+    /// Fails permanently.
     Fail,
-    /// Sets the finalizer, and fails for good if it is `true`.
+    /// Sets the finalizer, and fails permanently if it is `true`.
     Name(bool),
     /// Returns the code by the name of the object, for an index; code 0 returns nothing.
     Index,
@@ -69,7 +69,7 @@ pub(super) enum Does {
     Label,
     /// Waits until it must stop, and logs why.
     Stay,
-    /// The same, and needs so many seconds to stop.
+    /// Waits like [`Does::Stay`], and needs this many seconds to stop.
     Linger(u64),
 }
 
@@ -79,12 +79,12 @@ pub(super) struct Edited {
     pub(super) running: Running,
     pub(super) calls: CallLog,
     scripts: NativeScripts,
-    /// What the scripts of each generation live in.
+    /// What keeps the scripts of each generation alive.
     homes: Vec<Weak<dyn Any + Send + Sync>>,
     generations: u64,
 }
 
-/// The line of a handler of `kopfexamples`.
+/// Returns a handler of `kopfexamples`.
 pub(super) fn on(kind: Kind, id: &'static str, code: u64) -> Line {
     let does = if kind == Kind::Daemon {
         Does::Stay
@@ -105,7 +105,7 @@ impl Line {
         Line { resource, ..self }
     }
 
-    /// Its resource is chosen by a function.
+    /// Selects its resource by a function.
     pub(super) fn chosen_by(self, chooser: u64) -> Self {
         Line { chooser: Some(chooser), ..self }
     }
@@ -145,7 +145,7 @@ impl Line {
         handler.with_owner(home)
     }
 
-    /// The function that chooses its resource, and logs when it is asked about it.
+    /// Returns the function that selects its resource, and logs its calls.
     fn choice(
         &self,
         code: u64,
@@ -246,7 +246,7 @@ fn name_of(invocation: &Invocation) -> String {
     }
 }
 
-/// A cluster with these objects of both resources.
+/// Returns a cluster with these objects of both resources.
 pub(super) fn environment(examples: &[&str], others: &[&str]) -> Environment {
     let others_def = ResourceDef::new("kopf.dev", "v1", "others", "Other");
     let builder = ApiServer::builder().resource(testing::examples()).resource(others_def);
@@ -257,7 +257,7 @@ pub(super) fn environment(examples: &[&str], others: &[&str]) -> Environment {
     env
 }
 
-/// An object of one of the resources.
+/// Returns an object of one of the resources.
 pub(super) fn object(kind: &str, name: &str) -> Value {
     json!({
         "apiVersion": "kopf.dev/v1", "kind": kind,
@@ -266,12 +266,12 @@ pub(super) fn object(kind: &str, name: &str) -> Value {
 }
 
 impl Edited {
-    /// Starts with these handlers.
+    /// Starts an operator with these handlers.
     pub(super) fn new(env: Environment, lines: &[Line]) -> Self {
         Edited::with(env, lines, |it| it)
     }
 
-    /// The same with an operator that is changed before it starts.
+    /// Starts an operator that is changed before it starts.
     pub(super) fn with(
         env: Environment,
         lines: &[Line],
@@ -290,7 +290,7 @@ impl Edited {
         Edited { env, running, calls, scripts, homes, generations: 1 }
     }
 
-    /// Sends another generation. Returns where the answer will come.
+    /// Sends another generation. Returns the receiver of the response.
     pub(super) async fn send(
         &mut self,
         lines: &[Line],
@@ -305,7 +305,7 @@ impl Edited {
         self.running.propose(Generation::new(registry, lifecycle)).await
     }
 
-    /// Another generation takes over. Returns what has changed. A second passes.
+    /// Makes another generation take over, and lets a second pass. Returns what has changed.
     pub(super) async fn swap(&mut self, lines: &[Line]) -> String {
         let answer = self.send(lines, None).await;
         let changes = answer.await.expect("an answer").expect("it takes over");
@@ -313,13 +313,13 @@ impl Edited {
         changes.to_string()
     }
 
-    /// The generations whose scripts are still there.
+    /// Returns the generations whose scripts are still alive.
     pub(super) fn alive(&self) -> Vec<usize> {
         let numbered = self.homes.iter().enumerate();
         numbered.filter(|(_, it)| it.strong_count() > 0).map(|(index, _)| index + 1).collect()
     }
 
-    /// The requests for objects of a resource, as `list` and `watch`, and `patch name`.
+    /// Returns the requests for objects of a resource, as `list` and `watch`, and `patch name`.
     pub(super) fn requests(&self, plural: &str) -> Vec<String> {
         let requests = self.env.server.requests();
         let of_resource = requests.iter().filter(|it| it.path.contains(&format!("/{plural}")));
@@ -335,19 +335,19 @@ impl Edited {
         short.collect()
     }
 
-    /// A user changes an object.
+    /// Changes an object as a user.
     pub(super) fn edit(&self, resource: &str, name: &str, number: u64) {
         let place = format!("ns1/{name}");
         self.env.edit(resource, &place, json!({ "spec": { "number": number } }));
     }
 
-    /// The finalizers of an object.
+    /// Returns the number of finalizers of an object.
     pub(super) fn finalizers(&self, resource: &str, name: &str) -> usize {
         let body = self.env.get(resource, &format!("ns1/{name}"));
         body["metadata"]["finalizers"].as_array().map_or(0, Vec::len)
     }
 
-    /// The calls since the last look, sorted.
+    /// Returns the calls since the last call of this function, sorted.
     pub(super) fn take(&self) -> Vec<String> {
         self.calls.take_sorted()
     }

@@ -1,4 +1,4 @@
-//! A handler that has failed for good is called again when it was edited: fixing the script fixes the objects.
+//! A handler that has failed permanently is called again after an edit: fixing the script fixes the objects.
 
 use kopf::{
     logic::handlers::handler::Kind,
@@ -10,7 +10,7 @@ use super::edited::{Does, EXAMPLES, Edited, Line, environment, on, pass};
 
 const FAILED: &str = "kopf.zalando.org/kopf-failed";
 
-/// Fails for good by an error.
+/// Returns a handler that fails permanently with an error.
 fn failing(kind: Kind, code: u64) -> Line {
     on(kind, "made", code).does(Does::Retry(1)).with("retries", 1)
 }

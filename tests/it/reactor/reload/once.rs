@@ -1,5 +1,5 @@
-//! Each object comes to handlers that are new or edited once, whoever brings it: its worker, if it was busy with it when they
-//! came, or the look of the stream at all its objects.
+//! Each object is passed once to handlers that are new or edited: by its worker, if it was busy with the object when they came, or
+//! by the relist of the stream.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use kopf_apiserver::{Effect, Fault};
 
 use super::edited::{Does, EXAMPLES, Edited, Line, environment, on, pass};
 
-/// Keeps its worker asleep for longer than the tests last.
+/// Returns a handler that keeps its worker asleep for longer than the tests last.
 fn failing() -> Line {
     on(Kind::Create, "failing", 1).does(Does::Retry(600))
 }
 
-/// A operator with two objects whose workers sleep, beside what these handlers do.
+/// Starts an operator with two objects whose workers sleep, in addition to the work of these handlers.
 async fn asleep(lines: &[Line]) -> Edited {
     let all = [&[failing()], lines].concat();
     let operator = Edited::new(environment(&["a", "b"], &[]), &all);
@@ -22,7 +22,7 @@ async fn asleep(lines: &[Line]) -> Edited {
     operator
 }
 
-/// What is noted after a swap to these handlers, and for a while after.
+/// Returns the calls after a takeover of these handlers, for a while.
 async fn swapped(operator: &mut Edited, lines: &[Line]) -> Vec<String> {
     operator.swap(&[&[failing()], lines].concat()).await;
     pass(30).await;
@@ -78,13 +78,13 @@ async fn a_worker_that_was_woken_and_has_gone_before_the_list_comes_is_remembere
     operator.take();
     let late = Effect::Latency(Duration::from_mins(1));
     operator.env.server.fault(Fault::always(late).on("GET", "kopfexamples").times(1));
-    // Its retry succeeds, so that there is nothing left to wait for.
+    // Its retry succeeds, so that nothing else remains to wait for.
     let mended = on(Kind::Create, "failing", 2);
     operator.swap(&[mended, on(Kind::Index, "idx", 1)]).await;
     pass(120).await;
     let mut lines = operator.take();
     lines.retain(|it| it.starts_with("idx"));
-    // The patch of the creation comes back as an event of its own.
+    // The patch of the creation causes another event.
     assert_eq!(lines, ["idx.1@2 a", "idx.1@2 a", "idx.1@2 b", "idx.1@2 b"]);
 }
 
@@ -109,12 +109,12 @@ async fn a_look_that_has_shown_some_objects_goes_on_with_the_others() {
     let late = Effect::Latency(Duration::from_secs(10));
     operator.env.server.fault(Fault::always(late).on("GET", "kopfexamples").times(2));
     operator.swap(&[other(1), one.clone()]).await;
-    // The watch brings this one to the first of them.
+    // The watch passes this one to the first of them.
     operator.edit(EXAMPLES, "a", 1);
     pass(1).await;
     operator.swap(&[other(1), one, two]).await;
     pass(30).await;
-    // The edit of the object, and the patch with which that is noted.
+    // The edit of the object, and the patch that records it.
     let watched = ["one.1@2 a"; 2];
     assert_eq!(operator.take(), [&watched[..], &["one.1@3 b", "two.1@3 a", "two.1@3 b"]].concat());
 }

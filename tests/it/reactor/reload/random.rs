@@ -1,4 +1,4 @@
-//! Random edits while random objects change: nothing is lost, nothing is done twice, nothing runs twice.
+//! Random edits while random objects change: nothing is lost, done twice, or running twice.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -9,21 +9,22 @@ use tokio::time::{Instant, sleep};
 
 use super::edited::{Does, EXAMPLES, Edited, Line, OTHERS, environment, object, on, pass};
 
-/// What a user did to an object.
+/// The actions of a user on an object.
 struct History {
     created: Instant,
     edits: u64,
-    /// Those that came when the creation was long handled.
+    /// The number of edits after the creation was fully handled.
     late_edits: u64,
 }
 
-/// How much happens.
+/// How much is done.
 struct Size {
     swaps: u64,
     objects: usize,
 }
 
-/// The handlers of a random generation. Two are always there: `made` and `changed`, which tell what is lost; `code` is theirs.
+/// Returns the handlers of a random generation. Two are always there: `made` and `changed`, which show what is lost; `code` is that
+/// of these two.
 fn generation(random: &mut Rng, code: u64) -> Vec<Line> {
     // Most edits do not concern the daemon.
     let of_daemon = random.u64(1..5) / 4;
@@ -54,7 +55,7 @@ fn generation(random: &mut Rng, code: u64) -> Vec<Line> {
     lines
 }
 
-/// A failure tells its seed.
+/// Prints the seed if the test fails.
 pub(super) struct ToldIfItFails(pub(super) u64);
 
 impl Drop for ToldIfItFails {
@@ -68,7 +69,7 @@ impl Drop for ToldIfItFails {
     }
 }
 
-/// Runs it. Returns the logged calls, and what was done to each object.
+/// Runs a seed. Returns the logged calls, and what was done to each object.
 async fn run(seed: u64, size: &Size) -> (Vec<String>, BTreeMap<String, History>) {
     let _told = ToldIfItFails(seed);
     let mut random = Rng::with_seed(seed);
@@ -116,7 +117,7 @@ async fn run(seed: u64, size: &Size) -> (Vec<String>, BTreeMap<String, History>)
     (operator.end().await.lines(), changes)
 }
 
-/// One daemon for each object at any time: each begin has its end before the next.
+/// Checks that there is one daemon for each object at any time: each start is followed by its end before the next one.
 fn check_daemons(id: &str, lines: &[String]) {
     let mut alive = BTreeMap::<&str, &str>::new();
     for line in lines.iter().filter(|it| it.starts_with(id)) {

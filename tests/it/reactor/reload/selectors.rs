@@ -1,4 +1,4 @@
-//! Functions that choose resources: who is asked again, and what becomes of an edit that breaks one.
+//! Functions that select resources: which ones are called again, and the result of an edit that breaks one.
 
 use kopf::{
     logic::handlers::handler::Kind,
@@ -35,7 +35,7 @@ async fn one_that_was_edited_is_asked_and_what_it_chooses_is_served() {
     let ended = "stay.1@1 a ends: SCRIPT_RELOADED";
     assert_eq!(noted, ["stay is chosen by 2@2", ended, "stay.2@2 x begins"]);
     assert_eq!(operator.requests("others")[..2], ["list", "watch"]);
-    // It is known now, also if the next edit is of something else.
+    // It is known now, even if the next edit concerns something else.
     let made = on(Kind::Create, "made", 1).of("others");
     operator.swap(&[stay(2, "others"), made]).await;
     assert_eq!(operator.take(), ["made.1@3 x"]);

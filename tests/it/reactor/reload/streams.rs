@@ -1,4 +1,4 @@
-//! What a swap asks of the cluster, and whom it calls.
+//! The requests of a takeover, and the handlers that it calls.
 
 use kopf::{
     logic::handlers::{
@@ -88,7 +88,7 @@ async fn a_handler_that_is_added_sees_what_it_would_see_after_a_start() {
     let after = operator.requests("kopfexamples");
     assert_eq!(after[before.len()], "list", "one list, and no other watch");
     assert_eq!(after.iter().filter(|it| *it == "watch").count(), 1);
-    // The patch of the creation comes back as an event for all.
+    // The patch of the creation causes an event for all handlers.
     let lines = operator.take();
     assert_eq!(lines.iter().filter(|it| it.starts_with("made")).count(), 1);
     assert_eq!(lines.iter().filter(|it| it.starts_with("seen.1@1")).count(), 1);
@@ -212,7 +212,7 @@ async fn a_group_that_cannot_be_read_in_the_moment_of_an_edit_is_read_later() {
         });
     pass(1).await;
     operator.env.refuse(503, "GET", "/api");
-    // Without a group, all of them are to be read.
+    // Without a group, all of them must be read.
     operator.swap(&[made, on(Kind::Create, "other", 1).of("others")]).await;
     pass(5).await;
     operator.env.server.clear_faults();
@@ -261,7 +261,7 @@ async fn a_deletion_that_is_handled_during_a_swap_is_not_handled_again() {
     operator.env.delete(EXAMPLES, "ns1/b");
     pass(5).await;
     operator.swap(&lines(2)).await;
-    // Somebody else is faster: the object is gone before the finalizer can be removed.
+    // Another client is faster: the object is gone before the finalizer can be removed.
     operator.env.server.remove(EXAMPLES, "ns1", "b").expect("it is there");
     pass(30).await;
     let expected = ["a begins", "a ends", "b begins", "b ends"];

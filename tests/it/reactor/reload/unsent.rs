@@ -1,4 +1,4 @@
-//! What becomes of changes that the server has not accepted when the handler that wants them is edited.
+//! Changes that the server has not accepted when the handler that wants them is edited.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -14,17 +14,17 @@ use serde_json::{Value, json};
 
 use super::edited::{Does, EXAMPLES, Edited, Line, environment, on, pass};
 
-/// Labels its object with its code.
+/// Returns a handler that labels its object with its code.
 fn labels(id: &'static str, code: u64) -> Line {
     on(Kind::Create, id, code).does(Does::Label)
 }
 
-/// An operator whose requests fail for a while, since handlers were called.
+/// Returns an operator whose requests fail for a while after handlers were called.
 async fn unsent(lines: &[Line]) -> Edited {
     let env = environment(&["a"], &[]);
     env.refuse(503, "PATCH", "kopfexamples");
     let change = |it: Operator| {
-        // Requests are not repeated by the client itself.
+        // The client itself does not repeat requests.
         it.settings.lock().networking.error_backoffs.clear();
         Operator { lifecycle: Lifecycle::AllAtOnce, ..it }
     };
@@ -78,7 +78,7 @@ async fn a_script_that_is_loaded_again_without_an_edit_of_the_handler_keeps_them
 #[tokio::test(start_paused = true)]
 async fn an_edit_that_comes_long_before_the_next_try_counts_too() {
     let mut operator = unsent(&[labels("made", 1)]).await;
-    // A newer event comes first: what was left is not of it.
+    // A newer event comes first: what was left does not belong to it.
     operator.edit(EXAMPLES, "a", 1);
     pass(1).await;
     operator.swap(&[labels("made", 2)]).await;
@@ -91,7 +91,7 @@ async fn an_edit_that_comes_long_before_the_next_try_counts_too() {
     operator.end().await;
 }
 
-/// A handler of each kind that labels its object, in these versions.
+/// Returns a handler of each kind that labels its object, in these versions.
 fn all_kinds(code: u64) -> [Line; 3] {
     let timer = on(Kind::Timer, "tick", code).does(Does::Label);
     let daemon = on(Kind::Daemon, "stay", code).does(Does::Label);

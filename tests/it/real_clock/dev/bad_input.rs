@@ -1,14 +1,14 @@
-//! What cannot be run is told in a line or two, before anything runs.
+//! Invalid input is reported in a line or two, before anything runs.
 
 use expect_test::{Expect, expect};
 use tokio::{net::TcpListener, time::timeout};
 
 use super::{DEADLINE, Desk, OBJECT, SCRIPT};
 
-/// Runs it to its end; it must fail with this text on stderr, and nothing on stdout.
+/// Runs it to its end; it must fail with this message on stderr, and nothing on stdout.
 async fn check(desk: &Desk, args: &str, code: i32, expected: &Expect) {
     let args: Vec<&str> = args.split_whitespace().collect();
-    // Without a mistake it would run for ever.
+    // Without a mistake it would run forever.
     let output = timeout(DEADLINE, desk.command(&args).kill_on_drop(true).output()).await;
     let output = output.unwrap_or_else(|_| panic!("{args:?} runs")).expect("it can be started");
     let told = String::from_utf8(output.stderr).expect("text");
@@ -227,7 +227,7 @@ async fn places_that_are_not_ours() {
     assert_eq!(output.status.code(), Some(1));
     let told = String::from_utf8(output.stderr).expect("text").replace(&port, "PORT");
     expect![[r"
-        error: 127.0.0.1:PORT is taken: another program listens there
+        error: 127.0.0.1:PORT is in use: another program listens there
         hint: choose another --port, or omit it to use a free one
     "]]
     .assert_eq(&told);
@@ -238,7 +238,7 @@ async fn places_that_are_not_ours() {
         "--write-kubeconfig config",
         1,
         &expect![[r"
-        error: 'config' exists and is no kubeconfig of ours: it is left as it is
+        error: 'config' exists and is not a kubeconfig of kopf: it is not overwritten
         hint: choose another file with --write-kubeconfig, or omit the option
     "]],
     )
@@ -264,12 +264,12 @@ async fn places_that_are_not_ours() {
     .await;
     desk.file("data", "");
     check(&desk, "--data data", 1, &expect![[r"
-        error: 'data' is no snapshot of the embedded server, or it is damaged: line 1: the file is empty
+        error: 'data' is not a snapshot of the embedded server, or is damaged: line 1: the file is empty
         hint: the file was not changed: repair it, or move it away to start without objects
     "]]).await;
     desk.file("data", "hello");
     check(&desk, "--data data", 1, &expect![[r"
-        error: 'data' is no snapshot of the embedded server, or it is damaged: line 1: expected value at line 1 column 1
+        error: 'data' is not a snapshot of the embedded server, or is damaged: line 1: expected value at line 1 column 1
         hint: the file was not changed: repair it, or move it away to start without objects
     "]]).await;
 }

@@ -20,7 +20,7 @@ async fn after_a_restart_objects_are_there_and_are_not_created_again() {
     let ended = operator.stop().await;
     ended.assert_code(0);
     ended.assert_count("created with", 0);
-    // The definition came with the data, so it is not made up again.
+    // The CRD is part of the data, so it is not generated again.
     ended.assert_count("serving a permissive one", 0);
 }
 
@@ -33,7 +33,7 @@ async fn a_crash_costs_only_the_last_seconds() {
     operator.until_says("Creation is processed: 1 succeeded").await;
     operator.until_says("Saved the objects in objects.jsonl.").await;
     operator.crash().await;
-    // The lock of the crashed process does not count.
+    // The lock of the crashed process is ignored.
     let operator = desk.start("handlers.lua --data objects.jsonl").await;
     operator.until_says("[default/one] resumed").await;
     operator.stop().await.assert_code(0);

@@ -1,4 +1,4 @@
-//! `kopf deploy` and `kopf undeploy`, on the server of `kopf dev`, which pretends to be the node.
+//! `kopf deploy` and `kopf undeploy`, on the server of `kopf dev`, which simulates the node.
 
 use std::process::Output;
 
@@ -21,7 +21,7 @@ end)
 ";
 const OPERATOR: &str = "operator/handlers.lua --name hello --namespace ops --image kopf";
 
-/// A server with an operator that handles objects, and a script to deploy.
+/// Starts a server with an operator that handles objects, and writes a script to deploy.
 async fn desk(test: &str) -> (Desk, crate::e2e::operator::Operator) {
     let desk = Desk::new(test);
     std::fs::create_dir_all(desk.path("operator")).expect("a directory");
@@ -120,7 +120,7 @@ async fn fields_of_others_are_taken_over_only_by_force() {
     assert!(forced.contains(&"deployment/hello -n ops configured".to_owned()), "{forced:?}");
 }
 
-/// Applies a role and a binding for an account, as versions did that had other names.
+/// Applies a role and a binding for an account, as earlier versions did under other names.
 async fn apply_role(desk: &Desk, manager: &str, (role, binding, account): (&str, &str, &str)) {
     let group = "rbac.authorization.k8s.io";
     let (above, kind, name) = match role.split_once('/') {
@@ -158,7 +158,7 @@ async fn roles_of_an_earlier_deployment_are_deleted_and_those_of_others_kept() {
     let ours = "kopf-deploy";
     apply_role(&desk, ours, ("hello", "hello", "ops/hello")).await;
     apply_role(&desk, ours, ("default/hello.ops", "hello.ops", "ops/hello")).await;
-    // An operator of the same name elsewhere, a binding that somebody else has made, and a role that it shares with one of ours.
+    // An operator of the same name elsewhere, a binding that a user has created, and a role that it shares with one of ours.
     apply_role(&desk, ours, ("hello.other", "hello.other", "other/hello")).await;
     apply_role(&desk, "somebody", ("theirs", "theirs", "ops/hello")).await;
     apply_role(&desk, "somebody", ("default/shared", "theirs", "ops/hello")).await;

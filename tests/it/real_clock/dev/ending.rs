@@ -2,7 +2,7 @@
 
 use super::Desk;
 
-/// A clean-up that does not end.
+/// A clean-up that never ends.
 const STUCK: &str =
     "kopf.on_event('pods', function() end) kopf.on_cleanup(function() kopf.sleep(3600) end)";
 
@@ -32,7 +32,7 @@ async fn a_second_signal_ends_it_at_once() {
     operator.until_says("Signal SIGTERM is received. Operator is stopping.").await;
     operator.signal("INT").await;
     let ended = operator.ended().await;
-    // As the shells have it: 128 and the number of the signal.
+    // As in shells: 128 plus the number of the signal.
     ended.assert_code(130);
     ended.assert_count("Signal SIGINT is received again. Exiting immediately", 1);
 }

@@ -15,14 +15,14 @@ async fn an_edited_file_is_applied_again_and_what_the_operator_wrote_stays() {
     operator.until_says("updated to 2m").await;
     operator.until_says("Updating is processed: 1 succeeded").await;
 
-    // As editors save: a new file takes the place of the old one.
+    // As editors save: a new file replaces the old one.
     let next = desk.file("one.yaml~", &OBJECT.replace("1m", "3m"));
     fs::rename(next, desk.path("one.yaml")).expect("a new file");
     operator.until_says("updated to 3m").await;
 
     let ended = operator.stop().await;
     ended.assert_code(0);
-    // Had the annotations of the operator been lost, it would have seen a new object.
+    // If the annotations of the operator had been lost, it would have seen a new object.
     ended.assert_count("created with", 1);
     ended.assert_count("kopfexample.kopf.dev/one configured (one.yaml:1)", 2);
 }

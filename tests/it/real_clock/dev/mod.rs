@@ -1,4 +1,4 @@
-//! `kopf dev` as its user meets it: the built binary, its files, and its server over HTTP. No cluster is needed.
+//! `kopf dev` as users see it: the built binary, its files, and its server over HTTP. No cluster is needed.
 
 mod bad_input;
 mod data;
@@ -24,17 +24,17 @@ use tokio::process::Command;
 
 use crate::e2e::operator::Operator;
 
-/// The longest that anything may take, as the machine may be busy.
+/// Maximum time of any step, because the machine may be busy.
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// A script that says what it is called for.
+/// A script that logs its calls.
 const SCRIPT: &str = "
 kopf.on_create('kopfexamples', function(ctx) ctx.logger:info('created with ' .. tostring(ctx.spec.duration)) end)
 kopf.on_update('kopfexamples', function(ctx) ctx.logger:info('updated to ' .. tostring(ctx.spec.duration)) end)
 kopf.on_resume('kopfexamples', function(ctx) ctx.logger:info('resumed') end)
 ";
 
-/// An object for it.
+/// An object for the script.
 const OBJECT: &str = "\
 apiVersion: kopf.dev/v1
 kind: KopfExample
@@ -44,11 +44,11 @@ spec:
   duration: 1m
 ";
 
-/// A directory with the files of a test; it goes with this value.
+/// A directory with the files of a test, which is removed with this value.
 struct Desk(PathBuf);
 
 impl Desk {
-    /// An empty directory.
+    /// Creates an empty directory.
     fn new(test: &str) -> Self {
         let path = std::env::temp_dir().join(format!("kopf-dev-{}-{test}", std::process::id()));
         fs::create_dir_all(&path).expect("a directory");
@@ -62,17 +62,17 @@ impl Desk {
         path
     }
 
-    /// Where a file is.
+    /// Returns the path of a file.
     fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
-    /// What is in a file.
+    /// Returns the content of a file.
     fn text(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).expect("a file can be read")
     }
 
-    /// `kopf dev` in this directory. Its kubeconfig goes there too.
+    /// Returns `kopf dev` in this directory. Its kubeconfig is there, too.
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_kopf"));
         command.env_clear().env("XDG_RUNTIME_DIR", &self.0).current_dir(&self.0);
@@ -88,7 +88,7 @@ impl Desk {
         operator
     }
 
-    /// Where the first server of this directory has its kubeconfig.
+    /// Returns the path of the kubeconfig of the first server of this directory.
     fn kubeconfig(&self) -> PathBuf {
         self.path("kopf/dev.kubeconfig")
     }
@@ -96,12 +96,12 @@ impl Desk {
 
 impl Drop for Desk {
     fn drop(&mut self) {
-        // What is left in the directory for temporary files disturbs nobody.
+        // Remaining temporary files do no harm.
         drop(fs::remove_dir_all(&self.0));
     }
 }
 
-/// A client over HTTP.
+/// Returns a client over HTTP.
 async fn client(kubeconfig: &Path) -> Client {
     let config = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
     let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await;

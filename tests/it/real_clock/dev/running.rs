@@ -1,4 +1,4 @@
-//! From the start to the end.
+//! An operator of `kopf dev`, from the start to the end.
 
 use kube::api::{Api, DynamicObject, ListParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -35,7 +35,7 @@ async fn the_first_command_of_the_readme_runs_a_handler_with_no_cluster() {
 async fn a_script_alone_is_enough_and_its_kind_can_be_used_at_once() {
     let desk = Desk::new("alone");
     desk.file("handlers.lua", SCRIPT);
-    // No path: ./handlers.lua is a usual place.
+    // No path: ./handlers.lua is a default location.
     let operator = desk.start("").await;
     operator.until_says("No CRD for kopfexamples.kopf.dev: serving a permissive one").await;
 
@@ -71,7 +71,7 @@ async fn handler_results_are_in_the_status_of_a_made_up_kind() {
         "widget.json",
         r#"{"apiVersion": "acme.example.com/v2", "kind": "BigWidget", "metadata": {"name": "w"}}"#,
     );
-    // The kind of the object is not that of the handler, so it has no definition.
+    // The kind of the object is not that of the handler, so it has no CRD.
     let ended = desk.command(&["handlers.rhai", "--apply", "widget.json"]).output().await;
     let ended = ended.expect("it runs");
     assert_eq!(ended.status.code(), Some(1));
@@ -164,13 +164,13 @@ async fn probes_of_the_indexing_example_tell_which_pods_there_are() {
     }
 }
 
-/// A port that was free a moment ago.
+/// Returns a port that was free a moment ago.
 pub(super) fn free_port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.local_addr().expect("an address").port()
 }
 
-/// What `GET` answers, with its head.
+/// Returns the response to `GET`, with its head.
 async fn get(port: u16, path: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await.expect("somebody listens");
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");

@@ -1,4 +1,4 @@
-//! The server on a socket, in this process: who gets in, what has a bound, how it ends.
+//! The server on a socket, in this process: access, limits, shutdown.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -16,10 +16,10 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// Far more than any answer here takes.
+/// Far longer than any response here takes.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A served server.
+/// A server that is served on a socket.
 struct Served {
     server: ApiServer,
     address: SocketAddr,
@@ -40,12 +40,12 @@ impl Served {
         Served { server, address, stop, ended }
     }
 
-    /// Sends a head, and gives everything that comes until the server closes the connection.
+    /// Sends a head, and returns everything until the server closes the connection.
     async fn ask(&self, head: &str) -> String {
         let mut stream = TcpStream::connect(self.address).await.expect("a connection");
         stream.write_all(head.replace('\n', "\r\n").as_bytes()).await.expect("it is sent");
         let mut answer = Vec::new();
-        // A refusal in the middle of our sending may close before all is read.
+        // A refusal while we are sending may close the connection before everything is read.
         drop(timeout(PATIENCE, stream.read_to_end(&mut answer)).await.expect("the end comes"));
         String::from_utf8(answer).expect("text")
     }
@@ -60,7 +60,7 @@ fn local(port: u16) -> Options {
     Options { address: SocketAddr::from(([127, 0, 0, 1], port)), beyond_loopback: false }
 }
 
-/// Runs on one thread, as tasks of a test are.
+/// Runs a test on one thread, as tasks of tests require.
 async fn on_one_thread(test: impl AsyncFnOnce()) {
     tokio::task::LocalSet::new().run_until(test()).await;
 }

@@ -1,7 +1,7 @@
 //! The state that an operator of version 0.1.0 has left: objects in the middle of their handling, its `kopf.yaml`, its data file.
 //!
 //! `upgrade/objects.jsonl` is the data file of `kopf dev --data` of that version, which was killed while `half` and `deleted` were
-//! waiting for a retry; only the date is another one. Its script and its `kopf.yaml` are next to it.
+//! waiting for a retry; only the date was changed. Its script and its `kopf.yaml` are next to it.
 
 use std::fs;
 
@@ -51,7 +51,7 @@ async fn continues_where_version_0_1_0_was_killed(script: &str) {
     );
     let ended = operator.stop().await;
     ended.assert_code(0);
-    // What had succeeded or had been given up is not called again.
+    // Handlers that had succeeded or failed permanently are not called again.
     for text in ["first of", "second of fine", "second of failed", "secret password"] {
         ended.assert_count(text, 0);
     }

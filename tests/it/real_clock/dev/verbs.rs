@@ -29,14 +29,14 @@ kopf::on_update(\"kopfexamples\", #{ id: \"later\" }, |ctx| {
 kopf::on_delete(\"kopfexamples\", #{ id: \"gone\" }, |ctx| {});
 ";
 
-/// `kopf` with these arguments, on the server of the directory.
+/// Runs `kopf` with these arguments, on the server of the directory.
 async fn kopf(desk: &Desk, args: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kopf"));
     command.env_clear().env("KUBECONFIG", desk.kubeconfig()).args(args.split_whitespace());
     command.output().await.expect("kopf runs")
 }
 
-/// Standard output of a success.
+/// Returns the standard output of a success.
 async fn fine(desk: &Desk, args: &str) -> String {
     let output = kopf(desk, args).await;
     let (out, problems) =
@@ -46,7 +46,7 @@ async fn fine(desk: &Desk, args: &str) -> String {
     out.into_owned()
 }
 
-/// Standard error of a failure with this code. Nothing else is printed.
+/// Returns the standard error of a failure with this code. Nothing else is printed.
 async fn refused(desk: &Desk, args: &str, code: i32) -> String {
     let output = kopf(desk, args).await;
     assert_eq!(output.status.code(), Some(code), "{args}: {output:?}");
@@ -161,7 +161,7 @@ kopf.on_create('kopfexamples', { id = 'made' }, function(ctx)
 end)
 "#;
 
-/// Whether a terminal would do something else with a text than to show it.
+/// Returns whether a terminal would interpret a string instead of showing it.
 fn moves_the_cursor(text: &str) -> bool {
     text.chars().any(|it| it.is_control() && !matches!(it, '\n' | '\t'))
 }
@@ -230,7 +230,7 @@ async fn a_watched_status_is_printed_again_when_it_changes() {
     operator.stop().await.assert_code(0);
 }
 
-/// A Pod of an operator, as `kopf manifests` labels it.
+/// A Pod of an operator, with the labels of `kopf manifests`.
 const POD: &str = "\
 apiVersion: v1
 kind: Pod
@@ -305,7 +305,7 @@ async fn the_scripts_of_a_running_operator_are_listed_with_what_they_use() {
     }
 }
 
-/// The verbs that change objects or read them, each with an object.
+/// The commands that change objects or read them, each with an object.
 const VERBS: [&str; 5] = ["status", "retry", "suspend", "unsuspend", "release"];
 
 #[tokio::test]
@@ -361,7 +361,7 @@ async fn bad_input_of_each_verb_is_one_line_with_a_hint_and_changes_nothing() {
     fine(&desk, "suspend kopfexamples/one").await;
     assert!(refused(&desk, "suspend kopfexamples/one", 1).await.contains("is already suspended"));
     operator.stop().await.assert_code(0);
-    // The server is gone as well.
+    // The server is gone, too.
     for verb in VERBS {
         let text = refused(&desk, &format!("{verb} kopfexamples/one"), 1).await;
         assert!(text.starts_with("error: ") && text.lines().count() <= 2, "{verb}: {text}");

@@ -167,7 +167,7 @@ end)
     .await;
     let gate = Gate::new();
     world.front.set_fate(Fate::Hold(gate.clone()), |it| it.is("GET", "/configmaps/gate"));
-    // The operator does not know of the new object before the handler of the old one has ended.
+    // The operator sees the new object only after the handler of the old one has ended.
     let operator = world.started("--standalone").await;
     let old = world.create("a")["metadata"]["uid"].clone();
     let old = old.as_str().expect("a uid");

@@ -1,4 +1,4 @@
-//! CRDs that come and go, and discovery that lags behind them.
+//! CRDs that are created and deleted, and discovery that lags behind them.
 
 use kopf::testing::{EXAMPLES, definition, examples, namespace};
 use kopf_apiserver::{

@@ -1,4 +1,4 @@
-//! What is between the operator and the embedded API server: a socket that delays, refuses and loses requests, and holds back lines
+//! A proxy between the operator and the embedded API server: a socket that delays, refuses and loses requests, and holds back lines
 //! of watches.
 
 use std::{convert::Infallible, io, net::SocketAddr, sync::Arc, time::Duration};
@@ -27,9 +27,9 @@ use tower::Service as _;
 pub(super) struct Asked {
     pub(super) at: Instant,
     pub(super) method: String,
-    /// With the query.
+    /// The path with the query.
     pub(super) path: String,
-    /// Null if there is none.
+    /// The body; null if there is none.
     pub(super) body: Value,
     /// `None` as long as there is no response.
     pub(super) status: Option<u16>,
@@ -38,7 +38,7 @@ pub(super) struct Asked {
 /// The fate of a request.
 #[derive(Clone)]
 pub(super) enum Fate {
-    /// The server responds.
+    /// The server responds at once.
     Pass,
     /// The server receives it after this time.
     Delay(Duration),
@@ -50,21 +50,21 @@ pub(super) enum Fate {
     LoseResponse,
     /// The server does not receive it; the response has this status and body.
     Refuse(u16, Value),
-    /// The same with status 429 and a `Retry-After` of so many seconds.
+    /// The server does not receive it; the response has status 429 and a `Retry-After` of this many seconds.
     Later(u32),
 }
 
 /// The fate of a line of a watch.
 pub(super) enum Line {
-    /// It is delivered.
+    /// It is delivered at once.
     Pass,
-    /// It is delivered when the gate opens, and so are those behind it.
+    /// It is delivered when the gate opens, and so are the lines after it.
     Hold(Gate),
-    /// This is delivered first.
+    /// This line is delivered first.
     After(Value),
 }
 
-/// Opens once, for all who wait.
+/// Opens once, for everything that waits.
 #[derive(Clone)]
 pub(super) struct Gate(Arc<watch::Sender<bool>>);
 
@@ -103,23 +103,23 @@ impl Gate {
 }
 
 impl Asked {
-    /// Whether it has this method, and this in its path or its query.
+    /// Returns whether it has this method, and this part in its path or its query.
     pub(super) fn is(&self, method: &str, part: &str) -> bool {
         self.method == method && self.path.contains(part)
     }
 
-    /// Whether it begins a watch of what this is in the path.
+    /// Returns whether it starts a watch of this resource.
     pub(super) fn watches(&self, part: &str) -> bool {
         self.is("GET", part) && self.path.contains("watch=true")
     }
 
-    /// Whether it lists what this is at the end of the path.
+    /// Returns whether it lists this resource.
     pub(super) fn lists(&self, plural: &str) -> bool {
         let path = self.path.split('?').next().unwrap_or_default();
         self.method == "GET" && path.ends_with(plural) && !self.path.contains("watch=true")
     }
 
-    /// Whether the server has accepted it.
+    /// Returns whether the server has accepted it.
     pub(super) fn is_accepted(&self) -> bool {
         self.status.is_some_and(|it| it < 300)
     }
@@ -165,7 +165,7 @@ impl Front {
 
     async fn connection(&self, stream: impl AsyncRead + AsyncWrite + Unpin) {
         let service = service_fn(|request| self.clone().respond(request));
-        // How a connection ends is the business of the client.
+        // The client notices how a connection ends.
         let _ended =
             http1::Builder::new().serve_connection(TokioIo::new(stream), service).await.is_ok();
     }
@@ -174,12 +174,12 @@ impl Front {
         self.0.address
     }
 
-    /// From now on, this function decides the fate of requests.
+    /// Sets a function that decides the fate of later requests.
     pub(super) fn set_rule(&self, rule: impl Fn(&Asked) -> Fate + Send + Sync + 'static) {
         *self.0.rule.lock() = Arc::new(rule);
     }
 
-    /// From now on, requests that fit have this fate, and all others pass.
+    /// Sets the fate of later requests that match; all others pass.
     pub(super) fn set_fate(
         &self,
         fate: Fate,
@@ -188,17 +188,17 @@ impl Front {
         self.set_rule(move |it| if fits(it) { fate.clone() } else { Fate::Pass });
     }
 
-    /// From now on, all requests pass.
+    /// Lets all later requests pass.
     pub(super) fn pass(&self) {
         self.set_rule(|_| Fate::Pass);
     }
 
-    /// From now on, this function decides the fate of lines of watches.
+    /// Sets a function that decides the fate of later lines of watches.
     pub(super) fn set_lines(&self, rule: impl Fn(&Asked, &Value) -> Line + Send + Sync + 'static) {
         *self.0.lines.lock() = Arc::new(rule);
     }
 
-    /// From now on, connections use TLS like this.
+    /// Makes later connections use TLS.
     pub(super) fn set_tls(&self, acceptor: TlsAcceptor) {
         *self.0.tls.lock() = Some(acceptor);
     }
@@ -208,12 +208,12 @@ impl Front {
         self.0.connections.lock().abort_all();
     }
 
-    /// The requests so far.
+    /// Returns the requests so far.
     pub(super) fn asked(&self) -> Vec<Asked> {
         self.0.asked.lock().clone()
     }
 
-    /// How many of them fit.
+    /// Returns how many of them match.
     pub(super) fn count(&self, fits: impl Fn(&Asked) -> bool) -> usize {
         self.0.asked.lock().iter().filter(|it| fits(it)).count()
     }
@@ -265,7 +265,7 @@ impl Front {
         Ok(if is_watch { response.map(|it| self.watched(asked, it)) } else { response })
     }
 
-    /// Returns the lines of a watch as they are let through.
+    /// Returns the lines of a watch as they pass.
     fn watched(self, asked: Asked, body: ResponseBody) -> ResponseBody {
         let asked = Arc::new(asked);
         let frames = BodyStream::new(body).then(move |frame| {
@@ -293,7 +293,7 @@ fn empty() -> hyper::body::Frame<Bytes> {
     hyper::body::Frame::data(Bytes::new())
 }
 
-/// An error as the real server words it.
+/// Returns an error with the message of the real server.
 pub(super) fn status(code: u16, reason: &str, message: &str) -> Value {
     json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",

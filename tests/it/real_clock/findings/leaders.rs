@@ -21,7 +21,7 @@ const MADE: &str = r#"
 kopf.on_create("kopfexamples", { id = "made" }, function(ctx) ctx.logger:info("made") end)
 "#;
 
-/// Who holds the lease; empty: nobody.
+/// Returns the holder of the lease; empty if there is none.
 fn holder(world: &World) -> String {
     let lease = world.server.get(LEASES, "default", "kopf").unwrap_or_default();
     lease["spec"]["holderIdentity"].as_str().unwrap_or_default().to_owned()
@@ -45,7 +45,7 @@ async fn a_lease_is_renewed_while_requests_for_objects_hang() {
     until(&operator, "ten renewals", || world.front.count(is_renewal) >= before + 10).await;
 }
 
-/// N2: a leader is frozen until its lease is another's.
+/// N2: a leader is frozen until another replica has its lease.
 #[tokio::test]
 async fn a_leader_that_was_frozen_writes_nothing_when_it_goes_on() {
     const OBJECTS: usize = 30;
@@ -70,7 +70,7 @@ end)
     }
     until(&operator, "its work", || said(&operator, "beats") > 100).await;
     operator.signal("STOP").await;
-    // Longer than the lease. What is on the wire arrives meanwhile.
+    // Longer than the lease. Pending requests arrive meanwhile.
     sleep(Duration::from_millis(5500)).await;
     let stamp = now().replace('Z', ".000000Z");
     let taken =
@@ -90,12 +90,12 @@ end)
         written.len(),
         ended.output
     );
-    // A script computes in one thread: the call that was computing when it was frozen may reach its line.
+    // A script has one thread: a call that was computing when it was frozen may reach its line.
     let later = calls_of(&ended.output) - calls;
     assert!(later <= 1, "{later} calls of a former leader\n{}", ended.output);
 }
 
-/// How many lines the daemons and timers have logged.
+/// Returns how many lines the daemons and timers have logged.
 fn calls_of(output: &str) -> usize {
     output.lines().filter(|it| it.ends_with("] beats") || it.ends_with("] ticks")).count()
 }
@@ -127,7 +127,7 @@ end)
     assert_eq!(holder(&world), "", "it is released at the end");
 }
 
-/// M1: a standby has not seen everything that the former leader did.
+/// M1: a standby has not seen all changes of the former leader.
 #[tokio::test]
 async fn a_standby_with_an_old_view_does_not_repeat_what_the_leader_has_done() {
     let world = World::new(MADE).await;
@@ -161,7 +161,7 @@ async fn with_peering() -> World {
     world
 }
 
-/// Lets a peer with a higher priority send a keep-alive from a clock that is so far ahead.
+/// Lets a peer with a higher priority send a keep-alive from a clock that is `ahead` seconds ahead.
 fn keep_alive(world: &World, (ahead, lifetime): (i64, u32)) {
     world
         .server
@@ -173,7 +173,7 @@ fn peer(lastseen: &str, lifetime: u32) -> Value {
     json!({ "status": { "other": { "priority": 100, "lifetime": lifetime, "lastseen": lastseen } } })
 }
 
-/// The time of a clock that is so many seconds ahead.
+/// Returns the time of a clock that is this many seconds ahead.
 #[expect(clippy::disallowed_methods, reason = "the operator of the test runs on the real clock")]
 pub(super) fn shifted(seconds: i64) -> String {
     let now = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(seconds);
@@ -206,7 +206,7 @@ async fn a_peer_whose_clock_is_behind_is_alive_while_it_sends_keep_alives() {
         () = until(&operator, "a pause", is_paused) => {}
         () = keep_alives => {}
     }
-    // It says good-bye.
+    // It removes its record.
     world
         .server
         .merge(PEERINGS, "", "default", json!({ "status": { "other": null } }))

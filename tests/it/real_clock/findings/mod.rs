@@ -1,7 +1,7 @@
-//! The findings about 0.1.0 (`ebca146`) as a user of the binary sees them: each test starts the program, and looks at its requests,
-//! its output and the objects only. The comment of a test begins with the number of the finding in docs/compatibility.md.
+//! The findings about 0.1.0 (`ebca146`) as users of the binary see them: each test starts the program, and checks only its
+//! requests, its output and the objects. The comment of a test begins with the number of the finding in docs/compatibility.md.
 //!
-//! `KOPF_BINARY` names another binary. `scripts/verify-findings` runs them with any binary and prints a table.
+//! `KOPF_BINARY` names another binary. `scripts/verify-findings` runs the tests with any binary and prints a table.
 
 mod conflicts;
 mod discovery;
@@ -29,10 +29,10 @@ use tokio::{
 use self::front::{Asked, Front};
 use crate::e2e::{operator::Operator, server::variable};
 
-/// The longest that anything may take. No operator with the fault gets out of it in this time.
+/// Maximum time of any step. An operator with the bug does not recover within it.
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// How often a condition is looked at.
+/// The interval of checking a condition.
 const POLL: Duration = Duration::from_millis(20);
 
 /// Errors of requests and of objects end after a moment, not after minutes.
@@ -41,7 +41,7 @@ const IMPATIENT: &str =
 
 const HANDLED: &str = "kopf.zalando.org/last-handled-configuration";
 
-/// A server with a socket of its own, and the files of an operator.
+/// A server with a separate socket, and the files of an operator.
 struct World {
     server: ApiServer,
     front: Front,
@@ -49,12 +49,12 @@ struct World {
 }
 
 impl World {
-    /// A cluster with the CRD of examples, which accepts any object and has a separate status.
+    /// Creates a cluster with the CRD of examples, which accepts any object and has a separate status.
     async fn new(script: &str) -> Self {
         Self::with(&[ResourceDef { status_subresource: true, ..examples() }], script).await
     }
 
-    /// A cluster with these CRDs.
+    /// Creates a cluster with these CRDs.
     async fn with(resources: &[ResourceDef], script: &str) -> Self {
         let server = ApiServer::builder().clock(now).build();
         for resource in resources {
@@ -67,7 +67,7 @@ impl World {
         Self::over(server, script).await
     }
 
-    /// The same cluster for another operator, with a socket of its own.
+    /// Returns the same cluster for another operator, with a separate socket.
     async fn again(&self, script: &str) -> Self {
         Self::over(self.server.clone(), script).await
     }
@@ -113,7 +113,7 @@ impl World {
         Operator::start(command.arg("handlers.lua"))
     }
 
-    /// The same, and waits until the operator watches examples.
+    /// Starts the binary, and waits until the operator watches examples.
     async fn started(&self, args: &str) -> Operator {
         let operator = self.start(args);
         let watches = |it: &Asked| it.watches("kopfexamples?");
@@ -140,7 +140,7 @@ impl World {
         self.server.delete(EXAMPLES, "ns1", name).expect("it is there");
     }
 
-    /// An example as it is; null if it is gone.
+    /// Returns the current example; null if it is gone.
     fn get(&self, name: &str) -> Value {
         self.server.get(EXAMPLES, "ns1", name).unwrap_or_default()
     }
@@ -149,7 +149,7 @@ impl World {
         self.get(name).is_null()
     }
 
-    /// Whether all change handlers of the example as it is are done.
+    /// Returns whether all change handlers of the current example are done.
     fn is_handled(&self, name: &str) -> bool {
         self.get(name)["metadata"]["annotations"][HANDLED].is_string()
     }
@@ -157,14 +157,14 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        // What is left in the directory for temporary files disturbs nobody.
+        // Remaining temporary files do no harm.
         drop(fs::remove_dir_all(&self.directory));
     }
 }
 
 const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
-/// Waits until something is so; panics with the output of the operator at the deadline.
+/// Waits until a condition is true; panics with the output of the operator at the deadline.
 async fn until(operator: &Operator, what: &str, is_so: impl Fn() -> bool) {
     let deadline = Instant::now() + DEADLINE;
     while !is_so() {
@@ -173,17 +173,17 @@ async fn until(operator: &Operator, what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// Waits until the operator has said this.
+/// Waits until the operator has logged this.
 async fn until_says(operator: &Operator, text: &str) {
     until(operator, text, || said(operator, text) > 0).await;
 }
 
-/// How many lines of the operator have this.
+/// Returns how many lines of the operator contain this.
 fn said(operator: &Operator, text: &str) -> usize {
     operator.output().lines().filter(|it| it.contains(text)).count()
 }
 
-/// The time in stamps of objects.
+/// Returns the current time in the format of objects.
 #[expect(clippy::disallowed_methods, reason = "the operator of the test runs on the real clock")]
 fn now() -> String {
     let now = jiff::Timestamp::now();

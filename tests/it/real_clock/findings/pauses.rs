@@ -1,4 +1,4 @@
-//! Pauses and waits: what they must not hold up, and how long they last.
+//! Pauses and waits: what they must not delay, and how long they last.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -108,7 +108,7 @@ async fn versions_that_expire_again_and_again_mean_ever_fewer_lists() {
     assert!(took > Duration::from_secs(3), "seven lists within {took:?}");
 }
 
-/// M8: a user applies an exported manifest with our finalizer, which nobody needs any more, and deletes the object.
+/// M8: a user applies an exported manifest with our finalizer, which is not needed any more, and deletes the object.
 #[tokio::test]
 async fn a_finalizer_that_a_user_applies_again_does_not_hold_up_the_deletion() {
     let world = World::new(MADE).await;

@@ -1,4 +1,4 @@
-//! Requests that the server refuses, and processes that die between two requests.
+//! Requests that the server refuses, and processes that are killed between two requests.
 
 use std::sync::{
     Arc,
@@ -22,7 +22,7 @@ end)
 kopf.on_delete("kopfexamples", { id = "gone" }, function(ctx) ctx.logger:info("gone") end)
 "#;
 
-/// Sets the size of the spec, where the schema wants an integer, and says so.
+/// Returns a script that sets the size of the spec, where the schema requires an integer, and logs it.
 fn sizing(value: &str) -> String {
     format!(
         r#"
@@ -35,7 +35,7 @@ kopf.on_delete("kopfexamples", {{ id = "gone" }}, function(ctx) ctx.logger:info(
     )
 }
 
-/// A cluster whose examples have an integer as the size, and a string as the result of `made`.
+/// Returns a cluster whose examples have an integer as the size, and a string as the result of `made`.
 async fn strict(script: &str) -> World {
     let world = World::with(&[], script).await;
     let mut crd = definition(&examples());

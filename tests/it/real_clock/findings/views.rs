@@ -21,7 +21,7 @@ use super::{
     said, until, until_says,
 };
 
-/// M1: a watch lags behind the operator's own PATCH for longer than it waits for it.
+/// M1: a watch lags behind the operator's own PATCH for longer than the operator waits for it.
 #[tokio::test]
 async fn an_event_that_is_older_than_our_own_request_repeats_no_handler() {
     let world = World::new(

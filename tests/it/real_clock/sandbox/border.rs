@@ -1,4 +1,5 @@
-//! What scripts hand to the operator is bounded: hostile scripts in a whole operator, next to a script that is served all the same.
+//! The limits on what scripts pass to the operator: hostile scripts in a whole operator, next to a script that must still be
+//! served.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,7 +15,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-/// When this is over, the test has failed. Nothing is measured.
+/// After this time, the test has failed. Nothing is measured.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 const NEIGHBOUR: &str = r#"
@@ -23,7 +24,7 @@ const NEIGHBOUR: &str = r#"
     end)
 "#;
 
-/// A hostile script in one of the languages, and the line of the log that tells what is wrong with it.
+/// A hostile script in one of the languages, and the log line that reports its mistake.
 struct Hostile {
     name: &'static str,
     text: &'static str,

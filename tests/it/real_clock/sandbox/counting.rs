@@ -1,4 +1,4 @@
-//! What a script makes the operator keep counts too, or has a bound: the same in both languages.
+//! Memory that a script makes the operator keep is counted or limited: the same in both languages.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,10 +16,10 @@ use serde_json::{Value, json};
 
 use crate::scripting::engines::{Script, run_paused, sample, try_load_all};
 
-/// Little, so that it is full soon.
+/// Small, so that it is full soon.
 const MEMORY_LIMIT: usize = 4 << 20;
 
-/// Plays with the same script in both languages.
+/// Runs a test with the same script in both languages.
 pub(super) fn in_both((lua, rhai): (&str, &str), memory_limit: usize, play: impl AsyncFn(Script)) {
     for (name, text) in [("handlers.lua", lua), ("handlers.rhai", rhai)] {
         run_paused(async {
@@ -35,7 +35,7 @@ pub(super) fn in_both((lua, rhai): (&str, &str), memory_limit: usize, play: impl
     }
 }
 
-/// The message, if it failed.
+/// Returns the message of a failure.
 fn problem(ended: Ended) -> Option<String> {
     match ended {
         Ended::Returned(_) | Ended::Keyed(_) => None,
@@ -43,7 +43,7 @@ fn problem(ended: Ended) -> Option<String> {
     }
 }
 
-/// An object of a quarter of a mebibyte, unlike any other.
+/// Returns a unique object of a quarter of a mebibyte.
 fn large(number: usize) -> Value {
     let texts: Vec<_> = (0..1024).map(|it| format!("{number}-{it}-{}", "x".repeat(240))).collect();
     json!({ "metadata": { "name": format!("object-{number}") }, "spec": { "texts": texts } })
@@ -61,7 +61,7 @@ fn bodies_that_a_script_keeps_are_its_memory() {
         assert!((4..20).contains(&number), "{number}");
         assert!(message.contains("needs more than 4 MiB of memory"), "{message}");
         assert_eq!(problem(script.call("lets-go").await.ended), None);
-        // Those that are not kept are nobody's.
+        // Objects that are not kept are not counted.
         for number in 0..100 {
             assert_eq!(problem(script.call_about("reads", &large(number)).await.ended), None);
         }
@@ -101,7 +101,7 @@ fn all_memos_of_a_script_together_have_a_limit_and_can_be_emptied_then() {
             assert_eq!(problem(script.call("forgets").await.ended), None);
         }
         assert_eq!(problem(script.call("remembers").await.ended), None);
-        // Others go with their objects.
+        // Others are dropped with their objects.
         for _ in 0..40 {
             script.memo = Memo::default();
             assert_eq!(problem(script.call("remembers").await.ended), None);
@@ -117,7 +117,7 @@ fn all_memos_of_a_script_together_have_a_limit_and_can_be_emptied_then() {
     );
 }
 
-/// The message of an index function that has returned for the last of many objects.
+/// Returns the message of an index function that has returned for the last of many objects.
 async fn fill_index(script: &mut Script) -> Option<String> {
     let indexes = Indexes::new(["hoard".into()]);
     let services = CallServices { indexes: indexes.clone(), ..CallServices::default() };
@@ -144,7 +144,7 @@ fn all_indexes_of_a_script_together_have_a_limit() {
         let expected =
             "the indexes of this script hold more than 4 MiB (settings.sandbox.memory_limit)";
         assert_eq!(message.as_deref(), Some(expected));
-        // Values that have gone count no more.
+        // Removed values do not count any more.
         let indexes = script.services.indexes.clone();
         for number in 0..40_u32 {
             let header = Header { uid: Some(number.to_string()), ..Header::default() };
@@ -186,7 +186,7 @@ fn an_object_has_no_more_entries_in_an_index_than_it_may() {
     in_both((lua, rhai), 64 << 20, play);
 }
 
-/// What the compilers take is counted for nobody.
+/// Checks the limit on tokens: the memory of compilers is not counted for any script.
 #[test]
 fn texts_of_too_many_words_are_not_compiled() {
     for (name, statement) in [("handlers.lua", "x=1 "), ("handlers.rhai", "1+1;")] {
@@ -195,7 +195,7 @@ fn texts_of_too_many_words_are_not_compiled() {
             run_paused(try_load_all(vec![source], Placement::CurrentRuntime)).err()
         };
         let error = loaded(statement.repeat(70_000)).expect("a refusal");
-        assert_eq!(error.message, "the text has more than 200000 words and symbols", "{name}");
+        assert_eq!(error.message, "the source has more than 200000 words and symbols", "{name}");
         let comment = if name.ends_with("lua") { "--" } else { "//" };
         let error = loaded(format!("{comment}{}", "x".repeat(1 << 20))).expect("a refusal");
         assert!(error.message.ends_with("more than 1 MiB"), "{}", error.message);
@@ -203,7 +203,7 @@ fn texts_of_too_many_words_are_not_compiled() {
     }
 }
 
-/// At night, the line of the loop is what one wants to know.
+/// Checks that an abort names the line of the loop, which is what an operator needs to know.
 #[test]
 fn an_abort_in_lua_says_where_the_call_was() {
     let lua = "
@@ -270,7 +270,8 @@ fn functions_that_a_call_hands_over_have_a_bound() {
     );
 }
 
-/// The limit is looked at from outside of the VM: this says how exactly. Built-ins that add to a text take half as much again.
+/// Checks how exact the limit is, which is measured from outside of the VM. Built-in functions that append to a string take half as
+/// much again.
 #[test]
 fn texts_of_lua_are_exact_but_for_those_that_are_made_piece_by_piece() {
     let text = r#"
@@ -310,7 +311,7 @@ fn texts_of_lua_are_exact_but_for_those_that_are_made_piece_by_piece() {
     });
 }
 
-/// Keeps what it is given of each call, until the memory is full: a script that leaks `ctx` over millions of events.
+/// Keeps the arguments of each call until the memory is full: a script that leaks `ctx` over millions of events.
 fn keeps_of_each_call(lua: &str, rhai: &str) {
     let play = async |script: Script| {
         let mut failed = None;
@@ -323,7 +324,7 @@ fn keeps_of_each_call(lua: &str, rhai: &str) {
         }
         let (_, message) = failed.expect("they do not fit");
         assert!(message.contains("needs more than 4 MiB of memory"), "{message}");
-        // A fresh VM serves the next calls, and what is not kept is nobody's.
+        // A new VM serves the next calls, and objects that are not kept are not counted.
         for number in 0..100 {
             assert_eq!(problem(script.call_about("reads", &large(number)).await.ended), None);
         }

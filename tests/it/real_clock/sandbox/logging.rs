@@ -1,11 +1,11 @@
-//! Lines of the log have a bound, the same in both languages.
+//! Lines of the log have a maximum length, the same in both languages.
 
 use kopf::{logic::handlers::outcome::Ended, testing::LogCapture};
 
 use super::counting::in_both;
 use crate::scripting::engines::Script;
 
-/// What runtimes of containers take as one line.
+/// The maximum length of one line in container runtimes.
 const LINE_MAX: usize = 16 * 1024;
 
 #[test]

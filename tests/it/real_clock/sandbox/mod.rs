@@ -1,10 +1,10 @@
 //! Hostile scripts: `tests/sandbox/LANGUAGE/NN_name.EXTENSION`.
 //!
-//! Each is stopped by the limit it names, in time and with a clear error; its VM or a new one serves the next call, and a
-//! script beside it goes on meanwhile. A file begins with comments:
+//! Each is stopped by the limit that it names, in time and with a clear error; its VM or a new one serves the next call, and a
+//! script next to it keeps running meanwhile. A file begins with comments:
 //!
 //! ```text
-//! -- expect: a pattern of the error, or "ok" if it ends well
+//! -- expect: a pattern of the error, or "ok" if it succeeds
 //! -- limit: cpu, memory, depth, string, coroutines, result, or none
 //! ```
 //!

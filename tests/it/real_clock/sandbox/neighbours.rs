@@ -1,7 +1,7 @@
-//! Nothing of the operator waits for a script that computes: shown by the order of events, not by the time they take.
+//! Nothing in the operator waits for a script that computes: shown by the order of events, not by their duration.
 //!
 //! Real threads. Six calls of four hostile scripts compute at once, more than the machine has processors, and end only when an
-//! index has an entry. That entry is made last: when everything else was seen to go on, each thing from its beginning to its end.
+//! index has an entry. That entry is created last: after everything else was seen to work from its beginning to its end.
 
 use std::{sync::Arc, time::Duration};
 
@@ -28,15 +28,15 @@ use tokio_util::sync::CancellationToken;
 
 const PEERINGS: &str = "clusterkopfpeerings.kopf.dev";
 const LEASES: &str = "leases.coordination.k8s.io";
-/// Each hostile call says by an event of the cluster that it has begun: it cannot say so by its end.
+/// Each hostile call posts an event to the cluster when it begins: it cannot report it at its end.
 const EVENTS: &str = "events";
 
-/// When this is over, the test has failed. Nothing is measured.
+/// After this time, the test has failed. Nothing is measured.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// Far away: no call ends at its limit.
+/// Far away: no call reaches its limit.
 const CPU_LIMIT: Duration = Duration::from_hours(1);
 
-/// Goes on beside the others, and says when they may end.
+/// Keeps running next to the others, and decides when they may end.
 const NEIGHBOUR: &str = r#"
     kopf.index("kopfexamples", { id = "over", labels = { role = "over" } }, function(ctx)
         return { yes = true }
@@ -46,7 +46,7 @@ const NEIGHBOUR: &str = r#"
     end)
 "#;
 
-/// Calls that let their neighbours in the same script go on, and those that cannot.
+/// Calls that let other calls of their script continue, and those that cannot.
 const HOSTILE_LUA: [(&str, &str); 3] = [
     ("spins", "while not over.yes do end"),
     ("sorts", "table.sort({ 3, 2, 1 }, function(a, b) while not over.yes do end return a < b end)"),
@@ -79,10 +79,10 @@ fn hostile_lua(id: &str, spin: &str) -> Source {
     Source::alone(format!("{id}.lua"), text)
 }
 
-/// The cluster, and the operator as `kopf run` has it: on one thread.
+/// The cluster, and the operator as in `kopf run`: on one thread.
 struct Cluster {
     env: Environment,
-    /// Where the health is served.
+    /// The port of the health endpoint.
     port: u16,
     running: Running,
     stop: CancellationToken,
@@ -117,7 +117,7 @@ impl Cluster {
         self.env.create(object);
     }
 
-    /// What a handler has left on an object.
+    /// Returns the result that a handler has stored on an object.
     fn result(&self, name: &str, id: &str) -> Option<Value> {
         self.env.server.get(EXAMPLES, "default", name)?["status"].get(id).cloned()
     }
@@ -131,14 +131,14 @@ impl Cluster {
         timeout(PATIENCE, wait).await.unwrap_or_else(|_| panic!("not in {PATIENCE:?}: {what}"));
     }
 
-    /// The last sign of life for other operators.
+    /// Returns the time of the last keep-alive for other operators.
     fn last_seen(&self) -> Option<Timestamp> {
         let peering = self.env.server.get(PEERINGS, "", "default")?;
         let records = peering["status"].as_object()?.values();
         records.filter_map(|it| it["lastseen"].as_str()?.parse().ok()).max()
     }
 
-    /// The last renewal of the lease.
+    /// Returns the time of the last renewal of the lease.
     fn renewed(&self) -> Option<Timestamp> {
         let leases = self.env.server.list(LEASES);
         leases.iter().filter_map(|it| it["spec"]["renewTime"].as_str()?.parse().ok()).max()
@@ -157,7 +157,7 @@ impl Cluster {
 async fn operator(env: &Environment) -> Operator {
     let mut settings = Settings::default();
     settings.execution.cpu_limit = CPU_LIMIT;
-    // As often as they can.
+    // As often as possible.
     settings.peering.lifetime = Duration::from_secs(2);
     settings.peering.clusterwide = true;
     settings.leadership.enabled = true;

@@ -1,9 +1,9 @@
 //! Runs the hostile scripts of one language.
 //!
 //! Of all limits, only the one that a script names is near; the others are far away, so that it is always the same one that is
-//! reached. Time is what the threads of the script have computed, as the kernel counts it: neither the load of the machine nor
-//! the speed of the build matters, and one attempt is enough. To tell these threads from those of other tests, the scripts run
-//! in a process of their own.
+//! reached. Time is the CPU time of the threads of the script, as the kernel counts it: neither the load of the machine nor the
+//! speed of the build matters, and one attempt is enough. To distinguish these threads from those of other tests, the scripts run
+//! in a separate process.
 
 use std::{
     env, fs,
@@ -27,33 +27,33 @@ use tokio::time::Instant;
 
 use crate::scripting::engines::{Script, sample, try_load_all};
 
-/// The running time of one call, of scripts that name this limit. Short, because there are many.
+/// The CPU limit of one call, for scripts that name this limit. Short, because there are many.
 const CPU_LIMIT: Duration = Duration::from_millis(200);
-/// What the end of a call may take on top of it, with all that is dropped then.
+/// Additional time that the end of a call may take, including everything that is dropped then.
 const GRACE: Duration = Duration::from_millis(50);
-/// It is running time, but what interrupts a call of Lua is a thread that has to get a processor itself: where hundreds of tests
-/// want the same two, that may take a while.
+/// Although CPU time is measured, a call of Lua is interrupted by a thread that needs a processor: if hundreds of tests compete for
+/// two of them, that may take a while.
 const ATTEMPTS: u32 = 12;
-/// Little, so that it is full soon.
+/// Small, so that it is full soon.
 const MEMORY_LIMIT: usize = 16 << 20;
 /// Never reached by scripts that name another limit.
 const FAR: (Duration, usize) = (Duration::from_secs(30), 512 << 20);
-/// A call that takes longer than this shows whether a script beside it goes on.
+/// A call that takes longer than this shows whether a script next to it keeps running.
 const LONG: Duration = Duration::from_millis(100);
 /// Set in the process that runs the scripts.
 const ALONE: &str = "KOPF_TEST_RUNS_HOSTILE_SCRIPTS";
-/// For trying out: a part of the name of one script.
+/// For experiments: a part of the name of one script.
 const ONLY: &str = "SANDBOX_ONLY";
 
-/// What is different between the languages.
+/// The differences between the languages.
 pub(super) struct Language {
     /// The folder of its scripts, and their extension.
     pub(super) name: &'static str,
-    /// Makes limits smaller that its scripts would not reach in time.
+    /// Lowers limits that its scripts would not reach in time.
     pub(super) limit: fn(&mut Sandbox),
-    /// What begins a comment.
+    /// The start of a comment.
     pub(super) comment: &'static str,
-    /// Declares a handler of the id `alive` that gives "alive".
+    /// Declares a handler with the id `alive` that returns "alive".
     pub(super) alive: &'static str,
     /// The names of the threads that a script computes on.
     pub(super) threads: fn(ScriptId) -> String,
@@ -68,7 +68,7 @@ struct Hostile {
     at_load: bool,
 }
 
-/// What stops a script.
+/// The limit that stops a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Limit {
     Cpu,
@@ -77,7 +77,7 @@ enum Limit {
     String,
     Coroutines,
     Result,
-    /// An error of the language, or a bound that is no setting.
+    /// An error of the language, or a limit that is not a setting.
     None,
 }
 
@@ -92,7 +92,7 @@ impl Limit {
         ("none", Limit::None),
     ];
 
-    /// What the error has to name.
+    /// Returns the setting that the error must name.
     fn setting(self) -> Option<&'static str> {
         match self {
             Limit::Cpu => Some("settings.execution.cpu_limit"),
@@ -106,22 +106,22 @@ impl Limit {
     }
 }
 
-/// How it went.
+/// The result of a run.
 struct Run {
-    /// Nothing if it ended well.
+    /// The message; `None` if it succeeded.
     message: Option<String>,
     is_temporary: bool,
-    /// What the threads of the script computed.
+    /// The CPU time of the threads of the script.
     computed: Duration,
     elapsed: Duration,
-    /// Answers of the script beside it meanwhile.
+    /// The number of responses of the script next to it meanwhile.
     answers: usize,
-    /// What the script itself answers afterwards.
+    /// The result of the next call of the script itself.
     next: Option<Ended>,
 }
 
-/// Runs all scripts of a language, in a process of its own for this test; panics with the list of those that are not as they
-/// say.
+/// Runs all scripts of a language, in a separate process for this test; panics with the list of those that differ from their
+/// comments.
 pub(super) fn run_all(language: &Language, (test, least): (&str, usize)) {
     if env::var_os(ALONE).is_none() {
         let child = Command::new(env::current_exe().expect("a path"))
@@ -181,7 +181,7 @@ fn limit(name: &str) -> Limit {
     found.unwrap_or_else(|| panic!("there is no limit {name}")).1
 }
 
-/// The time is what counts at the best of some attempts; all else must be right at each of them.
+/// Checks a script. The best time of some attempts counts; everything else must be right in each of them.
 fn check(language: &Language, hostile: &Hostile) -> Result<(), String> {
     let mut computed = Duration::MAX;
     for _ in 0..ATTEMPTS {
@@ -193,7 +193,7 @@ fn check(language: &Language, hostile: &Hostile) -> Result<(), String> {
     Err(format!("computed for {computed:?} with a limit of {CPU_LIMIT:?}"))
 }
 
-/// Gives what it computed, as far as that is limited.
+/// Returns the CPU time, if it is limited.
 fn check_once(language: &Language, hostile: &Hostile) -> Result<Duration, String> {
     let run = run(language, hostile);
     check_error(hostile, &run)?;
@@ -221,7 +221,7 @@ fn check_error(hostile: &Hostile, run: &Run) -> Result<(), String> {
             {
                 return Err(format!("the error does not name {setting}: {message}"));
             }
-            // What the script may catch is its own error.
+            // Errors that the script may catch are its own.
             let is_aborted = message.contains("was aborted") || message.contains("needs more than");
             let must_be_temporary =
                 is_aborted && matches!(hostile.limit, Limit::Cpu | Limit::Memory);
@@ -265,14 +265,14 @@ fn run(language: &Language, hostile: &Hostile) -> Run {
     })
 }
 
-/// The threads end with the attempt, and their times with them: these are looked at on the way.
+/// Loads a script. The threads end with the attempt, and their times with them, so these are read meanwhile.
 async fn load(language: &Language, source: Source, terms: Terms) -> Run {
     let threads = format!("{}-", language.name);
     let (mut most, began) = (Duration::ZERO, Instant::now());
     let loading = try_load_all(vec![source], terms);
     tokio::pin!(loading);
     let loaded = loop {
-        // Not two looks without a pause: reading the times takes time.
+        // With a pause between two readings: reading the times takes time.
         if let Ok(loaded) = tokio::time::timeout(Duration::from_millis(1), &mut loading).await {
             break loaded;
         }
@@ -308,7 +308,7 @@ async fn call(language: &Language, script: &Script) -> Run {
                 answers += 1;
             }
         }
-        // At its pace, and not a moment longer than the attempt takes.
+        // Regularly, and not a moment longer than the attempt takes.
         let pause = Duration::from_millis(1);
         if let Ok(ended) = tokio::time::timeout(pause, &mut attempt).await {
             break ended;
@@ -325,10 +325,10 @@ async fn call(language: &Language, script: &Script) -> Run {
     Run { message, is_temporary, computed, elapsed, answers, next: Some(next) }
 }
 
-/// The thread beside each Lua VM.
+/// The thread that watches each Lua VM.
 const WATCHDOG: &str = "lua-watchdog";
 
-/// What the threads of these names have computed so far, as the kernel counts it.
+/// Returns the CPU time of the threads with these names so far, as the kernel counts it.
 fn running_time(is_meant: impl Fn(&str) -> bool) -> Duration {
     let tasks = fs::read_dir("/proc/self/task").expect("the threads of this process");
     let of_task = |task: PathBuf| {

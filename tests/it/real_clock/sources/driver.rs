@@ -1,4 +1,4 @@
-//! From changed sources to generations: with real scripts, and a made-up operator that takes them or does not.
+//! From changed sources to generations: with real scripts, and a fake operator that accepts or rejects them.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -21,12 +21,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::{DEADLINE, Desk};
 
-/// A handler of this id.
+/// Returns a script with a handler of this id.
 fn script(id: &str) -> String {
     format!("kopf.on_create('kopfexamples', {{ id = '{id}' }}, function(ctx) return '{id}' end)\n")
 }
 
-/// A driver at work, and the other side of it.
+/// A running driver, and its counterpart.
 struct Stage {
     desk: Desk,
     candidates: mpsc::Receiver<Candidate>,
@@ -38,7 +38,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// With these files, all of which are in one directory.
+    /// Creates a driver of these files, all of which are in one directory.
     async fn new(test: &str, files: &[(&str, &str)]) -> Self {
         let desk = Desk::new(test);
         for (name, text) in files {
@@ -72,13 +72,13 @@ impl Stage {
         self.desk.file(&format!("ops/{name}"), text);
     }
 
-    /// The next candidate.
+    /// Returns the next candidate.
     async fn candidate(&mut self) -> Candidate {
         let candidate = timeout(DEADLINE, self.candidates.recv()).await.expect("it comes in time");
         candidate.expect("the driver is there")
     }
 
-    /// Takes a candidate, as the operator does; what it changes.
+    /// Accepts a candidate, as the operator does; returns what it changes.
     fn take(&mut self, candidate: Candidate) -> String {
         let Candidate { generation, verdict, .. } = candidate;
         let changes = Changes::between(&self.registry, &generation.registry);
@@ -93,7 +93,7 @@ impl Stage {
         self.take(candidate)
     }
 
-    /// Waits until `/readyz` would say this of the scripts.
+    /// Waits until `/readyz` would say this about the scripts.
     async fn until_says(&self, text: &str) {
         let told = || self.health.parts().get("scripts").map(|it| it.text.clone());
         let wait = async {
@@ -242,7 +242,7 @@ async fn modules_are_watched_from_the_moment_they_are_required() {
         stage.accept().await,
         "generation 2: added on_create 'two'; removed on_create 'one'"
     );
-    // Another module, in a directory that nobody has watched.
+    // Another module, in a directory that was not watched.
     stage.edit("more/deep.lua", &lib("three"));
     stage.edit("a.lua", &text.replace("lib.naming", "more.deep"));
     assert_eq!(

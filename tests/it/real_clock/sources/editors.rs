@@ -1,4 +1,4 @@
-//! How editors and tools save.
+//! The ways in which editors and tools save.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -46,13 +46,13 @@ async fn an_editor_that_moves_the_old_file_away_first_makes_one_change() {
     assert_eq!(watch.next_text().await, "ops/a.lua=2");
 }
 
-/// Saves in several steps, until the machine was fast enough for it once: then only the last step must have been seen. `save`
-/// gives what is to be seen, and how long it took.
+/// Saves in several steps, and repeats that until the machine was fast enough once: then only the last step must have been seen.
+/// `save` returns what must be seen, and how long it took.
 async fn is_seen_as_a_whole(
     watch: &mut Watch,
     mut save: impl AsyncFnMut(u32) -> (String, Duration),
 ) {
-    /// Who leaves a file half-written for longer gets what is there.
+    /// If a file is half-written for longer, its content is taken.
     const IN_TIME: Duration = Duration::from_millis(300);
     for round in 1..20 {
         let (seen, (text, took)) = tokio::join!(watch.next_text(), save(round));
@@ -74,7 +74,8 @@ async fn a_file_that_is_away_for_a_moment_is_waited_for() {
     is_seen_as_a_whole(&mut watch, async |round| {
         desk.remove("ops/a.lua");
         let gone = Instant::now();
-        // The editor's pause, longer than it takes to be heard and looked at: who waits for the file tells nobody.
+        // The editor's pause, longer than it takes to notice and read the change: there is no notification that the file is
+        // incomplete.
         tokio::time::sleep(Duration::from_millis(60)).await;
         desk.file("ops/a.lua", &round.to_string());
         (format!("ops/a.lua={round} ops/b.lua=b"), gone.elapsed())
@@ -89,11 +90,12 @@ async fn a_half_written_file_is_not_taken() {
     let mut watch = Watch::files(&desk, &["a.lua"]).await;
     is_seen_as_a_whole(&mut watch, async |round| {
         let started = Instant::now();
-        // Truncates, as most editors and shells do.
+        // Truncates first, as most editors and shells do.
         let mut file = File::create(desk.path("a.lua")).expect("a file");
         file.write_all(b"first half,").expect("the first half");
         file.flush().expect("the first half");
-        // The editor's pause, longer than the quiet after which whole files are taken: nobody tells that this one is not.
+        // The editor's pause, longer than the quiet time after which complete files are taken: nothing indicates that this one is
+        // incomplete.
         tokio::time::sleep(Duration::from_millis(100)).await;
         write!(file, " second half {round}").expect("the second half");
         (format!("a.lua=first half, second half {round}"), started.elapsed())
@@ -141,7 +143,7 @@ async fn saves_without_end_are_seen_while_they_go_on() {
             round += 1;
             desk.file("a.lua.new", &round.to_string());
             desk.rename("a.lua.new", "a.lua");
-            // The next save comes before the quiet after which files are taken.
+            // The next save comes before the quiet time is over.
             tokio::task::yield_now().await;
         }
     };

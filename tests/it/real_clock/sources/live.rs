@@ -1,4 +1,4 @@
-//! Live editing as its user meets it: the built binary, its scripts, and what it logs.
+//! Live editing as users see it: the built binary, its scripts, and its log.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio::process::Command;
 use super::Desk;
 use crate::e2e::operator::Operator;
 
-/// Says when an object is created or updated.
+/// Returns a script that logs when an object is created or updated.
 fn script(word: &str) -> String {
     format!(
         "kopf.on_create('kopfexamples', {{ id = 'made' }}, function(ctx) ctx.logger:info('{word} ' .. ctx.name) end)\n"
@@ -18,7 +18,7 @@ fn object(name: &str) -> String {
     format!("apiVersion: kopf.dev/v1\nkind: KopfExample\nmetadata: {{ name: {name} }}\n")
 }
 
-/// `kopf dev` in this directory.
+/// Starts `kopf dev` in this directory.
 async fn start(desk: &Desk, args: &[&str]) -> Operator {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kopf"));
     command.env_clear().env("XDG_RUNTIME_DIR", &desk.0).current_dir(&desk.0);
@@ -124,7 +124,7 @@ async fn a_config_map_that_is_not_there_is_told_at_the_start() {
 #[tokio::test]
 async fn who_wants_to_end_does_not_wait_for_an_api_that_does_not_answer() {
     let desk = Desk::new("live-hangs");
-    // Takes connections, and never says anything.
+    // Accepts connections, and never responds.
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = silent.local_addr().expect("an address");
     let config = format!(

@@ -1,8 +1,8 @@
-//! Scripts that change: real files with the real notifications of the system, `ConfigMap`s on the embedded server, and the
-//! driver that makes generations of them.
+//! Scripts that change: real files with the real notifications of the system, `ConfigMap`s on the embedded server, and the driver
+//! that makes generations of them.
 //!
-//! Nothing here waits for a fixed time: each test waits for what must come, and fails when it does not. That something does
-//! not come is shown by what comes after it.
+//! Nothing here waits for a fixed time: each test waits for an event, and fails if it does not come. That something does not come
+//! is shown by what comes after it.
 
 mod driver;
 mod editors;
@@ -21,21 +21,21 @@ use std::{
 use kopf::sources::{Attempt, Files, Maps, Snapshot, Sources};
 use tokio::time::timeout;
 
-/// The longest that anything may take, as the machine may be busy.
+/// Maximum time of any step, because the machine may be busy.
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// A directory with the files of a test; it goes with this value.
+/// A directory with the files of a test, which is removed with this value.
 struct Desk(PathBuf);
 
 impl Desk {
-    /// An empty directory.
+    /// Creates an empty directory.
     fn new(test: &str) -> Self {
         let path = std::env::temp_dir().join(format!("kopf-reload-{}-{test}", std::process::id()));
         fs::create_dir_all(&path).expect("a directory");
         Desk(path.canonicalize().expect("it is there"))
     }
 
-    /// Where a file is.
+    /// Returns the path of a file.
     fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
@@ -48,7 +48,7 @@ impl Desk {
         path
     }
 
-    /// Makes a symlink.
+    /// Creates a symlink.
     fn link(&self, name: &str, target: &str) {
         symlink(target, self.path(name)).expect("a symlink");
     }
@@ -66,40 +66,40 @@ impl Desk {
 
 impl Drop for Desk {
     fn drop(&mut self) {
-        // What is left in the directory for temporary files disturbs nobody.
+        // Remaining temporary files do no harm.
         drop(fs::remove_dir_all(&self.0));
     }
 }
 
-/// Sources under watch, and everybody believes what they give.
+/// Watched sources; every set of them is treated as loaded.
 struct Watch(Sources);
 
 impl Watch {
-    /// The scripts at these paths of a desk.
+    /// Watches the scripts at these paths of a desk.
     async fn files(desk: &Desk, paths: &[&str]) -> Self {
         Watch::polled(desk, paths, None).await
     }
 
-    /// The same, looked at so often too.
+    /// Watches and also polls them.
     async fn polled(desk: &Desk, paths: &[&str], poll: Option<Duration>) -> Self {
         let paths: Vec<_> = paths.iter().map(PathBuf::from).collect();
         let files = Files::at(&paths, &desk.0, poll).expect("paths");
         Watch::begin(Sources::new(Some(files), None)).await
     }
 
-    /// `ConfigMap`s.
+    /// Watches `ConfigMap`s.
     async fn maps(maps: Maps) -> Self {
         Watch::begin(Sources::new(None, Some(maps))).await
     }
 
     async fn begin(sources: Sources) -> Self {
         let mut watch = Watch(sources);
-        // The first wake comes by itself; from then on changes are heard.
+        // The first wake-up comes by itself; from then on, changes cause notifications.
         watch.next().await;
         watch
     }
 
-    /// As if the set were loaded: what it requires, by script, is read.
+    /// Treats a set as loaded: the modules that its scripts require are read.
     fn believe(&mut self, look: &Snapshot) {
         match &look.scripts {
             Ok(scripts) => {
@@ -110,7 +110,7 @@ impl Watch {
         }
     }
 
-    /// Waits for the next set that is other than the last one.
+    /// Waits for the next set that differs from the last one.
     async fn next(&mut self) -> Snapshot {
         loop {
             let look = timeout(DEADLINE, self.0.changed()).await.expect("a look in time");
@@ -126,7 +126,7 @@ impl Watch {
         text(&self.next().await)
     }
 
-    /// Waits until the set is this one, and gives how many others came before it.
+    /// Waits for this set, and returns how many others came before it.
     async fn until(&mut self, expected: &str) -> usize {
         let mut others = 0;
         while self.next_text().await != expected {
@@ -136,7 +136,7 @@ impl Watch {
     }
 }
 
-/// A set as `name=text`, or its problem.
+/// Formats a set as `name=text`, or its problem.
 fn text(look: &Snapshot) -> String {
     match &look.scripts {
         Ok(scripts) => {
@@ -147,7 +147,7 @@ fn text(look: &Snapshot) -> String {
     }
 }
 
-/// The text of a file.
+/// Returns the content of a file.
 fn read(path: &Path) -> String {
     fs::read_to_string(path).expect("a file can be read")
 }

@@ -1,4 +1,4 @@
-//! Files and directories that come, go and move.
+//! Files and directories that are created, removed and moved.
 
 use std::{fs, time::Duration};
 
@@ -39,7 +39,7 @@ async fn a_directory_that_vanishes_and_comes_back_is_seen_both_times() {
         assert_eq!(watch.next_text().await, "there is no file or directory 'ops'");
         desk.file("ops/a.lua", &round.to_string());
         assert_eq!(watch.next_text().await, format!("ops/a.lua={round}"));
-        // In the new directory, too.
+        // Also in the new directory.
         desk.file("ops/a.lua", "more");
         assert_eq!(watch.next_text().await, "ops/a.lua=more");
     }
@@ -65,7 +65,7 @@ async fn a_directory_that_is_replaced_is_watched_anew() {
     desk.rename("ops", "old");
     desk.rename("next", "ops");
     assert_eq!(watch.next_text().await, "ops/a.lua=2");
-    // What is no longer a script is no longer heard.
+    // A file that is no longer a script is no longer watched.
     desk.file("old/a.lua", "0");
     desk.file("ops/a.lua", "3");
     assert_eq!(watch.next_text().await, "ops/a.lua=3");
@@ -91,7 +91,7 @@ async fn what_the_system_does_not_tell_is_found_by_looking() {
     desk.file("app/v/ops/a.lua", "1");
     let poll = Some(Duration::from_millis(100));
     let mut watch = Watch::polled(&desk, &["app/v/ops"], poll).await;
-    // Nobody watches so far above the scripts.
+    // No directory so far above the scripts is watched.
     desk.file("new/v/ops/a.lua", "2");
     desk.rename("app", "old");
     desk.rename("new", "app");

@@ -1,10 +1,10 @@
-//! Mounted `ConfigMap`s and `Secret`s, as the kubelet makes and updates them.
+//! Mounted `ConfigMap`s and `Secret`s, as the kubelet creates and updates them.
 
 use std::fs;
 
 use super::{Desk, Watch};
 
-/// Writes a version of a volume and turns `..data` to it, in the steps of the kubelet's atomic writer.
+/// Writes a version of a volume and switches `..data` to it, in the steps of the kubelet's atomic writer.
 fn publish(desk: &Desk, version: &str, files: &[(&str, &str)]) {
     for (name, text) in files {
         desk.file(&format!("volume/..{version}/{name}"), text);

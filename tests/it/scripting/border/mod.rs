@@ -1,12 +1,12 @@
-//! What scripts hand to the host, and how they are told when it is refused: `tests/border/LANGUAGE/ROW_name.EXTENSION`.
+//! What scripts pass to the host, and the errors when it is refused: `tests/border/LANGUAGE/ROW_name.EXTENSION`.
 //!
-//! Each script runs in a whole operator on virtual time, next to a script that must be served all the same. A file begins with
-//! comments, and may mark one line with `HERE`:
+//! Each script runs in a whole operator on virtual time, next to a script that must still be served. A file begins with comments,
+//! and may mark one line with `HERE`:
 //!
 //! ```text
 //! -- says: a pattern of the log: of a message with its trace; several lines have several patterns
-//! -- holds: 8 MiB, how much more memory the operator may hold afterwards; 4 MiB if nothing is said
-//! -- at: load, if it must not be loaded: the pattern is of the error then
+//! -- holds: 8 MiB, how much more memory the operator may hold afterwards; default: 4 MiB
+//! -- at: load, if it must not be loaded: the pattern is that of the error then
 //! ctx.patch.status.x = value -- HERE: the error names this line
 //! ```
 //!

@@ -9,20 +9,20 @@ use std::{
 use kopf::scripting::{Modules, Source};
 use regex::Regex;
 
-/// How much more memory the operator may hold, garbage of the VM included, unless a file says otherwise.
+/// How much more memory the operator may hold, including garbage of the VM, unless a file says otherwise.
 const HOLDS: isize = 4 << 20;
 
-/// What differs between the languages.
+/// The differences between the languages.
 #[derive(Clone, Copy)]
 pub(super) struct Language {
     pub(super) name: &'static str,
-    /// What begins a comment.
+    /// The start of a comment.
     pub(super) comment: &'static str,
-    /// Declares a handler that is called when the script has done its worst.
+    /// Declares a handler that is called after the script has done its worst.
     pub(super) alive: &'static str,
 }
 
-/// The languages.
+/// Lua as these files use it.
 pub(super) const LUA: Language = Language {
     name: "lua",
     comment: "--",
@@ -34,7 +34,7 @@ pub(super) const RHAI: Language = Language {
     alive: "kopf::on_create(`kopfexamples`, #{ id: `alive`, labels: #{ role: `alive` } }, |ctx| `alive`);",
 };
 
-/// One file.
+/// One file of the suite.
 pub(super) struct Script {
     pub(super) name: String,
     pub(super) source: Source,
@@ -44,7 +44,7 @@ pub(super) struct Script {
 }
 
 impl Script {
-    /// What the script is about: the first word of its name.
+    /// Returns the subject of the script: the first word of its name.
     pub(super) fn row(&self) -> &str {
         self.name.split('_').next().unwrap_or_default()
     }
@@ -91,7 +91,7 @@ fn read(language: Language, path: &Path) -> Script {
     }
 }
 
-/// The script and its modules, each with the name of its file.
+/// Returns the script and its modules, each with the name of its file.
 fn parts(language: Language, text: &str) -> Vec<(String, String)> {
     let sign = format!("{} module: ", language.comment);
     let mut parts = vec![(format!("hostile.{}", language.name), String::new())];
@@ -106,7 +106,7 @@ fn parts(language: Language, text: &str) -> Vec<(String, String)> {
     parts
 }
 
-/// A line with what it repeats.
+/// Returns a line with its repetitions expanded.
 fn expanded(line: &str) -> String {
     let repeated = Regex::new("@@([0-9]+):(.*?)@@").expect("a pattern");
     let times = |it: &regex::Captures<'_>| {

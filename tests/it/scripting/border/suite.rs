@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 
 use super::parsed::{LUA, Language, RHAI, Script, read_all};
 
-/// For trying out: a part of the name of one script. Its log is printed.
+/// For experiments: a part of the name of one script. Its log is printed.
 const ONLY: &str = "BORDER_ONLY";
 
-/// What scripts can hand over; each has scripts in both languages.
+/// The kinds of values that scripts can pass; each has scripts in both languages.
 const ROWS: [&str; 21] = [
     "answer",
     "argument",
@@ -40,7 +40,7 @@ const ROWS: [&str; 21] = [
     "timer",
     "waiting",
 ];
-/// How many scripts there are of each row, and of each language.
+/// Minimum number of scripts of each row, and of each language.
 const LEAST: (usize, usize) = (3, 60);
 
 const NEIGHBOUR: &str = r#"
@@ -97,11 +97,11 @@ fn run_all(language: Language) {
     );
 }
 
-/// How it went.
+/// The result of a run.
 struct Run {
     /// The log, or the error of loading.
     said: String,
-    /// What the neighbour and the script itself answered afterwards.
+    /// The responses of the neighbour and of the script itself afterwards.
     answers: [Option<Value>; 2],
     /// How much more memory is held.
     held: isize,
@@ -160,7 +160,7 @@ fn run(script: &Script) -> Run {
     })
 }
 
-/// The lines of the log with their fields: traces are among them.
+/// Returns the lines of the log with their fields, which include traces.
 fn text(log: &LogCapture) -> String {
     let mut text = String::new();
     for line in log.lines() {

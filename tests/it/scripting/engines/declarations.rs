@@ -1,4 +1,4 @@
-//! Declarations: handlers and their ids, and errors that say where and what.
+//! Declarations: handlers and their ids, and errors that name the position and the mistake.
 #![expect(clippy::needless_raw_string_hashes, reason = "expect_test writes its snapshots so")]
 
 use expect_test::{Expect, expect};

@@ -1,4 +1,4 @@
-//! Errors that leave a handler.
+//! Errors that a handler does not catch.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Index functions and their tables; more of what both languages have in common is in the scenarios.
+//! Index functions and their tables; the scenarios have more of what both languages share.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::{
     load, run_paused,
 };
 
-/// An index `idx` with these items, each of an object of its own.
+/// Returns services with an index `idx` of these items, each from a separate object.
 pub(crate) fn services(items: impl IntoIterator<Item = (Value, Value)>) -> Arc<CallServices> {
     let indexes = Indexes::new(["idx".into()]);
     let index = indexes.get("idx").expect("it was made").clone();
@@ -30,7 +30,7 @@ pub(crate) fn services(items: impl IntoIterator<Item = (Value, Value)>) -> Arc<C
     Arc::new(CallServices { indexes, ..CallServices::default() })
 }
 
-/// What a handler with this code returns, that sees these items.
+/// Returns the result of a handler with this code that sees these items.
 fn look(items: Vec<(Value, Value)>, (language, code): (Language, &str)) -> Call {
     run_paused(async {
         let mut script = language.load("on_update", code).await;
@@ -39,7 +39,7 @@ fn look(items: Vec<(Value, Value)>, (language, code): (Language, &str)) -> Call 
     })
 }
 
-/// How an index function with this code ends.
+/// Returns how an index function with this code ends.
 fn indexed(code: &str) -> Ended {
     run_paused(async {
         let text = format!("kopf.index('x', function(ctx) {code} end)");
@@ -229,7 +229,7 @@ fn ctx_names_its_indexes() {
     assert_eq!(found, json!(r#"{"k":[1]}"#));
 }
 
-/// The whole would not fit into the memory of a VM, and its conversion would take seconds.
+/// Checks an index that would not fit into the memory of a VM; converting it would take seconds.
 #[test]
 fn a_large_index_is_not_converted() {
     let text = "x".repeat(1000);

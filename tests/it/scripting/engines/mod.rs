@@ -1,5 +1,5 @@
-//! Both engines through their public face: scripts are loaded, called with invocations made by hand, and their answers compared. What
-//! both languages have is tested with one expectation for both.
+//! Both engines through their public interface: scripts are loaded and called with hand-made invocations, and their results are
+//! compared. What both languages have is tested with one expectation for both.
 
 mod declarations;
 mod errors;
@@ -41,7 +41,7 @@ use kopf::{
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-/// A loaded script and what its calls leave behind.
+/// A loaded script and the state that its calls leave behind.
 pub(crate) struct Script {
     pub(crate) host: ScriptHost,
     pub(crate) handlers: Vec<Arc<Handler>>,
@@ -50,7 +50,7 @@ pub(crate) struct Script {
     pub(crate) services: Arc<CallServices>,
 }
 
-/// How one call ended, and the patch it made.
+/// How one call ended, and the patch that it made.
 pub(crate) struct Call {
     pub(crate) ended: Ended,
     pub(crate) patch: Patch,
@@ -78,24 +78,24 @@ impl Language {
         }
     }
 
-    /// Loads such a script.
+    /// Loads a script with one handler, which this function of `kopf` declares.
     pub(crate) async fn load(self, declares: &str, body: &str) -> Script {
         let loaded = try_load(self.script(declares, body), Placement::CurrentRuntime).await;
         loaded.unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Runs a handler body about the sample object.
+    /// Runs a handler body for the sample object.
     pub(crate) fn run(self, body: &str) -> Call {
         run_paused(async { self.load("on_update", body).await.call("update").await })
     }
 }
 
-/// A source that is in no file.
+/// Returns a source that is in no file.
 pub(crate) fn source(text: &str) -> Source {
     Source::alone("handlers.lua", text)
 }
 
-/// Loads a text as `handlers.lua`.
+/// Loads a source as `handlers.lua`.
 pub(crate) async fn load(text: &str) -> Script {
     match try_load(source(text), Placement::CurrentRuntime).await {
         Ok(script) => script,
@@ -103,7 +103,7 @@ pub(crate) async fn load(text: &str) -> Script {
     }
 }
 
-/// The error of loading a text that cannot be loaded.
+/// Returns the error of a source that cannot be loaded.
 pub(crate) fn load_error(text: &str) -> LoadError {
     let loaded = run_paused(try_load(source(text), Placement::CurrentRuntime));
     loaded.err().expect("the script is refused")
@@ -114,7 +114,7 @@ pub(crate) async fn try_load(source: Source, placement: Placement) -> Result<Scr
     try_load_all(vec![source], placement).await
 }
 
-/// Loads several sources; the first error, if any.
+/// Loads several sources. Returns the first error, if there is one.
 pub(crate) async fn try_load_all(
     sources: Vec<Source>,
     terms: impl Into<Terms>,
@@ -130,13 +130,13 @@ pub(crate) async fn try_load_all(
 }
 
 impl Script {
-    /// The handler of this id.
+    /// Returns the handler with this id.
     pub(crate) fn handler(&self, id: &str) -> Arc<Handler> {
         let found = self.handlers.iter().find(|it| *it.id == *id);
         Arc::clone(found.expect("a handler of this id"))
     }
 
-    /// Calls a handler about this object, as on a change of `spec.size`.
+    /// Calls a handler for this object, as on a change of `spec.size`.
     pub(crate) async fn call_about(&self, id: &str, body: &Value) -> Call {
         let patch = SharedPatch::default();
         let invocation = self.change(id, body, &patch);
@@ -145,12 +145,12 @@ impl Script {
         Call { ended, patch }
     }
 
-    /// Calls a handler about the sample object.
+    /// Calls a handler for the sample object.
     pub(crate) async fn call(&self, id: &str) -> Call {
         self.call_about(id, &sample()).await
     }
 
-    /// The invocation of a change handler.
+    /// Returns the invocation of a change handler.
     pub(crate) fn change(&self, id: &str, body: &Value, patch: &SharedPatch) -> Arc<Invocation> {
         let object = Object::parse(Bytes::from(body.to_string())).expect("a JSON object");
         let field = vec!["spec".to_owned(), "size".to_owned()];
@@ -171,7 +171,7 @@ impl Script {
         self.invocation(id, Cause::Object(cause))
     }
 
-    /// The invocation of a daemon or a timer.
+    /// Returns the invocation of a daemon or a timer.
     pub(crate) fn background(
         &self,
         id: &str,
@@ -191,7 +191,7 @@ impl Script {
         self.invocation(id, Cause::Object(cause))
     }
 
-    /// The invocation of an activity.
+    /// Returns the invocation of an activity.
     pub(crate) fn startup(&self, id: &str) -> Arc<Invocation> {
         let settings = Arc::clone(&self.settings);
         self.invocation(
@@ -208,7 +208,7 @@ impl Script {
 
     fn invocation(&self, id: &str, cause: Cause) -> Arc<Invocation> {
         Arc::new(Invocation {
-            // As the reactor does it: what a script keeps of its call must not keep the script.
+            // As in the reactor: what a script keeps of its call must not keep the script alive.
             handler: self.handler(id).for_scripts(),
             attempt: Some(Attempt {
                 retry: 3,
@@ -225,7 +225,7 @@ impl Script {
 }
 
 impl Call {
-    /// The result of a call that returned one.
+    /// Returns the result of a call that returned one.
     pub(crate) fn result(self) -> Value {
         match self.ended {
             Ended::Returned(result) => result.unwrap_or_default(),
@@ -234,7 +234,7 @@ impl Call {
         }
     }
 
-    /// The error of a call that raised one.
+    /// Returns the error of a call that raised one.
     pub(crate) fn raised(self) -> Raised {
         match self.ended {
             Ended::Raised(raised) => raised,
@@ -244,17 +244,17 @@ impl Call {
     }
 }
 
-/// Runs a handler body about the sample object; gives its result.
+/// Runs a handler body for the sample object; returns its result.
 pub(crate) fn eval(body: &str) -> Value {
     run(body).result()
 }
 
-/// Runs a handler body about the sample object.
+/// Runs a handler body for the sample object.
 pub(crate) fn run(body: &str) -> Call {
     run_about(body, &sample())
 }
 
-/// Runs a handler body about an object.
+/// Runs a handler body for an object.
 pub(crate) fn run_about(body: &str, object: &Value) -> Call {
     run_paused(async {
         let text = format!("kopf.on_update('kopfexamples', function(ctx) {body} end)");
@@ -262,7 +262,7 @@ pub(crate) fn run_about(body: &str, object: &Value) -> Call {
     })
 }
 
-/// An object with a bit of everything.
+/// Returns an object with values of all kinds.
 pub(crate) fn sample() -> Value {
     json!({
         "apiVersion": "kopf.dev/v1",

@@ -171,7 +171,7 @@ fn modules_come_from_the_directory_of_the_script_only() {
     assert!(broken.trace.expect("a trace").starts_with("scripts/broken.lua:2: broken"));
 }
 
-/// A directory of this test, beside the build's own files.
+/// Returns a directory of this test, next to the build's files.
 fn directory(name: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("lua").join(name);
     fs::create_dir_all(&path).expect("a directory");
@@ -210,7 +210,7 @@ fn a_script_that_fills_its_memory_starts_afresh_and_nobody_else_notices() {
             "the script needs more than 64 MiB of memory (settings.sandbox.memory_limit)"
         );
         assert!(matches!(hoard.kind, RaisedKind::Aborted(Some(_))));
-        // What else ran in the VM is made again, and soon.
+        // Other calls of the VM fail temporarily, with a short delay.
         let Ended::Raised(nap) = nap else { panic!("the nap went on: {nap:?}") };
         assert_eq!(nap.kind, RaisedKind::Temporary(Some(Duration::from_secs(1))));
         assert!(nap.message.contains("made again"), "{}", nap.message);

@@ -1,4 +1,4 @@
-//! What daemons and timers see: the stop flag, and the object as it is at the moment.
+//! What daemons and timers see: the stop flag, and the current object.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,11 +20,11 @@ fn live() -> LiveObject {
     LiveObject::new(Arc::new(Object::from_value(sample())))
 }
 
-/// Runs the body of a daemon; `RESOURCE_DELETED` comes after 12 s, one more reason with it.
+/// Runs the body of a daemon, which is stopped after 12 s: first with `RESOURCE_DELETED`, then with one more reason.
 fn stopped_after_12s((language, body): (Language, &str)) -> (Value, u64) {
     run_paused(async {
         let terms = Terms {
-            // In Rhai, operations are counted: less than a daemon computes in all, more than after the stop.
+            // In Rhai, operations are counted: less than a daemon computes in total, more than after the stop.
             cpu_limit: Duration::from_millis(if language == Rhai { 10 } else { 1000 }),
             ..Terms::of(Placement::CurrentRuntime, &Settings::default())
         };
@@ -207,7 +207,7 @@ fn a_dropped_daemon_ends_at_its_wait() {
 
 #[test]
 fn waiting_pays_back_computing() {
-    // Each turn computes for a part of what a call may; all of them together for much more.
+    // Each turn computes for a part of the limit of a call; all of them together for much longer.
     let lua = r"
         for i = 1, 25 do
             local began = os.clock()

@@ -1,4 +1,4 @@
-//! Values in both directions.
+//! Values between the host and scripts, in both directions.
 
 use std::sync::Arc;
 

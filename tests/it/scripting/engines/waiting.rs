@@ -1,4 +1,4 @@
-//! Calls that wait, side by side.
+//! Calls that wait concurrently.
 
 use std::time::Duration;
 

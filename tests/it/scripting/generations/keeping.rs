@@ -22,7 +22,7 @@ const SLOW: Both = Both {
     lua: "kopf.on_create('kex', { id = 'slow' }, function() kopf.sleep(60) return 'old' end)",
     rhai: "kopf::on_create(`kex`, #{ id: `slow` }, || { kopf.sleep(60); `old` });",
 };
-/// Some of the time it takes.
+/// A part of the time that the call takes.
 const PART: Duration = Duration::from_secs(1);
 
 #[test]

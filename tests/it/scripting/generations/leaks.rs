@@ -17,10 +17,10 @@ use tokio::task::JoinHandle;
 
 use super::{Stage, invocation, is_gone, result, run_paused};
 
-/// Calls that are on their way at any time, each of another generation.
+/// The number of running calls at any time, each of another generation.
 const IN_FLIGHT: usize = 20;
 
-/// A script that does what is hard to let go of: it holds on to its `ctx`, declares sub-handlers, patches, waits.
+/// Returns a script that is hard to free: it keeps its `ctx`, declares sub-handlers, patches, waits.
 fn source(language: &str, round: usize, seconds: f64) -> Source {
     let text = match language {
         "lua" => format!(
@@ -47,7 +47,7 @@ fn source(language: &str, round: usize, seconds: f64) -> Source {
     Source::alone(format!("it.{language}"), text)
 }
 
-/// A call of one generation, and what tells whether its virtual machine still is there.
+/// A call of one generation, and a weak reference to its virtual machine.
 struct Running {
     round: usize,
     call: JoinHandle<serde_json::Value>,
@@ -62,7 +62,7 @@ impl Running {
         let call = stage.host.call(about);
         let call = tokio::task::spawn_local(async move {
             let ended = result(call.await);
-            // As the reactor does it.
+            // As in the reactor.
             drop((orders, handler, std::mem::take(&mut *patch.lock())));
             ended
         });
@@ -75,7 +75,7 @@ impl Running {
     }
 }
 
-/// Reloads a script so many times, with calls of several generations on their way.
+/// Reloads a script `rounds` times, with running calls of several generations.
 pub(super) async fn reload(language: &str, rounds: usize, placement: Placement) {
     let seconds = match placement {
         Placement::Threads => 0.02,
@@ -92,7 +92,7 @@ pub(super) async fn reload(language: &str, rounds: usize, placement: Placement) 
             probes.push(oldest.end().await);
         }
         if round % 100 == 0 {
-            // What never is taken goes as well.
+            // A generation that is never taken is freed as well.
             drop(stage.prepare(&[source(language, rounds, seconds)]).await);
             assert!(
                 stage.prepare(&[Source::alone(format!("no.{language}"), "no(")]).await.is_err()
@@ -111,7 +111,7 @@ pub(super) async fn reload(language: &str, rounds: usize, placement: Placement) 
     }
 }
 
-/// Begins to load what takes for ever, and gives up.
+/// Starts to load a script that never finishes, and cancels the load.
 pub(super) async fn abandon(language: &str) {
     let stage = Stage::new(Placement::Threads);
     let endless = Source::alone(format!("endless.{language}"), "kopf.sleep(1000000)");
@@ -120,7 +120,7 @@ pub(super) async fn abandon(language: &str) {
     assert!(waited.is_err(), "it takes for ever");
 }
 
-/// A thousand of each, or as many as `KOPF_TEST_RELOADS` says: 10,000 take a minute and more in a debug build.
+/// Returns the number of reloads: a thousand, or `KOPF_TEST_RELOADS`. 10,000 take more than a minute in a debug build.
 #[expect(clippy::disallowed_methods, reason = "the tests are the outermost layer")]
 fn rounds() -> usize {
     env::var("KOPF_TEST_RELOADS").ok().and_then(|it| it.parse().ok()).unwrap_or(1000)

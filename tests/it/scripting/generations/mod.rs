@@ -1,5 +1,5 @@
-//! Generations of scripts, one after the other, through the public face of the host: what goes on, what is new, and that
-//! nothing of the old ones stays.
+//! Consecutive generations of scripts, through the public interface of the host: what continues, what is new, and that nothing of
+//! the old ones stays.
 
 mod keeping;
 mod leaks;
@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 
 pub(crate) use kopf::testing::run_paused;
 
-/// A host and the handlers of its present generation.
+/// A host and the handlers of its live generation.
 struct Stage {
     host: ScriptHost,
     handlers: Vec<Arc<Handler>>,
@@ -38,7 +38,7 @@ struct Both {
 }
 
 impl Both {
-    /// As the files `NAME.lua` and, for the other test, `NAME.rhai`.
+    /// Returns the script as `NAME.lua` and, for the other test, as `NAME.rhai`.
     fn sources(self, name: &str) -> [Source; 2] {
         [
             Source::alone(format!("{name}.lua"), self.lua),
@@ -56,7 +56,7 @@ impl Stage {
         self.host.prepare(sources.to_vec()).await
     }
 
-    /// Loads and takes a generation; gives the handlers of the one before.
+    /// Loads and takes a generation; returns the handlers of the previous one.
     async fn take(&mut self, sources: &[Source]) -> Vec<Arc<Handler>> {
         let prepared = self.prepare(sources).await;
         let Prepared { handlers, scripts, .. } = match prepared {
@@ -81,7 +81,7 @@ impl Stage {
     }
 }
 
-/// A call about an object, and its patch.
+/// Returns a call for an object, and its patch.
 fn invocation(
     handler: &Arc<Handler>,
     children: Option<Children>,
@@ -100,9 +100,9 @@ fn result(ended: Ended) -> Value {
     }
 }
 
-/// Whether it goes, as soon as what runs has come to its end. Threads of Rhai end when they get to it.
+/// Returns whether it is freed as soon as running calls have ended. Threads of Rhai end when they are scheduled.
 async fn is_gone<T>(what: Weak<T>) -> bool {
-    /// Never needed, unless a thread gets no time at all.
+    /// Never reached, unless a thread gets no time at all.
     const ROUNDS_MAX: usize = 1_000_000;
     for _ in 0..ROUNDS_MAX {
         if what.strong_count() == 0 {

@@ -1,4 +1,4 @@
-//! What the next generation takes from the present one.
+//! What the next generation takes over from the live one.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -12,7 +12,7 @@ use tokio::time::{Duration, Instant};
 
 use super::{Both, Stage, run_paused};
 
-/// Counts its calls, so that one can tell whether it was loaded again.
+/// Counts its calls, which shows whether it was loaded again.
 const COUNTING: Both = Both {
     lua: "local n = 0\nkopf.on_create('kex', { id = 'count' }, function() n += 1 return n end)",
     rhai: "let n = 0;\nkopf::on_create(`kex`, #{ id: `count` }, || { n += 1; n });",
@@ -56,7 +56,7 @@ fn an_edited_script_is_loaded_anew_and_its_untouched_handlers_are_the_same_all_t
             stage.result(&stage.handler("count")).await;
             let before = stage.take(std::slice::from_ref(&edited)).await;
             assert_eq!(stage.result(&stage.handler("count")).await, json!(1), "{}", edited.name);
-            // It mentions a variable that functions change: only an edit that is none leaves it as it is.
+            // It mentions a variable that functions change, so only an edit of comments or white space does not affect it.
             let is_same = before[0].is_same(&stage.handler("count"));
             assert_eq!(is_same, edited.name.ends_with("rhai"), "{}", edited.name);
             assert_ne!(before[0].function, stage.handler("count").function);

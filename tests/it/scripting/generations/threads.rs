@@ -1,4 +1,4 @@
-//! The threads of scripts end with them. Counted in a process of its own, where nobody else has any.
+//! The threads of scripts end with them. Counted in a separate process, without threads of other tests.
 
 use std::{env, fs, process::Command, time::Duration};
 
@@ -9,12 +9,12 @@ use super::leaks;
 
 /// Set in the process that counts.
 const ALONE: &str = "KOPF_TEST_COUNTS_THREADS";
-/// Each with several threads that come and go.
+/// The number of rounds, each with several threads that start and end.
 const ROUNDS: usize = 100;
 /// Threads end soon; the machine may be busy.
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// How many threads this process has; `None` where one cannot know.
+/// Returns the number of threads of this process; `None` where it is unknown.
 fn threads() -> Option<usize> {
     fs::read_dir("/proc/self/task").ok().map(Iterator::count)
 }
@@ -41,7 +41,7 @@ fn the_threads_of_replaced_scripts_end() {
         let before = threads();
         let local = tokio::task::LocalSet::new();
         local.block_on(&runtime, leaks::reload(language, ROUNDS, Placement::Threads));
-        // Nobody waits for the end of these.
+        // Nothing waits for the end of these.
         local.block_on(&runtime, leaks::abandon(language));
         drop(local);
         let began = Instant::now();

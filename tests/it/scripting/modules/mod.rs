@@ -1,4 +1,4 @@
-//! Modules in both languages: the same names are found and refused, in the same words.
+//! Modules in both languages: the same names are found and refused, with the same messages.
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ use kopf::testing::run_paused;
 
 const LANGUAGES: [&str; 2] = ["lua", "rhai"];
 
-/// A directory that goes with its test.
+/// A directory that is removed at the end of its test.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -28,7 +28,7 @@ impl Directory {
         fs::write(self.0.join(file), text).expect("a file");
     }
 
-    /// Loads a script that uses a module: what went wrong, and what it has asked for.
+    /// Loads a script that uses a module. Returns the error, and the modules that it has requested.
     fn load(&self, language: &str, module: &str) -> (String, Vec<LoadedModule>) {
         let text = match language {
             "lua" => format!("local x = require(\"{module}\")"),

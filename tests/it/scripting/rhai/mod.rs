@@ -1,4 +1,4 @@
-//! Rhai scripts through the public face of the host, beside Lua scripts. What happens inside is tested beside the engine.
+//! Rhai scripts through the public interface of the host, next to Lua scripts. Internals are tested next to the engine.
 
 mod workers;
 
@@ -83,7 +83,7 @@ kopf.on_update("kopfexamples", |ctx| throw kopf.PermanentError("never"));
 #[test]
 fn a_handler_returns_patches_and_raises() {
     run_paused(returns_patches_and_raises(Placement::CurrentRuntime));
-    // Threads outside of the runtime do not hold a paused clock.
+    // Threads outside of the runtime do not stop a paused clock.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     runtime.expect("a runtime").block_on(returns_patches_and_raises(Placement::Threads));
 }

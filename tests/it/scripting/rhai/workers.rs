@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::{Operator, run_paused};
 
-/// How long three handlers of a second each take side by side.
+/// Returns how long three handlers of one second each take together.
 fn seconds(max_workers: Option<usize>) -> u64 {
     run_paused(async {
         let text = "kopf::on_create(\"kopfexamples\", |ctx| { kopf::sleep(1); });";

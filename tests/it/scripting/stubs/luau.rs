@@ -1,8 +1,8 @@
-//! The type checker of Luau looks at scripts, with the definitions: both of its solvers, in both modes.
+//! The type checker of Luau checks scripts, with the definitions: both of its solvers, in both modes.
 //!
-//! It asks for the types of parameters in strict mode: of a script that has none it says what it says of any library. So there the
-//! scripts get those that their comments for `LuaCATS` name, as their authors would write them. What it says when nothing is known
-//! of kopf at all is about the script itself, and not our business.
+//! In strict mode, it requires the types of parameters: without any, its messages about a script are those about any library. So in
+//! this mode the scripts get the types that their `LuaCATS` comments name, as their authors would write them. Messages that it also
+//! has without any knowledge of kopf are about the script itself, and are ignored.
 
 use std::{
     collections::BTreeSet,
@@ -31,14 +31,14 @@ const MISTAKEN: &[&str] = &[
     "subhandler_mistakes",
 ];
 
-/// A directory of scripts and definitions; it goes with this value.
+/// A directory of scripts and definitions, which is removed with this value.
 struct Desk {
     path: PathBuf,
     definitions: String,
     scripts: Vec<String>,
 }
 
-/// What the checker has told: `new strict`, `a.lua:1`, and the message.
+/// The messages of the checker: `new strict`, `a.lua:1`, and the message.
 type Told = Vec<(String, String, String)>;
 
 impl Desk {
@@ -62,7 +62,7 @@ impl Desk {
         self.scripts.push(name.to_owned());
     }
 
-    /// What is told of the scripts; `None` if no checker is at hand.
+    /// Returns the messages about the scripts; `None` if no checker is installed.
     fn checked(&self, definitions: &str) -> Option<Told> {
         let program = super::program("LUAU_CHECK")?;
         fs::write(self.path.join("kopf.d.luau"), definitions).expect("a file can be written");
@@ -80,7 +80,7 @@ impl Desk {
         Some(told.collect())
     }
 
-    /// What is told in a mode because of the definitions.
+    /// Returns the messages in a mode that the definitions cause.
     fn false_errors(&self, mode: &str) -> Option<Vec<String>> {
         let without = self.checked(&nothing_known(&self.definitions))?;
         let own: BTreeSet<_> = without.into_iter().map(|(how, place, _)| (how, place)).collect();
@@ -93,12 +93,12 @@ impl Desk {
 
 impl Drop for Desk {
     fn drop(&mut self) {
-        // What is left in the directory for temporary files disturbs nobody.
+        // Remaining temporary files do no harm.
         drop(fs::remove_dir_all(&self.path));
     }
 }
 
-/// The same names, but each of them may be anything.
+/// Returns the same names with the type `any`.
 fn nothing_known(definitions: &str) -> String {
     let names = r"(?m)^(?:declare (?<global>\w+):|(?:export type|declare extern type) (?<ty>\w+)(?<of><[^>]*>)?(?: =| with))";
     let mut text = String::from("declare function require(name: string): any\n");
@@ -138,7 +138,7 @@ fn scripts_below(folder: &str) -> Vec<(String, String)> {
     named.collect()
 }
 
-/// Every script for users: the examples, those of the documentation, those that `kopf init` writes, the library.
+/// Adds every script for users: the examples, those of the documentation, those that `kopf init` writes, the library.
 fn scripts_for_users(desk: &mut Desk, change: impl Fn(&str) -> String) {
     for (name, text) in scripts_below("examples") {
         desk.script(&name, &change(&text));
@@ -148,7 +148,7 @@ fn scripts_for_users(desk: &mut Desk, change: impl Fn(&str) -> String) {
         desk.script(&format!("init/{name}"), &change(&text));
     }
     for (number, block) in all_blocks(&["lua"]).into_iter().enumerate() {
-        // Not its line, which would change with every edit: only to find it.
+        // Without its line, which would change with every edit.
         let page = block.place.replace([':', '/'], "-");
         desk.script(&format!("pages/{number}-{page}.lua"), &change(&block.text));
     }
@@ -176,8 +176,8 @@ fn no_false_error_is_found_in_strict_scripts() {
     assert!(told.is_empty(), "{}", told.join("\n"));
 }
 
-/// A script with the types that it needs in strict mode: what the comments for `LuaCATS` say of parameters, the `ctx` of each
-/// declaration, and tables of options that stand alone.
+/// Returns a script with the types that it needs in strict mode: those that the `LuaCATS` comments name for parameters, the `ctx`
+/// of each declaration, and tables of options that stand alone.
 fn typed(script: &str) -> String {
     let indexes = r#"---@field (\w+) kopf\.Index|kopf\.index\([^{]*\{ id = "(\w+)""#;
     let indexes = Regex::new(indexes).expect("a pattern");
@@ -246,7 +246,7 @@ fn category(declares: &str) -> &'static str {
     }
 }
 
-/// One mistake in each line; `@` marks what the old solver finds in nonstrict mode too, `!` what both find there.
+/// One mistake in each line; `@` marks what the old solver also finds in nonstrict mode, `!` what both find there.
 const MISTAKES: &str = r#"
 @kopf.on_craete("pods", function(_ctx) end)
 @kopf.on.craete("pods", function(_ctx) end)

@@ -1,9 +1,9 @@
-//! The definitions for editors: they are well formed, and a language server finds no false error with them in the examples and
-//! in what `kopf init` writes.
+//! The definitions for editors: they are well formed, and a language server finds no false error with them in the examples and in
+//! what `kopf init` writes.
 //!
 //! The server is that of `EmmyLua`, which understands the same definitions as lua-language-server: `EMMYLUA_CHECK` names its
 //! program `emmylua_check`, a package of crates.io. The type checker of Luau is `scripts/luau-check`, and `LUAU_CHECK` names it.
-//! `.ci/run` installs both; without them these tests say that they are skipped.
+//! `.ci/run` installs both; without them, these tests print that they are skipped.
 
 mod luau;
 mod server;
@@ -22,8 +22,8 @@ fn kopf(args: &[&str]) -> (i32, String, String) {
     (output.status.code().expect("a code"), text(output.stdout), text(output.stderr))
 }
 
-/// The program that a variable of the environment names. Without it, what it would check is skipped, and a line says so: past
-/// the harness of tests, which would swallow it.
+/// Returns the program that a variable of the environment names. Without it, its checks are skipped, and a line says so: printed
+/// past the test harness, which would hide it.
 fn program(variable: &str) -> Option<OsString> {
     let found = std::env::var_os(variable);
     if found.is_none() {
@@ -44,7 +44,7 @@ fn definitions_of_lua_are_a_script_of_lua() {
 fn definitions_of_luau_are_types_that_its_parser_takes() {
     let (code, text, _) = kopf(&["stubs", "luau", "--from-crd", "examples/crd.yaml"]);
     assert_eq!(code, 0);
-    // The parser of scripts has no declarations: what they declare becomes a variable of that type.
+    // The parser of scripts has no declarations: each becomes a variable of that type.
     let text = text.replace("\ndeclare function require(name: string): any\n", "\n");
     let text = text.replace("@checked ", "");
     let opaque = Regex::new(r"declare extern type (\w+) with\nend").expect("a pattern");

@@ -1,4 +1,4 @@
-//! A language server looks at scripts, with the definitions.
+//! A language server checks scripts, with the definitions.
 
 use std::{
     fs,
@@ -8,11 +8,11 @@ use std::{
 
 use super::kopf;
 
-/// A directory with scripts and the definitions; it goes with this value.
+/// A directory with scripts and the definitions, which is removed with this value.
 struct Workspace(PathBuf);
 
 impl Workspace {
-    /// An operator that `kopf init` has made: its `.luarc.json` is what users have.
+    /// Creates an operator with `kopf init`: its `.luarc.json` is the one that users have.
     fn new(test: &str, more: &[&str]) -> Self {
         let path = std::env::temp_dir().join(format!("kopf-editor-{}-{test}", std::process::id()));
         drop(fs::remove_dir_all(&path));
@@ -28,7 +28,7 @@ impl Workspace {
         fs::write(path, text).expect("a file can be written");
     }
 
-    /// What the server says, from warnings on; `None` if it is not at hand.
+    /// Returns the messages of the server, warnings and errors; `None` if it is not installed.
     fn checked(&self) -> Option<String> {
         let mut command = Command::new(super::program("EMMYLUA_CHECK")?);
         let output = command.arg(&self.0).args(["--severity", "warn"]).output();
@@ -39,7 +39,7 @@ impl Workspace {
 
 impl Drop for Workspace {
     fn drop(&mut self) {
-        // What is left in the directory for temporary files disturbs nobody.
+        // Remaining temporary files do no harm.
         drop(fs::remove_dir_all(&self.0));
     }
 }
@@ -77,7 +77,7 @@ fn no_false_error_is_found_in_what_init_writes() {
     }
 }
 
-/// One mistake in each line, and what is told about it.
+/// One mistake in each line, and the message about it.
 const MISTAKES: &[(&str, &str)] = &[
     ("kopf.on_craete('pods', function(_ctx) end)", "Undefined field `on_craete`"),
     ("kopf.on_create('pods', { retries = 'three' }, function(_ctx) end)", "expect integer?"),
@@ -110,7 +110,7 @@ fn mistakes_are_found_and_what_is_right_beside_them_is_not() {
     assert!(told.contains(&format!("{} warnings", MISTAKES.len())), "{told}");
 }
 
-/// What must not be a mistake: every form of declarations, patches, memos, indexes, built-ins of Luau.
+/// What must not be a mistake: every form of declarations, patches, memos, indexes, built-in functions of Luau.
 const RIGHT: &str = r#"
 ---@class kopf.Ctx
 ---@field by_label kopf.Index

@@ -1,10 +1,10 @@
-//! The bounds of arguments are in the documentation, and what is said there holds: so much is taken, and one more is not.
+//! The limits of arguments are in the documentation, and hold: as much is accepted, and one more is not.
 
 use std::{fmt::Write as _, fs, process::Command};
 
 use kopf::scripting::surface::{Surface, entry};
 
-/// A function, what is said of its bound, the bound, and a call with `N` of it.
+/// A function, the documentation of its limit, the limit, and a call with `N` of it.
 const BOUNDS: &[(&str, &str, usize, &str)] = &[
     ("strings.trim", "at most 256 characters", 256, "strings.trim('x', string.rep('a', N))"),
     (
@@ -62,7 +62,7 @@ const BOUNDS: &[(&str, &str, usize, &str)] = &[
     ("quantity.parse", "30 digits", 30, "quantity.parse(string.rep('0', N))"),
 ];
 
-/// What the calls need.
+/// The helpers of the calls.
 const NUMBERED: &str = "local function numbered(count)
     local map = {}
     for number = 1, count do

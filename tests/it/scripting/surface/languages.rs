@@ -1,4 +1,4 @@
-//! No name exists in one language only: what only one of them spells as a name, the other has as a part of the language.
+//! No name exists in one language only: where only one of them has a name, the other has a part of the language.
 
 use std::{fmt::Write as _, sync::Arc};
 
@@ -13,7 +13,7 @@ use kopf::{
 };
 use serde_json::json;
 
-/// The values of the host with methods that a change handler has.
+/// The values of the host with methods in a change handler.
 const HANDLES: [(&str, &str); 3] =
     [("logger", "Logger"), ("conditions", "Conditions"), ("patch.fns", "PatchFunctions")];
 
@@ -46,7 +46,7 @@ fn separator(language: Language) -> &'static str {
     }
 }
 
-/// As many arguments as a method needs. It may refuse what they are.
+/// Returns as many arguments as a method needs. It may reject their types.
 fn arguments(item: &Item, language: Language) -> String {
     let signature = item.signature().expect("a method");
     let needed = signature.parameters.iter().filter(|it| it.required);
@@ -58,7 +58,7 @@ fn arguments(item: &Item, language: Language) -> String {
     needed.map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// The methods that are not there, of those that both languages should have.
+/// Returns the missing methods, of those that both languages should have.
 fn missing(language: Language) -> Vec<String> {
     let surface = Surface::new();
     let mut calls = String::new();
@@ -108,7 +108,7 @@ fn missing(language: Language) -> Vec<String> {
     let Ended::Returned(Some(told)) = ended else { panic!("{ended:?}") };
     let told = told.as_array().cloned().unwrap_or_default();
     let told = told.iter().filter_map(|it| it.as_str());
-    // Some refuse the arguments; that is fine.
+    // Some reject the arguments, which is fine.
     let is_missing = |it: &&str| {
         it.contains("there is no")
             || it.contains("missing method")

@@ -1,4 +1,4 @@
-//! The public surface: what scripts can reach is what is documented, and the reference is in step.
+//! The public surface: scripts can reach exactly what is documented, and the reference is up to date.
 
 mod bounds;
 mod languages;
@@ -13,7 +13,7 @@ use kopf::scripting::{
 
 use kopf::testing::run_paused;
 
-/// What both Lua 5.1 and Luau have: editors know it.
+/// The names that both Lua 5.1 and Luau have: editors know them.
 const STANDARD: &[&str] = &[
     "_G",
     "_VERSION",
@@ -130,7 +130,7 @@ error("FOUND " .. table.concat(found, " ") .. " END")
 
 #[test]
 fn every_global_of_lua_is_documented_and_the_other_way_round() {
-    // Libraries are made when they are used first.
+    // Libraries are created on their first use.
     let uses: String =
         Surface::new().globals.iter().flat_map(|it| ["local _ = ", it.name, "\n"]).collect();
     let told = run_paused(async {

@@ -1,4 +1,4 @@
-//! What must be true in these worlds when no fault has happened for some time.
+//! The conditions that must hold in these worlds when no fault has happened for some time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -60,7 +60,7 @@ fn check_object(levels: &Levels, object: &Value, children: &Children) {
     let wanted = wanted((name, uid, x), &tuned(&levels.server));
     let is_blocked = wanted.keys().any(|it| children.get(it).is_some_and(is_foreign));
     if is_blocked {
-        // Its calls fail, and say why; what they have applied before stays.
+        // Its calls fail, and report why; what they have applied before stays.
         return;
     }
     let own: BTreeSet<_> =

@@ -1,8 +1,9 @@
-//! Worlds with reconcile handlers and schedules: what their calls do, and the rules that hold at each moment.
+//! Worlds with reconcile handlers and schedules: what their calls do, and the rules that hold at any time.
 //!
 //! Each object has children: `NAME-0`, `NAME-1`, … in its namespace, as many as its spec says, and `far-UID` in another one, which
-//! only the finalization deletes. All of them show `spec.x` and a number of a watched secret. Users edit and delete children, create
-//! objects of the same names, and edit the secret. `natives.rs` and the scripts have the same handlers; `checks.rs` checks the end.
+//! only the finalization deletes. All of them show `spec.x` and a number of a watched secret. Users edit and delete children,
+//! create objects of the same names, and edit the secret. `natives.rs` and the scripts have the same handlers; `checks.rs` checks
+//! the end.
 
 pub(super) mod checks;
 mod natives;
@@ -22,7 +23,7 @@ use super::{actions::Action, history::History, stored::Stored, wire::NAMESPACE};
 pub(super) use natives::handlers;
 pub(super) use scripts::{hear, source};
 
-/// The seeds of these worlds begin with this one, so that those of the other worlds keep their meaning.
+/// The first seed of these worlds: those of the other worlds keep their meaning.
 pub(super) const FIRST_SEED: u64 = 1_000_000;
 
 /// The namespace of children that cannot have an owner reference.
@@ -36,20 +37,20 @@ const TUNE: (&str, &str) = ("secrets", "tune");
 /// The label with the uid of the parent.
 const PARENT: &str = "kopf.dev/parent";
 
-/// At most so many children of one object are in its namespace.
+/// Maximum number of children of one object in its namespace.
 const NEAR_MAX: u64 = 4;
 
 /// The kinds of schedules, by their ids, and the seconds between their slots.
 const SCHEDULES: [(&str, u64); 2] = [("often", 15), ("minute", 60)];
 
-/// Two calls for one object by one process, or by two that are alive, are one too many.
+/// A running call. Two for one object by one process, or by two live ones, are one too many.
 #[derive(Debug)]
 struct Running {
     process: u64,
     uid: String,
 }
 
-/// What has happened. Clones share it.
+/// The history of these worlds. Clones share it.
 #[derive(Clone)]
 pub(super) struct Levels {
     history: History,
@@ -63,13 +64,13 @@ struct State {
     running: BTreeMap<u64, Running>,
     /// The objects whose finalization has succeeded.
     finalized: BTreeSet<String>,
-    /// The objects that were removed in spite of their finalizers.
+    /// The objects that were removed although they had finalizers.
     removed: BTreeSet<String>,
     /// The processes that have run a slot, by schedule and slot.
     slots: BTreeMap<(String, String), u64>,
 }
 
-/// An object that a request may change, and what it is.
+/// An object that a request may change, and its state.
 pub(super) struct Looked {
     object: Option<Value>,
     children: Vec<Value>,
@@ -81,7 +82,7 @@ impl Levels {
         Levels { history: history.clone(), server: server.clone(), state }
     }
 
-    /// The function of the handler is called. Returns the number of the call.
+    /// Records a call of the handler's function. Returns its number.
     fn begin(&self, process: u64, what: &str, uid: &str) -> u64 {
         self.check_process(process, what, uid);
         self.history.note(format!("process {process} calls {what} of {uid}"));
@@ -97,30 +98,30 @@ impl Levels {
         number
     }
 
-    /// A call has ended.
+    /// Ends a call.
     fn end(&self, number: u64, how: &str) {
         if let Some(Running { process, uid }) = self.state.lock().running.remove(&number) {
             self.history.note(format!("process {process} ends a call of {uid}: {how}"));
         }
     }
 
-    /// The calls of a process for an object have ended: a script does not know their numbers.
+    /// Ends the calls of a process for an object: a script does not know their numbers.
     fn end_all(&self, process: u64, uid: &str) {
         let is_meant = |it: &Running| it.process == process && it.uid == uid;
         self.state.lock().running.retain(|_, it| !is_meant(it));
     }
 
-    /// The function `finalize` has succeeded.
+    /// Records that the function `finalize` has succeeded.
     fn finalized(&self, uid: &str) {
         self.state.lock().finalized.insert(uid.to_owned());
     }
 
-    /// An object was removed in spite of its finalizers.
+    /// Records that an object was removed although it has finalizers.
     pub(super) fn removed(&self, object: &Value) {
         self.state.lock().removed.insert(Stored::read(object).uid);
     }
 
-    /// A process runs a slot of a schedule.
+    /// Records that a process runs a slot of a schedule.
     fn slot(&self, process: u64, id: &str, slot: &str) {
         self.check_process(process, id, slot);
         self.history.note(format!("process {process} runs the slot {slot} of {id}"));
@@ -139,7 +140,7 @@ impl Levels {
         }
     }
 
-    /// Somebody does something to children, or to the watched object.
+    /// Acts on children, or on the watched object.
     pub(super) fn act(&self, action: &Action) {
         let (name, is_edit) = match action {
             Action::Tune(number) => {
@@ -169,14 +170,14 @@ impl Levels {
         }
     }
 
-    /// Returns what a request must not change, as it is before.
+    /// Returns what a request must not change, in its state before.
     pub(super) fn look(&self, name: Option<&String>, of: &str) -> Looked {
         let object = name.and_then(|it| self.server.get(of, NAMESPACE, it));
         let children = self.server.list(CHILDREN).into_iter().filter(is_foreign).collect();
         Looked { object, children }
     }
 
-    /// A request of a process was carried out: nothing of others has changed, and no object was released too early.
+    /// Checks an executed request: nothing of others has changed, and no object was released too early.
     pub(super) fn check(&self, before: &Looked, after: &Looked) {
         if before.children != after.children {
             let text = json!([before.children, after.children]);
@@ -198,7 +199,7 @@ impl Levels {
     }
 }
 
-/// Returns whether somebody else has created an object of the name of a child.
+/// Returns whether an object with the name of a child belongs to somebody else.
 fn is_foreign(child: &Value) -> bool {
     child["data"]["owner"] == "somebody"
 }
@@ -228,7 +229,7 @@ fn tuned(server: &ApiServer) -> String {
     number.unwrap_or_default()
 }
 
-/// How many children are in the namespace of the object.
+/// Returns how many children are in the namespace of the object.
 fn near(x: u64) -> u64 {
     x % NEAR_MAX
 }

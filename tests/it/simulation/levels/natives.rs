@@ -107,7 +107,7 @@ async fn run(invocation: &Arc<Invocation>, levels: &Levels, process: u64, what: 
         levels.finalized(uid);
         return Ended::Returned(None);
     }
-    // The function sees the object as it is now, not as it was before its nap.
+    // The function sees the current object, not the one before its sleep.
     let children = invocation
         .background()
         .and_then(|it| it.children.as_ref())

@@ -16,7 +16,7 @@ pub(in super::super) fn source(language: Language, code: u64) -> Source {
     Source::alone(name, text.replace("CODE", &code.to_string()))
 }
 
-/// Takes a line of the log, if it reports a call: `SIM begin FUNCTION UID`, `SIM end FUNCTION UID`, `SIM slot ID SLOT`.
+/// Processes a log line, if it reports a call: `SIM begin FUNCTION UID`, `SIM end FUNCTION UID`, `SIM slot ID SLOT`.
 pub(in super::super) fn hear(levels: &Levels, process: u64, line: &LogLine) {
     let Some(report) = line.message.strip_prefix("SIM ") else { return };
     match *report.split(' ').collect::<Vec<_>>() {

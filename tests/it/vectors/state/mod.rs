@@ -1,4 +1,4 @@
-//! The suites of what is stored on objects and compared to it.
+//! The suites about what is stored on objects and compared with it.
 
 mod changes;
 pub(crate) mod patches;
@@ -14,7 +14,7 @@ use kopf::{
 };
 use serde_json::{Map, Value, json};
 
-/// The diff as the vectors have it: sorted by path, then by operation.
+/// Returns the diff as the vectors have it: sorted by path, then by operation.
 fn sorted(diff: &Diff) -> Value {
     let mut items: Vec<Value> =
         diff.iter().map(|it| json!([it.operation.as_str(), it.field, it.old, it.new])).collect();
@@ -22,7 +22,7 @@ fn sorted(diff: &Diff) -> Value {
     items.into()
 }
 
-/// Python compares the texts of paths, which have a space after each comma.
+/// Returns the sorting key of an item. Python compares the strings of paths, which have a space after each comma.
 fn sorting_key(item: &Value) -> (String, String) {
     let keys = item[1].as_array().into_iter().flatten();
     let path = keys.map(kopf::logic::text::json::encode).collect::<Vec<_>>().join(", ");
@@ -59,7 +59,7 @@ fn flag(value: &Value) -> bool {
     value == true
 }
 
-/// A progress storage by the class and options of the reference.
+/// Returns a progress storage by the class and options of the reference.
 pub(crate) fn progress_storage(input: &Value) -> ProgressStorage {
     let mut annotations = AnnotationsProgress::default();
     set(&mut annotations.prefix, &input["prefix"], owned_text);
@@ -81,7 +81,7 @@ pub(crate) fn progress_storage(input: &Value) -> ProgressStorage {
     }
 }
 
-/// A diff-base storage by the class and options of the reference.
+/// Returns a diff-base storage by the class and options of the reference.
 pub(crate) fn diffbase_storage(input: &Value) -> DiffBaseStorage {
     let ignored = |it: &Value| it.as_array().into_iter().flatten().map(field).collect();
     let mut annotations = AnnotationsDiffBase::default();
@@ -103,7 +103,7 @@ pub(crate) fn diffbase_storage(input: &Value) -> DiffBaseStorage {
     }
 }
 
-/// What went wrong where the reference fails too, as a failure of the vector; otherwise nothing.
+/// Returns an unexpected success as a failure of the vector, where the reference fails.
 fn expect_error<T: std::fmt::Debug, E>(result: Result<T, E>) -> Result<(), String> {
     result.map_or(Ok(()), |it| Err(format!("an error is expected, got {it:?}")))
 }

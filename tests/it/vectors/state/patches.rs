@@ -42,7 +42,7 @@ fn json_patches() {
     });
 }
 
-/// The functions of the catalogue of the vectors.
+/// Calls a function of the catalogue of the vectors.
 pub(crate) fn call(body: &mut Value, function: &Value) {
     let value = &function["value"];
     match text(&function["fn"]) {

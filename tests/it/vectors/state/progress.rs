@@ -89,7 +89,7 @@ fn outcome(value: &Value) -> Outcome {
     }
 }
 
-/// As Python turns errors to texts: those about retries say `None` when they say nothing, missing keys are quoted.
+/// Returns a failure with the message of Python: errors about retries say `None` without a message, missing keys are quoted.
 fn failure(exception: &[Value]) -> Failure {
     let class = text(&exception[0]).to_owned();
     let message = match (class.as_str(), exception.get(1).and_then(Value::as_str)) {
@@ -194,7 +194,7 @@ fn body_with(records: &Map<String, Value>) -> Value {
     json!({"metadata": {"annotations": annotations}})
 }
 
-/// The vectors have the records as structures.
+/// Parses annotations, because the vectors have the records as structures.
 fn with_parsed_annotations(patch: Map<String, Value>) -> Value {
     let mut patch = Value::Object(patch);
     if let Some(annotations) = patch.pointer_mut("/metadata/annotations") {

@@ -52,7 +52,7 @@ fn essences() {
 
         let mut patch = Map::new();
         diffbase::store(&storage, body, &cleared, &mut patch);
-        // Byte by byte: the order of keys and the escapes too.
+        // Byte by byte, including the order of keys and the escapes.
         same("patch", &Value::Object(patch), &vector.expected["patch"])
     });
 }

@@ -1,10 +1,12 @@
-//! Deployment: `ReplicaSet`s, one for each template it had; the newest grows while the others shrink.
+//! `Deployment`: one `ReplicaSet` for each template; the newest is scaled up while the old ones are scaled down.
 
 use serde_json::{Map, Value, json};
 
+use crate::sorted;
 use crate::{
     controllers::{
         Controller, NO_STEP, Plan,
+        cache::{Cache, Key, Update},
         time::Moment,
         workloads::{
             claim, pods,
@@ -13,7 +15,6 @@ use crate::{
             revision,
             rollout::{self, DESIRED, Limits, MAX, REVISION, Set},
         },
-        world::{Key, News, World},
         write::{Edit, Write, set},
     },
     labels,
@@ -26,7 +27,7 @@ const DEPLOYMENTS: &str = "deployments.apps";
 const KIND: (&str, &str) = ("apps/v1", "Deployment");
 const HASH: &str = "pod-template-hash";
 const HISTORY: &str = "deployment.kubernetes.io/revision-history";
-/// Annotations of a Deployment that its `ReplicaSet`s do not get.
+/// Annotations of a Deployment that are not copied to its `ReplicaSet`s.
 const OWN_ANNOTATIONS: [&str; 6] = [
     "kubectl.kubernetes.io/last-applied-configuration",
     REVISION,
@@ -38,20 +39,20 @@ const OWN_ANNOTATIONS: [&str; 6] = [
 
 pub(crate) const CONTROLLER: Controller = Controller {
     reads: &[DEPLOYMENTS, REPLICA_SETS, PODS],
-    concerns,
-    decide,
+    affected,
+    reconcile,
     step: NO_STEP,
     start: &[],
 };
 
-fn concerns(world: &World, news: &News<'_>, found: &mut Vec<Key>) {
-    claim::concerned(world, news, (DEPLOYMENTS, REPLICA_SETS), found);
-    if news.key.resource != PODS || news.new.is_some() {
+fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<Key>) {
+    claim::affected_owners(cache, update, (DEPLOYMENTS, REPLICA_SETS), found);
+    if update.key.resource != PODS || update.new.is_some() {
         return;
     }
-    // One that recreates waits until the last old Pod is really gone.
-    let sets = news.owners().filter(|it| it.controller).filter_map(|it| world.by_uid(&it.uid));
-    let owners = sets.filter_map(|(_, it)| world.by_uid(&it.controller()?.uid));
+    // With the strategy `Recreate`, a rollout waits until the last old Pod is deleted.
+    let sets = update.owners().filter(|it| it.controller).filter_map(|it| cache.by_uid(&it.uid));
+    let owners = sets.filter_map(|(_, it)| cache.by_uid(&it.controller()?.uid));
     found.extend(owners.filter(|(key, _)| key.resource == DEPLOYMENTS).map(|(key, _)| key.clone()));
 }
 
@@ -61,13 +62,13 @@ struct View<'a> {
     body: &'a Value,
     limits: Limits,
     new: Option<Set<'a>>,
-    /// Oldest first.
+    /// Ordered by age, oldest first.
     old: Vec<Set<'a>>,
 }
 
 impl<'a> View<'a> {
     fn of(key: &'a Key, body: &'a Value, mut sets: Vec<Set<'a>>) -> Self {
-        sets.sort_by_key(Set::age);
+        sorted::sort_by_key(&mut sets, Set::age);
         let template = body.pointer("/spec/template").unwrap_or(&Value::Null);
         let hash = Self::hash(body);
         let is_new = |it: &Set<'_>| {
@@ -93,7 +94,7 @@ impl<'a> View<'a> {
         self.old.iter().chain(&self.new)
     }
 
-    /// The scale was changed since the sets were last written.
+    /// Returns whether the replicas of the Deployment were changed since its sets were last scaled.
     fn is_rescaled(&self) -> bool {
         let wanted = self.limits.replicas.to_string();
         let mut active = self.all().filter(|it| it.replicas > 0);
@@ -101,12 +102,12 @@ impl<'a> View<'a> {
     }
 }
 
-fn decide(world: &World, key: &Key, moment: &Moment) -> Plan {
-    let Some(body) = world.body(key) else { return Plan::none() };
+fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
+    let Some(body) = cache.body(key) else { return Plan::none() };
     if labels::is_empty(body.pointer("/spec/selector")) {
         return Plan::none();
     }
-    let claimed = claim::claim(world, key, body, REPLICA_SETS, KIND);
+    let claimed = claim::claim(cache, key, body, REPLICA_SETS, KIND);
     if !claimed.writes.is_empty() {
         return claimed.writes.into();
     }
@@ -127,12 +128,12 @@ fn decide(world: &World, key: &Key, moment: &Moment) -> Plan {
     if view.limits.rolling {
         roll(&mut view, &mut plan, moment);
     } else {
-        recreate(world, &mut view, &mut plan, moment);
+        recreate(cache, &mut view, &mut plan, moment);
     }
     plan
 }
 
-/// A new scale without a new template: nothing is started or ended, only sizes change.
+/// Scales the sets after a change of the replicas only; the template is the same, so nothing is rolled out.
 fn scale(view: &mut View<'_>) {
     let limits = view.limits;
     let mut all: Vec<&mut Set<'_>> = view.old.iter_mut().chain(&mut view.new).collect();
@@ -157,7 +158,7 @@ fn scale(view: &mut View<'_>) {
         let mut sets: Vec<Set<'_>> = view.old.drain(..).chain(view.new.take()).collect();
         let new = View::of(view.key, view.body, sets.clone()).new.map(|it| it.key);
         rollout::rescale(limits, present, &mut sets);
-        sets.sort_by_key(Set::age);
+        sorted::sort_by_key(&mut sets, Set::age);
         let place = sets.iter().position(|it| Some(it.key) == new);
         view.new = place.map(|it| sets.remove(it));
         view.old = sets;
@@ -189,11 +190,11 @@ fn roll(view: &mut View<'_>, plan: &mut Plan, moment: &Moment) {
     }
 }
 
-fn recreate(world: &World, view: &mut View<'_>, plan: &mut Plan, moment: &Moment) {
+fn recreate(cache: &Cache, view: &mut View<'_>, plan: &mut Plan, moment: &Moment) {
     let shrinks = view.old.iter().any(|it| it.replicas > 0);
     view.old.iter_mut().for_each(|it| it.replicas = 0);
     let mut old_pods =
-        view.old.iter().flat_map(|it| world.managed(object::meta(it.body, "uid"), PODS));
+        view.old.iter().flat_map(|it| cache.managed(object::meta(it.body, "uid"), PODS));
     let waits = shrinks || old_pods.any(|(_, it)| !pods::ended(it));
     if waits {
         write_sizes(view, plan);
@@ -214,7 +215,7 @@ fn recreate(world: &World, view: &mut View<'_>, plan: &mut Plan, moment: &Moment
     }
 }
 
-/// What the sets do not have yet of their wanted sizes.
+/// Writes the sizes of sets that have not reached their desired ones yet.
 fn write_sizes(view: &View<'_>, plan: &mut Plan) {
     let (desired, max) = (view.limits.replicas.to_string(), view.limits.max().to_string());
     for it in view.all() {
@@ -238,7 +239,7 @@ fn next_revision(view: &View<'_>) -> i64 {
     view.old.iter().map(Set::revision).max().unwrap_or(0).saturating_add(1)
 }
 
-/// The annotations of the Deployment that its newest set has, too.
+/// Returns the annotations of the Deployment that its newest set also gets.
 fn shared_annotations(view: &View<'_>) -> Map<String, Value> {
     let all = view.body.pointer("/metadata/annotations").and_then(Value::as_object);
     let all =
@@ -246,7 +247,7 @@ fn shared_annotations(view: &View<'_>) -> Map<String, Value> {
     all.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// Gives the newest set its number, also if it is an old one that is wanted again.
+/// Sets the revision of the newest set; a rollback makes an old set the newest again.
 fn number_new(view: &View<'_>, plan: &mut Plan) {
     let Some(new) = &view.new else { return };
     let revision = next_revision(view).max(new.revision());
@@ -283,7 +284,7 @@ fn number_deployment(view: &View<'_>, revision: i64, plan: &mut Plan) {
     }
 }
 
-/// A set for the present template.
+/// Creates a set for the current template.
 fn create_new(view: &View<'_>, replicas: i64, plan: &mut Plan, moment: &Moment) {
     let hash = View::hash(view.body);
     let name = format!("{}-{hash}", view.key.name);
@@ -321,7 +322,7 @@ fn create_new(view: &View<'_>, replicas: i64, plan: &mut Plan, moment: &Moment) 
     status::created(view, &name, plan, moment);
 }
 
-/// Old empty sets beyond the limit of the history go, the oldest first.
+/// Deletes old empty sets beyond the history limit, the oldest first.
 fn clean_up(view: &View<'_>, plan: &mut Plan) {
     let limit = number(view.body, "/spec/revisionHistoryLimit").unwrap_or(10);
     let limit = usize::try_from(limit).unwrap_or(0);
@@ -332,7 +333,7 @@ fn clean_up(view: &View<'_>, plan: &mut Plan) {
         it.replicas == 0 && it.status("replicas") == 0 && seen && !object::deleting(it.body)
     });
     let surplus = view.old.len().saturating_sub(limit);
-    empty.sort_by_key(|it| it.revision());
+    sorted::sort_by_key(&mut empty, |it| it.revision());
     let go = empty.into_iter().take(surplus);
     plan.writes.extend(go.map(|it| Write::delete(it.key, object::meta(it.body, "uid"))));
 }

@@ -1,4 +1,4 @@
-//! The status of a Deployment: its counts and the two conditions that people wait for.
+//! The status of a Deployment: its counts and the conditions `Available` and `Progressing`.
 
 use serde_json::{Value, json};
 
@@ -13,12 +13,12 @@ use crate::{
     object::{self, number},
 };
 
-/// A deadline of this many seconds is none: the greatest 32-bit number.
+/// A deadline of this many seconds (the maximum of a 32-bit integer) means none.
 const NO_DEADLINE: i64 = 2_147_483_647;
 const COUNTS: [&str; 5] =
     ["replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas"];
 
-/// Counts as far as the sets are told of in this version of the world.
+/// Sums of the statuses of all sets in the cache.
 struct Counts {
     replicas: i64,
     updated: i64,
@@ -63,7 +63,7 @@ fn write(view: &View<'_>, conditions: Vec<Value>, plan: &mut Plan) {
     plan.writes.push(Write::change(view.key, view.body, vec![set(["status"], status)]));
 }
 
-/// Puts a condition to the end. One with the same status and reason stays as it is, unless it is `renewed`.
+/// Appends a condition. An existing one with the same status and reason is kept, unless it is `renewed`.
 fn put(conditions: &mut Vec<Value>, wanted: conditions::Wanted<'_>, stamp: &str, renewed: bool) {
     let field = |it: &Value, name: &str| it.get(name).and_then(Value::as_str).map(String::from);
     let place = conditions.iter().position(|it| field(it, "type").as_deref() == Some(wanted.kind));
@@ -110,7 +110,7 @@ fn reason<'a>(view: &View<'a>) -> &'a str {
     condition.and_then(|it| it.get("reason")?.as_str()).unwrap_or_default()
 }
 
-/// Pausing and going on are told once.
+/// Sets the condition when the rollout is paused or resumed.
 fn put_paused(view: &View<'_>, conditions: &mut Vec<Value>, stamp: &str) {
     if deadline(view).is_none() || reason(view) == "ProgressDeadlineExceeded" {
         return;
@@ -125,7 +125,7 @@ fn put_paused(view: &View<'_>, conditions: &mut Vec<Value>, stamp: &str) {
     put(conditions, wanted, stamp, false);
 }
 
-/// While nothing is rolled out.
+/// Plans the status while nothing is rolled out.
 pub(super) fn simple(view: &View<'_>, plan: &mut Plan, moment: &Moment) {
     let mut conditions = conditions::all(view.body);
     put_paused(view, &mut conditions, &moment.stamp);
@@ -133,7 +133,7 @@ pub(super) fn simple(view: &View<'_>, plan: &mut Plan, moment: &Moment) {
     write(view, conditions, plan);
 }
 
-/// A new set was made just now; the counts follow when it is there.
+/// Plans the status after a new set was created. Its counts follow when it is in the cache.
 pub(super) fn created(view: &View<'_>, name: &str, plan: &mut Plan, moment: &Moment) {
     if deadline(view).is_none() {
         return;
@@ -146,7 +146,7 @@ pub(super) fn created(view: &View<'_>, name: &str, plan: &mut Plan, moment: &Mom
     plan.writes.push(Write::change(view.key, view.body, vec![edit]));
 }
 
-/// Everything that is wanted is there, and nothing else.
+/// Returns whether all desired Pods are updated and available, and no others exist.
 pub(super) fn is_complete(view: &View<'_>) -> bool {
     let counts = count(view);
     let wanted = view.limits.replicas;
@@ -163,7 +163,7 @@ fn has_progressed(view: &View<'_>) -> bool {
         || counts.available > before("availableReplicas")
 }
 
-/// While a template is rolled out, and after.
+/// Plans the status during and after a rollout.
 pub(super) fn rolling(view: &View<'_>, plan: &mut Plan, moment: &Moment) {
     let mut conditions = conditions::all(view.body);
     put_paused(view, &mut conditions, &moment.stamp);
@@ -192,11 +192,13 @@ fn put_progress(
     } else if has_progressed(view) {
         let message = format!("{who} is progressing.");
         put(conditions, progressing("True", "ReplicaSetUpdated", &message), &moment.stamp, true);
-        plan.again(std::time::Duration::from_secs(deadline.unsigned_abs().saturating_add(1)));
+        plan.requeue_after(std::time::Duration::from_secs(
+            deadline.unsigned_abs().saturating_add(1),
+        ));
     } else if let Some(condition) = conditions::find(view.body, "Progressing") {
         let since = condition.get("lastUpdateTime").and_then(Value::as_str).unwrap_or_default();
         match moment.until(since, deadline.saturating_add(1)) {
-            Some(wait) => plan.again(wait),
+            Some(wait) => plan.requeue_after(wait),
             None if matches!(reason(view), "ProgressDeadlineExceeded" | "DeploymentPaused") => {}
             None => {
                 let message = format!("{who} has timed out progressing.");

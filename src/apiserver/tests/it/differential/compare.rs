@@ -1,4 +1,4 @@
-//! Two transcripts side by side, and the differences that are known.
+//! The comparison of two transcripts, and the known differences.
 
 use std::{fmt::Write as _, sync::LazyLock};
 
@@ -8,26 +8,26 @@ use serde_json::Value;
 
 use super::script;
 
-/// One place where two answers differ.
+/// One part in which two responses differ.
 pub(crate) struct Difference {
-    /// Such as `crds#3: POST /apis/…`.
+    /// The step and its request, such as `crds#3: POST /apis/…`.
     exchange: String,
-    /// Such as `body/metadata/labels`.
+    /// The path of the part, such as `body/metadata/labels`.
     at: String,
     real: Option<Value>,
     embedded: Option<Value>,
 }
 
-/// A difference that is meant to be.
+/// An intended difference between the servers.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Known {
-    /// Which exchanges: `script: METHOD /path`, with `*` for any text.
+    /// Pattern for exchanges: `script: METHOD /path`, with `*` for any text.
     #[serde(rename = "in", default = "anywhere")]
     exchange: String,
-    /// Where in the answer; `*` is any part, `**` any number of them.
+    /// Pattern for the path in the response; `*` is one part, `**` any number of them.
     at: String,
-    /// What the servers say, if it matters: JSON with `*`, or `absent`.
+    /// Patterns for the values of both servers, if they matter: JSON with `*`, or `absent`.
     #[serde(default = "anywhere")]
     real: String,
     #[serde(default = "anywhere")]
@@ -35,14 +35,14 @@ struct Known {
     reason: String,
 }
 
-/// The list of known differences, and how often each was met.
+/// The list of known differences, and how often each has occurred.
 pub(crate) struct KnownDifferences(Vec<(Known, Vec<Regex>, usize)>);
 
 fn anywhere() -> String {
     "*".into()
 }
 
-/// A pattern where `*` is anything but the boundary, and `**` is anything.
+/// Compiles a pattern in which `*` means `part`, and `**` means anything.
 fn pattern(text: &str, part: &str) -> Regex {
     let escaped = regex::escape(text).replace(r"\*\*", "\u{1}").replace(r"\*", part);
     Regex::new(&format!("(?s)^{}$", escaped.replace('\u{1}', ".*"))).expect("a valid pattern")
@@ -63,7 +63,7 @@ impl KnownDifferences {
         Self(known.into_iter().map(with_patterns).collect())
     }
 
-    /// Whether a difference is on the list.
+    /// Returns whether a difference is on the list, and counts it.
     pub(crate) fn covers(&mut self, it: &Difference) -> bool {
         let texts = [&it.exchange, &it.at, &said(it.real.as_ref()), &said(it.embedded.as_ref())];
         let mut covered = false;
@@ -77,13 +77,13 @@ impl KnownDifferences {
         covered
     }
 
-    /// What is on the list for nothing.
+    /// Returns the entries of the list that have not occurred.
     pub(crate) fn unneeded(&self) -> Vec<String> {
         let unneeded = self.0.iter().filter(|(_, _, met)| *met == 0);
         unneeded.map(|(it, ..)| format!("{} at {}: {}", it.exchange, it.at, it.reason)).collect()
     }
 
-    /// One line per known difference.
+    /// Returns one line per known difference.
     pub(crate) fn summary(&self) -> String {
         let mut text = String::new();
         for (it, _, met) in &self.0 {
@@ -95,7 +95,7 @@ impl KnownDifferences {
 }
 
 impl Difference {
-    /// For people; of long texts, the place where they part.
+    /// Formats the difference for people; of long texts, it shows the position at which they begin to differ.
     pub(crate) fn text(&self) -> String {
         let (real, embedded) = (said(self.real.as_ref()), said(self.embedded.as_ref()));
         let same = real.chars().zip(embedded.chars()).take_while(|(a, b)| a == b).count();
@@ -113,8 +113,8 @@ fn said(value: Option<&Value>) -> String {
     value.map_or_else(|| "absent".into(), Value::to_string)
 }
 
-/// Bodies that cannot be decoded: how the real server words it depends on its decoders of JSON, YAML and protobuf. Status, reason and
-/// field of the answer must be the same.
+/// Refusals of bodies that cannot be decoded: the messages depend on the decoders of JSON, YAML and protobuf. Status, reason and
+/// field of the response must be the same.
 static UNDECODABLE: LazyLock<Regex> = LazyLock::new(|| {
     let words = [
         ".* in version \\S* cannot be handled as a .*: .*",
@@ -130,7 +130,7 @@ static UNDECODABLE: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&format!("(?s)^({})$", words.join("|"))).expect("a valid pattern")
 });
 
-/// The value without the words of decoders: messages, and the cause that has the whole patched object.
+/// Masks the messages of decoders, and the cause that contains the whole patched object.
 fn reworded(value: Option<&Value>, key: &str) -> Option<Value> {
     let mut value = value?.clone();
     let masked = || Value::from("<cannot be decoded>");
@@ -145,7 +145,7 @@ fn reworded(value: Option<&Value>, key: &str) -> Option<Value> {
     Some(value)
 }
 
-/// All places where two transcripts of one script differ.
+/// Returns all differences between two transcripts of a script.
 pub(crate) fn differences(
     script: &str,
     real: &[Value],

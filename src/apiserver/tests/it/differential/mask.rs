@@ -1,4 +1,4 @@
-//! What differs between two runs by its nature gets a name that does not: uids, times, versions, generated names.
+//! Masks for values that differ between any two runs: uids, times, versions, generated names.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 static UID: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").expect("valid")
 });
-/// Times of this run; scripts write years before.
+/// Times of this run; scripts contain times of earlier years.
 static TIME: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"20(2[5-9]|[3-9]\d)-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)").expect("valid")
 });
@@ -23,18 +23,18 @@ static VERSION: LazyLock<Regex> = LazyLock::new(|| {
                   |Resource Version:  |resourceVersion: \"|\\\\?\"resourceVersion\\\\?\": ?\\\\?\"";
     Regex::new(&format!("({before})(\\d+)")).expect("valid")
 });
-/// Addresses in the memory of the real server, which prints some structures as Go does.
+/// Memory addresses of the real server, which formats some structs as Go does.
 static POINTER: LazyLock<Regex> = LazyLock::new(|| Regex::new("0xc[0-9a-f]{7,}").expect("valid"));
 static GO_TIME: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"time\.Date\(20[^)]*\)").expect("valid"));
-/// A piece of the stored object around a mistake, cut by bytes: where it begins depends on the length of the version.
+/// A part of the stored object around a mistake, cut by bytes: its start depends on the length of the version.
 static CONTEXT: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?s)^(.*resourceVersion.*bigger context \.\.\.\|).*").expect("valid")
 });
-/// The managers in an object inside of a message: their order is that of their times, so of chance.
+/// The managers in an object inside of a message: their order depends on their times.
 static MANAGERS: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r#"(\\"managedFields\\":)\[.*?\](,\\"name\\")"#).expect("valid"));
-/// In the output of kubectl.
+/// Ages in the output of kubectl.
 static AGES: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"(^|\s)(\d{1,5}[smhd]|\d+m\d+s|<invalid>)\b").expect("valid"));
 static GAP: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(\S) {2,}").expect("valid"));
@@ -42,7 +42,7 @@ static DATE: LazyLock<Regex> = LazyLock::new(|| {
     let day = r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4}|20\d\d-\d\d-\d\d";
     Regex::new(&format!(r"({day}) \d\d:\d\d:\d\d [+-]\d{{4}}( UTC)?")).expect("valid")
 });
-/// The beginning of a line in the log of kubectl: time and process.
+/// The prefix of a line in the log of kubectl: time and process.
 static LOG: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"^([IWEF])\d{4} [\d:.]+ +\d+ ").expect("valid"));
 static NODE_PORT: LazyLock<Regex> =
@@ -53,14 +53,14 @@ static IP: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b10\.\d+\.\d+\.\d+")
 static ADDRESS: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"^10\.\d+\.\d+\.\d+$").expect("valid"));
 
-/// The names of one run.
+/// The values of one run, with their masks.
 #[derive(Default)]
 pub(crate) struct Mask {
     versions: Vec<String>,
     uids: Vec<String>,
-    /// Texts and what is written instead: the word of the run, generated names.
+    /// Strings and their replacements: the word of the run, generated names.
     aliases: Vec<(String, String)>,
-    /// Prefixes of names in requests: a refusal names an object that is nowhere else.
+    /// Prefixes of generated names in requests: a refusal contains a name that is in no object.
     prefixes: Vec<(Regex, String)>,
 }
 
@@ -69,13 +69,13 @@ impl Mask {
         Self { aliases: vec![(run.into(), "$run".into())], ..Self::default() }
     }
 
-    /// The server will make names of this prefix.
+    /// Expects generated names with this prefix.
     pub(crate) fn generates(&mut self, prefix: &str) {
         let pattern = format!("{}[bcdfghjklmnpqrstvwxz2456789]{{5}}\\b", regex::escape(prefix));
         self.prefixes.push((Regex::new(&pattern).expect("valid"), prefix.into()));
     }
 
-    /// Masks an answer.
+    /// Masks the body of a response.
     pub(crate) fn value(&mut self, value: &Value) -> Value {
         self.learn(value);
         let mut masked = self.apply(value, "");
@@ -84,7 +84,7 @@ impl Mask {
         masked
     }
 
-    /// Generated names are known by the prefix beside them.
+    /// Finds generated names by the prefix next to them.
     fn learn(&mut self, value: &Value) {
         match value {
             Value::Object(fields) => {
@@ -115,10 +115,10 @@ impl Mask {
         }
     }
 
-    /// Lists and bookmarks show the version of the whole server, where others write too.
+    /// Masks an object. Lists and bookmarks have the version of the whole server, which others change, too.
     fn object(&mut self, fields: &Map<String, Value>) -> Value {
         let list = fields.get("items").is_some_and(Value::is_array)
-            // A table without rows has null.
+            // The rows of an empty table are null.
             || fields.get("rows").is_some_and(|it| it.is_array() || it.is_null());
         let bookmark = fields.get("type").is_some_and(|it| it == "BOOKMARK");
         let mut masked = Map::new();
@@ -140,14 +140,14 @@ impl Mask {
         masked.into()
     }
 
-    /// Not older than anything seen.
+    /// Returns whether a version is not older than all earlier ones.
     fn is_recent(&self, version: &Value) -> bool {
         let number = |it: &str| it.parse::<u64>().ok();
         let newest = self.versions.iter().filter_map(|it| number(it)).max();
         version.as_str().and_then(number).is_some_and(|it| it > 0 && Some(it) >= newest)
     }
 
-    /// Their order is one of times, then names; where both writers come within one second it is not the same in two runs.
+    /// Masks and sorts managers. Their order is by time, then by name; it is random if both write within one second.
     fn managers(&mut self, items: &[Value]) -> Value {
         let mut items: Vec<Value> = items.iter().map(|it| self.apply(it, "")).collect();
         let word = |it: &Value, key: &str| it[key].as_str().unwrap_or_default().to_owned();
@@ -164,9 +164,9 @@ impl Mask {
             "resourceVersion" if text.parse::<u64>().is_ok_and(|it| it > 0) => self.version(text),
             "continue" if !text.is_empty() => self.next_page(text),
             "clusterIP" | "clusterIPs" | "cells" if ADDRESS.is_match(text) => "<ip>".into(),
-            // Of the names, which contain the word of the run; an empty one is no hash.
+            // The hash contains the word of the run; an empty one is not masked.
             "storageVersionHash" if !text.is_empty() => "<hash>".into(),
-            // Prose, which may be worded otherwise.
+            // Descriptions may be worded differently.
             "description" if !text.is_empty() => "<prose>".into(),
             "cells" if AGE.is_match(text) => "<age>".into(),
             _ => self.text(text),
@@ -177,7 +177,7 @@ impl Mask {
         format!("<version {}>", ordinal(&mut self.versions, version))
     }
 
-    /// The token of the next page, opened: where it starts matters, the version does not.
+    /// Decodes a continue token and masks its version, but not its position.
     fn next_page(&mut self, token: &str) -> String {
         let engine = base64::engine::general_purpose::URL_SAFE_NO_PAD;
         let opened = engine.decode(token.trim_end_matches('=')).ok();
@@ -190,7 +190,7 @@ impl Mask {
         self.text(&Value::from(fields).to_string())
     }
 
-    /// Masks a line of the output of kubectl, where columns are as wide as what was masked.
+    /// Masks a line of the output of kubectl, whose columns are as wide as the masked values.
     pub(crate) fn line(&mut self, line: &str) -> String {
         let text = AGES.replace_all(line, "$1<age>").into_owned();
         let text = GAP.replace_all(&text, "$1  ").into_owned();
@@ -202,9 +202,9 @@ impl Mask {
         self.text(text.trim_end())
     }
 
-    /// Masks a sentence.
+    /// Masks a sentence of a response.
     pub(crate) fn text(&mut self, text: &str) -> String {
-        // Each start of a real server chooses anew which kind of spaces its comparisons of structures have.
+        // At each start, the real server chooses the kind of spaces in its comparisons of structs.
         let mut text = text.replace('\u{a0}', " ");
         for (from, to) in &self.aliases {
             text = text.replace(from, to);
@@ -225,7 +225,7 @@ impl Mask {
     }
 }
 
-/// Definitions are told in no order.
+/// Sorts the resources of CRDs in discovery, which have no order.
 fn sort_resources(document: &mut Value) {
     let own = document["groupVersion"].as_str().is_some_and(|it| it.contains("$run"));
     if let Some(Value::Array(resources)) = document.get_mut("resources").filter(|_| own) {
@@ -233,7 +233,7 @@ fn sort_resources(document: &mut Value) {
     }
 }
 
-/// Causes come in the order of the maps of Go, which is none: in the list, and in the sentence that is made of it.
+/// Sorts causes, which have the random order of Go's maps: in the list, and in the sentence that contains them.
 fn sort_causes(status: &mut Value) {
     let Some(Value::Array(causes)) = status.pointer_mut("/details/causes") else { return };
     let text = |it: &Value, key: &str| it[key].as_str().unwrap_or_default().to_owned();
@@ -255,7 +255,7 @@ fn sort_causes(status: &mut Value) {
     }
 }
 
-/// Same text, same number.
+/// Returns the same number for the same string.
 fn ordinal(known: &mut Vec<String>, text: &str) -> usize {
     let position = known.iter().position(|it| it == text);
     position.unwrap_or_else(|| {

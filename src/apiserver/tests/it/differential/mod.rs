@@ -1,9 +1,8 @@
-//! The embedded server held to the real one: the same requests must give the same answers.
+//! The embedded server compared with a real one: the same requests must get the same responses.
 //!
-//! The requests are in `tests/exchanges/*.yaml`, and what the real server answered is recorded beside them, so that the
-//! embedded one is held to it on any machine. With `E2E=1` and a `KUBECONFIG`, the real server is asked again and must answer
-//! as recorded; with `UPDATE_EXPECT=1` too, its answers are recorded first. `ONLY=word` narrows the suite to the scripts with this
-//! word in their name.
+//! The requests are in `tests/exchanges/*.yaml`, with the recorded responses of the real server next to them, so that the tests run
+//! on any machine. With `E2E=1` and a `KUBECONFIG`, the real server must respond as recorded; with `UPDATE_EXPECT=1` too, its
+//! responses are recorded first. `ONLY=word` selects the scripts with this word in their name.
 
 pub(crate) mod compare;
 pub(crate) mod mask;
@@ -27,10 +26,10 @@ use self::{
 };
 use crate::{client, say};
 
-/// How many scripts run against the real server at a time.
+/// Scripts that run against the real server at a time.
 const AT_ONCE: usize = 6;
 
-/// The size of the suite that was promised.
+/// The minimum size of the suite.
 const EXCHANGES_MIN: usize = 2_300;
 
 #[expect(clippy::disallowed_methods, reason = "the tests are the outermost layer")]
@@ -42,7 +41,7 @@ fn recording(script: &str) -> PathBuf {
     directory().join(format!("recorded/{script}.json"))
 }
 
-/// What the real server answered when it was asked last.
+/// Returns the recorded responses of the real server.
 fn recorded(script: &Script) -> Vec<Value> {
     let path = recording(&script.name);
     let text = fs::read(&path)
@@ -64,7 +63,7 @@ async fn embedded(script: &Script) -> Transcript {
     }
 }
 
-/// What the real server does itself; its namespaces wait for a controller manager, which is not there.
+/// Runs the controllers that the real server runs itself. Its namespaces wait for a controller manager, which does not exist.
 pub(crate) async fn own_controllers(server: ApiServer) {
     let own = Controllers { definitions: true, ..Controllers::default() };
     controllers::run(server, own).await;
@@ -75,7 +74,7 @@ pub(crate) fn time() -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_embedded_server_answers_as_the_real_one() {
+async fn the_embedded_server_responds_like_the_real_one() {
     let only = variable("ONLY").unwrap_or_default();
     let scripts = script::all(&only);
     let mut known = KnownDifferences::read("known-differences.yaml");
@@ -113,7 +112,7 @@ async fn the_embedded_server_answers_as_the_real_one() {
     }
 }
 
-/// The behaviors of the conformance suite that are promised.
+/// The minimum number of behaviors from the conformance suite.
 const CONFORMANCE_MIN: usize = 30;
 
 #[test]
@@ -139,18 +138,18 @@ fn the_documentation_lists_the_conformance_behaviors_of_the_scripts() {
 
 async fn real_clients() -> Clients {
     let mut config = kube::Config::infer().await.expect("a kubeconfig");
-    // A refusal is the answer.
+    // A refusal must be recorded, not repeated.
     config.default_retry = false;
     let admin = kube::Client::try_from(config.clone()).expect("a client");
     config.auth_info = kube::config::AuthInfo::default();
     Clients { admin, bare: kube::Client::try_from(config).expect("a client") }
 }
 
-/// How often a real server is asked until it answers as it did.
+/// Attempts against a real server until it responds as recorded.
 const ATTEMPTS: usize = 3;
 
 #[tokio::test]
-async fn the_real_server_answers_as_recorded() {
+async fn the_real_server_responds_as_recorded() {
     if variable("E2E").is_none() {
         return;
     }
@@ -166,7 +165,7 @@ async fn the_real_server_answers_as_recorded() {
                 let run = format!("r{:08x}", start as usize * 1000 + index * 10 + attempt);
                 let answers = transcript(clients, script, &run).await;
                 attempt += 1;
-                // Its controllers take their time, and two writes may or may not fall into one second.
+                // Its controllers take time, and two writes may or may not be in the same second.
                 let differs = || {
                     !compare::differences(&script.name, &recorded(script), &answers.records)
                         .is_empty()
@@ -189,7 +188,7 @@ async fn the_real_server_answers_as_recorded() {
         exchanges += answers.records.len();
         report.extend(answers.unexpected.iter().map(|it| format!("{it}\n")));
         if update && !answers.unexpected.is_empty() {
-            // Not recorded.
+            // It is not recorded.
             continue;
         }
         let answers = answers.records;

@@ -1,4 +1,4 @@
-//! Runs a script against a server and writes down what it says.
+//! Runs a script against a server, and records its responses.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::{
     script::{Script, Step, Vars, fill_in, fill_in_all},
 };
 
-/// Those that clients act upon.
+/// The headers that clients use.
 const HEADERS: &[&str] = &[
     "allow",
     "cache-control",
@@ -25,20 +25,20 @@ const HEADERS: &[&str] = &[
     "x-content-type-options",
 ];
 
-/// How long an answer or an event may take.
+/// Time limit of a response or an event.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long a watch with nothing to say is listened to.
+/// Time after which a watch without events counts as silent.
 const SILENCE: Duration = Duration::from_secs(3);
 
 /// Clients of the same server.
 pub(crate) struct Clients {
     pub(crate) admin: kube::Client,
-    /// Sends no credentials but those of a step.
+    /// Sends only the credentials of a step.
     pub(crate) bare: kube::Client,
 }
 
-/// A script on its way.
+/// A script while it runs.
 pub(crate) struct Run<'a> {
     clients: &'a Clients,
     vars: Vars,
@@ -48,29 +48,29 @@ pub(crate) struct Run<'a> {
     made: Vec<String>,
 }
 
-/// An open watch.
+/// The lines of an open watch.
 struct Lines {
     body: Body,
     rest: Vec<u8>,
 }
 
-/// What a server said.
+/// A response of a server.
 struct Answer {
     status: u16,
     headers: HeaderMap,
-    /// JSON, the lines of a watch, or a text.
+    /// JSON, the lines of a watch, or a string.
     body: Value,
 }
 
-/// What a script has led to.
+/// The result of a script.
 pub(crate) struct Transcript {
-    /// One per step.
+    /// One record per step.
     pub(crate) records: Vec<Value>,
-    /// Steps of the setup that have failed, and answers that are not as a step expects.
+    /// Failed steps of the setup, and responses that violate the expectations of a step.
     pub(crate) unexpected: Vec<String>,
 }
 
-/// Runs a script. `run` is a word that nothing on the server contains.
+/// Runs a script. `run` is a word that does not occur on the server.
 pub(crate) async fn transcript(clients: &Clients, script: &Script, run: &str) -> Transcript {
     let vars = Vars::from([("run".into(), run.into()), ("ns".into(), format!("ns-{run}"))]);
     let vars = vars.into_iter().chain(script.vars.clone()).collect();
@@ -123,7 +123,7 @@ impl Run<'_> {
         record.into()
     }
 
-    /// What is not as the step expects.
+    /// Returns the violated expectations of a step.
     fn unlike(&self, step: &Step, status: u16, body: &Value) -> Vec<String> {
         let title = fill_in(&step.title(), &self.vars);
         let unlike = step.expect.iter().filter_map(|(pointer, value)| {
@@ -134,7 +134,7 @@ impl Run<'_> {
         unlike.collect()
     }
 
-    /// A part of an answer, null if there is none; `status` is the one of HTTP.
+    /// Returns a part of a response, null if it is missing; `status` is that of HTTP.
     fn part(&self, pointer: &str, status: u16, body: &Value) -> Value {
         match pointer {
             "status" => json!(status),
@@ -142,7 +142,7 @@ impl Run<'_> {
         }
     }
 
-    /// Sends the request of a step until the answer is the awaited one.
+    /// Sends the request of a step until the response is as expected.
     async fn ask(&mut self, step: &Step) -> Answer {
         let mut tries = 0;
         let mut answer = loop {
@@ -186,7 +186,7 @@ impl Run<'_> {
         let post = request.method() == "POST" && !request.uri().path().ends_with("/binding");
         let path = request.uri().path().to_owned();
         let stream = request.uri().query().is_some_and(|it| it.contains("watch="));
-        // From the cache of the real server, in no order.
+        // Lists from the cache of the real server have no order.
         let cached = request.uri().query().is_some_and(|it| it.contains("resourceVersion="));
         let response = timeout(PATIENCE, client.send(request)).await;
         let response = match response {
@@ -277,7 +277,7 @@ impl Run<'_> {
         events.into()
     }
 
-    /// Leaves a server that is shared as it was, as far as that goes without the controllers of a cluster.
+    /// Removes what a script has created on a shared server, as far as that works without the controllers of a cluster.
     async fn clean(&mut self) {
         let run = self.vars["run"].clone();
         let made: Vec<String> = self.made.drain(..).rev().filter(|it| it.contains(&run)).collect();
@@ -306,7 +306,7 @@ impl Answer {
 }
 
 impl Lines {
-    /// The next line; `None` at the end.
+    /// Returns the next line; `None` at the end.
     async fn next(&mut self) -> Option<Value> {
         loop {
             if let Some(end) = self.rest.iter().position(|it| *it == b'\n') {
@@ -349,7 +349,7 @@ async fn whole(body: Body, stream: bool) -> Value {
     }
 }
 
-/// What is there when a watch begins comes in no order.
+/// Sorts the existing objects at the start of a watch, which have no order.
 fn sort_first(events: &mut [Value]) {
     let count = events.iter().take_while(|it| it["type"] == "ADDED").count();
     let name = |it: &Value| it.pointer("/object/metadata/name").map(Value::to_string);

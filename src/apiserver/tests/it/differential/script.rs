@@ -1,7 +1,7 @@
-//! Request scripts: what `tests/exchanges/*.yaml` says.
+//! Request scripts: the format of `tests/exchanges/*.yaml`.
 //!
-//! A script is a list of steps; a step is one request, or something about a watch that stays open. Texts may name variables:
-//! `$run` (a word of this run), `$ns` (the namespace of the script), those under `vars`, and what earlier steps saved.
+//! A script is a list of steps; a step is one request, or an action on an open watch. Strings may contain variables: `$run` (a word
+//! of this run), `$ns` (the namespace of the script), those under `vars`, and those that earlier steps have saved.
 
 use std::{fs, path::PathBuf};
 
@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Script {
-    /// The file, without its ending.
+    /// The name of the file, without its extension.
     #[serde(skip)]
     pub(crate) name: String,
     #[expect(dead_code, reason = "it is for readers of the file, and must not be missing")]
@@ -24,13 +24,13 @@ pub(crate) struct Script {
     uses: Vec<String>,
     #[serde(default)]
     pub(crate) vars: Vars,
-    /// Must succeed; not part of the transcript.
+    /// Steps that must succeed; not part of the transcript.
     #[serde(default)]
     pub(crate) setup: Vec<Step>,
     pub(crate) steps: Vec<Step>,
 }
 
-/// What stands for what.
+/// Variables and their values.
 pub(crate) type Vars = IndexMap<String, String>;
 
 #[derive(Deserialize)]
@@ -41,60 +41,60 @@ struct Setup {
     steps: Vec<Step>,
 }
 
-/// One thing to do.
+/// One request or action.
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Step {
-    /// What this is to show, where the request does not speak for itself.
+    /// The behavior that the step shows, if the request is not clear by itself.
     #[serde(default)]
     pub(crate) claim: Option<String>,
     /// `METHOD /path?query`; the methods `MERGE`, `JSON`, `STRATEGIC` and `APPLY` are kinds of PATCH.
     #[serde(default, rename = "do")]
     pub(crate) request: Option<String>,
-    /// The user whose request it is, by impersonation; otherwise the administrator.
+    /// The impersonated user of the request; without it, the administrator.
     #[serde(default, rename = "as")]
     pub(crate) user: Option<String>,
-    /// The bearer token instead of the administrator's credentials.
+    /// A bearer token instead of the administrator's credentials.
     #[serde(default)]
     pub(crate) token: Option<String>,
     #[serde(default)]
     pub(crate) headers: IndexMap<String, String>,
-    /// Sent as JSON.
+    /// A body that is sent as JSON.
     #[serde(default)]
     pub(crate) body: Option<Value>,
-    /// Sent as it is.
+    /// A body that is sent as it is.
     #[serde(default)]
     pub(crate) text: Option<String>,
-    /// Sent as a text that is long.
+    /// A long body, sent as it is.
     #[serde(default)]
     pub(crate) fill: Option<Fill>,
-    /// Variables to set from the answer, by JSON pointer.
+    /// Variables to set from the response, by JSON pointer.
     #[serde(default)]
     pub(crate) save: IndexMap<String, String>,
-    /// Repeats the request until the answer has these values, by JSON pointer; `status` is the one of HTTP.
+    /// Repeats the request until the response has these values, by JSON pointer; `status` is that of HTTP.
     #[serde(default)]
     pub(crate) until: IndexMap<String, Value>,
-    /// Parts of the answer as they must be, by JSON pointer, on any server: as recorded is not enough. `status` is the one of HTTP.
+    /// Parts that the response of any server must have, by JSON pointer, whatever was recorded. `status` is that of HTTP.
     #[serde(default)]
     pub(crate) expect: IndexMap<String, Value>,
-    /// Keeps only these items (by their `name`) of lists in the answer, by JSON pointer.
+    /// Keeps only these items (by their `name`) of lists in the response, by JSON pointer.
     #[serde(default)]
     pub(crate) pick: IndexMap<String, Vec<String>>,
-    /// Keeps only this part of the answer.
+    /// Keeps only this part of the response.
     #[serde(default)]
     pub(crate) only: Option<String>,
-    /// Leaves the answer open under this name: a watch.
+    /// Keeps the response open under this name: a watch.
     #[serde(default)]
     pub(crate) open: Option<String>,
     /// Reads events of an open watch.
     #[serde(default)]
     pub(crate) read: Option<String>,
-    /// How many; until its end if nothing is said.
+    /// The number of events; without it, all until the end.
     #[serde(default)]
     pub(crate) lines: Option<usize>,
 }
 
-/// `before`, then `unit` as often as said, then `after`.
+/// `before`, then `unit` repeated, then `after`.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Fill {
@@ -114,13 +114,13 @@ pub(crate) fn directory() -> PathBuf {
 pub(crate) fn read<T: for<'a> Deserialize<'a>>(file: &str) -> T {
     let path = directory().join(file);
     let text = fs::read_to_string(&path).unwrap_or_else(|it| panic!("{}: {it}", path.display()));
-    // As in YAML 1.2: `n` and `on` are words.
+    // As in YAML 1.2: `n` and `on` are strings.
     let options = serde_saphyr::options! { strict_booleans: true };
     serde_saphyr::from_str_with_options(&text, options)
         .unwrap_or_else(|it| panic!("{}: {it}", path.display()))
 }
 
-/// All scripts, by name; `only` narrows them to those whose name contains it.
+/// Returns all scripts by name; `only` selects those whose name contains it.
 pub(crate) fn all(only: &str) -> Vec<Script> {
     let entries = fs::read_dir(directory()).expect("a directory").flatten();
     let files = entries.filter_map(|it| it.file_name().into_string().ok());
@@ -131,8 +131,8 @@ pub(crate) fn all(only: &str) -> Vec<Script> {
     names.iter().map(|it| load(it)).collect()
 }
 
-/// Repeats the steps for each row of `each`. There, `$name` is the value in the row's column of this name, and a map with `base` is
-/// its other fields merged into that one.
+/// Repeats the steps for each row of `each`. There, `$name` is the value in the row's column of this name. A map with `base` is
+/// replaced by that value with the other fields merged into it.
 fn expand(script: &mut Value) {
     let fields = script.as_object_mut().expect("a map");
     let Some(Value::Array(rows)) = fields.shift_remove("each") else { return };
@@ -180,7 +180,7 @@ fn load(name: &str) -> Script {
 }
 
 impl Step {
-    /// What it does, for people, before variables are filled in.
+    /// Describes the step, before variables are replaced.
     pub(crate) fn title(&self) -> String {
         match (&self.request, &self.read) {
             (Some(request), _) => request.clone(),
@@ -190,11 +190,11 @@ impl Step {
     }
 }
 
-/// Replaces `$name` by what it stands for; unknown names stay.
+/// Replaces variables such as `$name`; unknown ones stay.
 pub(crate) fn fill_in(text: &str, vars: &Vars) -> String {
     let name = Regex::new(r"\$([a-z][a-z0-9]*)").expect("a valid pattern");
     let mut text = text.to_owned();
-    // Variables may be made of others.
+    // Values of variables may contain other variables.
     for _ in 0..4 {
         let known = |it: &Captures<'_>| vars.get(&it[1]).cloned().unwrap_or_else(|| it[0].into());
         let next = name.replace_all(&text, known).into_owned();
@@ -206,7 +206,7 @@ pub(crate) fn fill_in(text: &str, vars: &Vars) -> String {
     text
 }
 
-/// The same in all texts of a value, keys of maps too.
+/// Replaces variables in all strings of a value, including the keys of maps.
 pub(crate) fn fill_in_all(value: &Value, vars: &Vars) -> Value {
     match value {
         Value::String(text) => fill_in(text, vars).into(),

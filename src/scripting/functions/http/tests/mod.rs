@@ -28,7 +28,7 @@ use crate::scripting::{
 };
 use crate::settings::Sandbox;
 
-/// Answers each request by its path, for as long as the test runs; over TLS if that is given.
+/// Responds to each request by its path, as long as the test runs; over TLS if a configuration is passed.
 fn serve(tls: Option<Arc<ServerConfig>>) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
@@ -48,7 +48,7 @@ fn serve(tls: Option<Arc<ServerConfig>>) -> u16 {
     port
 }
 
-/// Answers one request, and waits until the client has enough of it.
+/// Responds to one request, and waits until the client has read enough.
 fn converse(stream: impl Read + Write, own: &str) {
     let mut reader = BufReader::new(stream);
     let (mut head, mut length) = (String::new(), 0);
@@ -56,7 +56,7 @@ fn converse(stream: impl Read + Write, own: &str) {
         match reader.read_line(&mut head) {
             Ok(0..=2) => break,
             Ok(_) => {}
-            // It is no HTTP, or the client does not trust us.
+            // It is not HTTP, or the client does not trust us.
             Err(_) => {
                 reader.get_mut().write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").ok();
                 return;
@@ -79,7 +79,7 @@ fn converse(stream: impl Read + Write, own: &str) {
     }
 }
 
-/// Answers that never end, or nearly; until the client has enough.
+/// Sends endless responses, or nearly, until the client has read enough.
 #[expect(clippy::disallowed_methods, reason = "the server has threads of its own, and no runtime")]
 fn pours(stream: &mut impl Write, head: &str) -> bool {
     let (more, piece, pause) = match head.split(' ').nth(1) {
@@ -99,7 +99,7 @@ fn pours(stream: &mut impl Write, head: &str) -> bool {
     true
 }
 
-/// What is sent at a path; `own` is how a URL of this server begins.
+/// Returns the response for a path; `own` is the start of a URL of this server.
 fn answer(own: &str, head: &str, body: &str) -> Vec<u8> {
     let first = head.lines().next().unwrap_or_default();
     let (method, path) = first.split_once(' ').expect("a request");
@@ -117,14 +117,14 @@ fn answer(own: &str, head: &str, body: &str) -> Vec<u8> {
             let auth = head.to_ascii_lowercase().contains("authorization:");
             let kind = head.lines().find_map(|it| it.strip_prefix("content-type: "));
             let packed = head.lines().find_map(|it| it.strip_prefix("accept-encoding: "));
-            let told = json!({
+            let echo = json!({
                 "method": method, "path": path, "body": body, "auth": auth, "kind": kind, "packed": packed,
                 "credentials": head.lines().find_map(|it| it.strip_prefix("authorization: ")),
             });
             made(
                 "200 OK",
                 "content-type: application/json\r\nx-a: 1\r\nx-a: 2\r\n",
-                told.to_string().as_bytes(),
+                echo.to_string().as_bytes(),
             )
         }
         // The first two of three requests.
@@ -144,8 +144,8 @@ fn answer(own: &str, head: &str, body: &str) -> Vec<u8> {
         "/bulk" => made("200 OK", "", &vec![b'x'; 3 << 20]),
         "/length" => {
             let kind = head.lines().find_map(|it| it.strip_prefix("content-type: "));
-            let told = json!({ "length": body.len(), "kind": kind });
-            made("200 OK", "content-type: application/json\r\n", told.to_string().as_bytes())
+            let echo = json!({ "length": body.len(), "kind": kind });
+            made("200 OK", "content-type: application/json\r\n", echo.to_string().as_bytes())
         }
         "/moved" if path.ends_with("?to=/length") => redirect("307 Temporary Redirect", "/length"),
         "/moved" => redirect("307 Temporary Redirect", "/echo"),
@@ -161,9 +161,9 @@ fn answer(own: &str, head: &str, body: &str) -> Vec<u8> {
             made("200 OK", "content-encoding: gzip\r\ncontent-type: text/plain\r\n", PACKED)
         }
         "/slow" => Vec::new(),
-        // The half of what is announced.
+        // Half of the announced length.
         "/half" | "/cut" => b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf of it".to_vec(),
-        // Nothing is announced, and there is no end.
+        // No announced length, and no end.
         "/endless" => {
             let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
             format!("{head}{}", format!("64\r\n{}\r\n", "x".repeat(100)).repeat(9)).into()
@@ -172,14 +172,14 @@ fn answer(own: &str, head: &str, body: &str) -> Vec<u8> {
     }
 }
 
-/// Requests of a server that is busy.
+/// Requests to a busy server.
 static BUSY: AtomicUsize = AtomicUsize::new(0);
 
-/// The text `hi`, packed.
+/// The string `hi`, compressed.
 const PACKED: &[u8] =
     &[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 2, 3, 0xcb, 0xc8, 4, 0, 0xac, 0x2a, 0x93, 0xd8, 2, 0, 0, 0];
 
-/// Runs the top level of a script on the real clock: the server is outside of any other.
+/// Runs the top level of a script on the real clock, because the server does not follow a virtual one.
 fn run(
     name: &str,
     text: &str,
@@ -206,21 +206,21 @@ fn run(
     loaded.map(drop)
 }
 
-/// What a call gives: what is at a path of the answer, or a part of the error.
+/// The expected result of a call: the value at a path of the response, or a part of the error.
 type Expected<'a> = Result<(&'a str, Value), &'a str>;
 
-/// A call that is the same in both languages.
+/// Returns a call that is the same in both languages.
 fn call(method: &str, url: &str, options: &Value) -> String {
     let options = Value::from(options.to_string());
     format!("http.{method}({}, json.decode({options}))", Value::from(url))
 }
 
-/// Runs calls in both languages, with this port in the place of `PORT`.
+/// Runs calls in both languages, with this port in place of `PORT`.
 fn check(granted: &[&str], calls: &[(String, Expected<'_>)]) {
     check_with(granted, calls, Sandbox::default().scratch_size);
 }
 
-/// The same, with this limit of scratch files.
+/// Runs calls with this limit of scratch files, in bytes.
 fn check_with(granted: &[&str], calls: &[(String, Expected<'_>)], scratch_size: usize) {
     check_against((serve(None), scratch_size), granted, calls);
 }
@@ -245,16 +245,16 @@ fn check_against(
                 lua.extend(["checks.", &line]);
                 rhai.extend(["checks::", &line]);
             }
-            Err(told) => {
-                let told = Value::from(*told);
+            Err(error) => {
+                let error = Value::from(*error);
                 lua.extend([
                     "checks.fails_with(function() return ",
                     call,
                     " end, ",
-                    &told.to_string(),
+                    &error.to_string(),
                     ");\n",
                 ]);
-                rhai.extend(["checks::fails_with(|| ", call, ", ", &told.to_string(), ");\n"]);
+                rhai.extend(["checks::fails_with(|| ", call, ", ", &error.to_string(), ");\n"]);
             }
         }
     }
@@ -269,13 +269,13 @@ fn check_against(
 const LUA: &str = "local checks = require('lib.checks')\n";
 const RHAI: &str = "import `lib/checks` as checks;\n";
 
-/// A call of a path of the server on this machine.
+/// Returns a call of a path of the server on this machine.
 fn own(method: &str, path: &str, options: &Value) -> String {
     call(method, &format!("http://127.0.0.1:PORT{path}"), options)
 }
 
 #[test]
-fn requests_are_sent_and_answers_read() {
+fn requests_are_sent_and_responses_are_read() {
     let none = || json!({});
     let auth = || json!({ "headers": { "Authorization": "secret" } });
     check(
@@ -332,7 +332,7 @@ fn requests_are_sent_and_answers_read() {
 }
 
 #[test]
-fn what_is_not_granted_or_wrong_is_refused() {
+fn requests_that_are_invalid_or_not_granted_are_refused() {
     let none = || json!({});
     let get = |url: &str| call("get", url, &json!({}));
     check(
@@ -407,21 +407,21 @@ fn what_is_not_granted_or_wrong_is_refused() {
 #[test]
 fn a_star_does_not_grant_the_services_of_a_cloud() {
     let get = |url: &str| call("get", url, &json!({}));
-    let told = Err("a pattern does not grant such an address");
+    let refusal = Err("a pattern does not grant such an address");
     check(
         &["*:*"],
         &[
-            (get("http://169.254.169.254/latest"), told.clone()),
-            (get("http://127.0.0.1:PORT/echo"), told.clone()),
-            (get("http://2130706433:PORT/echo"), told.clone()),
-            (get("http://[::ffff:7f00:1]:PORT/echo"), told),
+            (get("http://169.254.169.254/latest"), refusal.clone()),
+            (get("http://127.0.0.1:PORT/echo"), refusal.clone()),
+            (get("http://2130706433:PORT/echo"), refusal.clone()),
+            (get("http://[::ffff:7f00:1]:PORT/echo"), refusal),
             (get("http://localhost:PORT/echo"), Ok(("status", json!(200)))),
         ],
     );
 }
 
 #[test]
-fn answers_that_do_not_end_are_given_up() {
+fn endless_responses_are_aborted() {
     let soon = json!({ "timeout": 0.3 });
     check(
         &["127.0.0.1:PORT"],

@@ -3,7 +3,7 @@
 use super::*;
 
 const HOST: &str = "127.0.0.1:PORT";
-/// More than an answer may have in memory by default.
+/// More than a response may have in memory by default.
 const BULK: usize = 3 << 20;
 
 fn to(path: &str, name: &str) -> String {
@@ -19,7 +19,7 @@ fn granted() -> [&'static str; 2] {
 }
 
 #[test]
-fn what_was_received_is_sent() {
+fn scratch_files_that_were_received_can_be_sent() {
     let length = json!({ "length": BULK, "kind": "application/octet-stream" });
     check(
         &granted(),

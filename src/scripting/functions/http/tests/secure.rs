@@ -1,4 +1,4 @@
-//! Requests over TLS: whom a script trusts, and what it is told about those whom it does not.
+//! Requests over TLS: which certificates a script trusts, and the errors of those it does not trust.
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
@@ -12,7 +12,7 @@ use rustls::{
 
 use super::*;
 
-/// An authority that nobody knows but those to whom its certificate is given.
+/// An authority that only those trust who have its certificate.
 struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
@@ -24,12 +24,12 @@ impl Authority {
         Authority(CertifiedIssuer::self_signed(params, key).expect("an authority"))
     }
 
-    /// Serves over TLS with a certificate of this authority. Gives the port.
+    /// Serves over TLS with a certificate of this authority. Returns the port.
     fn serve(&self, names: &[&str], change: impl Fn(&mut CertificateParams)) -> u16 {
         self.serve_to(names, change, None)
     }
 
-    /// The same, for clients with a certificate of this authority only.
+    /// Serves only clients with a certificate of this authority.
     fn serve_to(
         &self,
         names: &[&str],
@@ -63,7 +63,7 @@ impl Authority {
         serve(Some(Arc::new(config)))
     }
 
-    /// A certificate of a client with its key, in PEM.
+    /// Returns a client certificate with its key, in PEM.
     fn client(&self) -> (String, String) {
         let mut params = CertificateParams::new(Vec::new()).expect("no names");
         params.distinguished_name.push(DnType::CommonName, "client");
@@ -73,24 +73,24 @@ impl Authority {
         (certificate.pem(), key.serialize_pem())
     }
 
-    /// Options that trust it, with others.
+    /// Returns options that trust this authority, together with others.
     fn trusted(&self, mut others: Value) -> Value {
         others["ca"] = self.0.pem().into();
         others
     }
 }
 
-/// The names by which a server on this machine is asked.
+/// The names of a server on this machine.
 const NAMES: &[&str] = &["localhost", "127.0.0.1"];
 const GRANTED: &[&str] = &["localhost:PORT", "127.0.0.1:PORT"];
 
-/// A call of a path of the server by its name.
+/// Returns a call of a path of the server by its name.
 fn secure(path: &str, options: &Value) -> String {
     call("get", &format!("https://localhost:PORT{path}"), options)
 }
 
 #[test]
-fn a_server_whose_authority_is_given_is_trusted() {
+fn a_server_is_trusted_if_its_authority_is_passed() {
     let authority = Authority::new("one");
     let port = authority.serve(NAMES, |_| {});
     let with = |others| authority.trusted(others);
@@ -124,7 +124,7 @@ fn a_server_whose_authority_is_given_is_trusted() {
 }
 
 #[test]
-fn who_is_not_trusted_is_named_with_what_would_help() {
+fn untrusted_certificates_are_explained_with_a_remedy() {
     let (authority, other) = (Authority::new("one"), Authority::new("two"));
     let renewed = Authority::new("one");
     let port = authority.serve(NAMES, |_| {});
@@ -144,7 +144,7 @@ fn who_is_not_trusted_is_named_with_what_would_help() {
                      has one of them been renewed?",
                 ),
             ),
-            // What was trusted in one call is not in the next one.
+            // A certificate that was trusted in one call is not trusted in the next one.
             (secure("/echo", &authority.trusted(json!({}))), Ok(("ok", json!(true)))),
             (secure("/echo", &json!({})), Err(unknown)),
             (
@@ -163,10 +163,10 @@ fn who_is_not_trusted_is_named_with_what_would_help() {
 }
 
 #[test]
-fn a_certificate_for_another_name_or_another_time_is_refused() {
+fn a_certificate_for_another_name_or_another_time_is_rejected() {
     let authority = Authority::new("one");
     let ask = || secure("/echo", &authority.trusted(json!({})));
-    let refused = |port: u16, told: &str| check_at(port, GRANTED, &[(ask(), Err(told))]);
+    let refused = |port: u16, error: &str| check_at(port, GRANTED, &[(ask(), Err(error))]);
     refused(
         authority.serve(&["a.example", "10.0.0.1"], |_| {}),
         "https://localhost:PORT/echo: the certificate of the server is not for localhost but for a.example, 10.0.0.1; \
@@ -210,7 +210,7 @@ fn any_certificate_is_accepted_if_that_is_granted() {
             &[
                 (insecure("/echo"), Ok(("status", json!(200)))),
                 (insecure("/echo").replace("localhost", "127.0.0.1"), Err(refused)),
-                // What was accepted in one call is not in the next one.
+                // What was accepted in one call is not accepted in the next one.
                 (secure("/echo", &json!({})), Err("the certificate of ")),
                 (insecure("/found"), Ok(("json.path", json!("/echo")))),
                 (insecure("/naked"), Err("which is not encrypted")),
@@ -234,12 +234,12 @@ fn any_certificate_is_accepted_if_that_is_granted() {
         &granted,
         &[(by_address, Err("--allow-insecure=localhost:PORT would allow it"))],
     );
-    let told = "the connection to localhost:PORT is not granted";
-    check_at(port, &["insecure localhost:PORT"], &[(insecure("/echo"), Err(told))]);
+    let error = "the connection to localhost:PORT is not granted";
+    check_at(port, &["insecure localhost:PORT"], &[(insecure("/echo"), Err(error))]);
 }
 
 #[test]
-fn a_server_that_asks_for_a_certificate_gets_that_of_the_script() {
+fn a_server_that_requests_a_certificate_gets_that_of_the_script() {
     let (authority, clients) = (Authority::new("one"), Authority::new("clients"));
     let port = authority.serve_to(NAMES, |_| {}, Some(&clients));
     let (cert, key) = clients.client();
@@ -255,7 +255,7 @@ fn a_server_that_asks_for_a_certificate_gets_that_of_the_script() {
                 ask(json!({ "cert": stranger, "key": its_key })),
                 Err("https://localhost:PORT/echo: "),
             ),
-            // Not of the call before.
+            // Not that of the previous call.
             (ask(json!({ "cert": cert, "key": key })), Ok(("ok", json!(true)))),
             (ask(json!({})), Err("https://localhost:PORT/echo: ")),
             (ask(json!({ "cert": cert, "key": its_key })), Err("`cert` and `key`: ")),
@@ -267,7 +267,7 @@ fn a_server_that_asks_for_a_certificate_gets_that_of_the_script() {
 }
 
 #[test]
-fn encryption_is_not_given_up_on_the_way() {
+fn redirects_from_https_to_http_are_rejected() {
     let authority = Authority::new("one");
     let port = authority.serve(NAMES, |_| {});
     let ask = |path: &str, others| secure(path, &authority.trusted(others));
@@ -294,7 +294,7 @@ fn encryption_is_not_given_up_on_the_way() {
 }
 
 #[test]
-fn an_encrypted_answer_has_the_same_bounds() {
+fn an_encrypted_response_has_the_same_limits() {
     let authority = Authority::new("one");
     let port = authority.serve(NAMES, |_| {});
     let ask = |path: &str, others| secure(path, &authority.trusted(others));

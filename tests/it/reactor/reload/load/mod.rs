@@ -1,9 +1,9 @@
-//! Reload under load: edits of real scripts in both languages, good ones, bad ones and half-written ones, while as many
-//! objects are created, changed and deleted. `texts.rs` has the scripts, `operator.rs` the operator with the whole way
-//! of an edit, `user.rs` what is done, `model.rs` what must be true of what happens then.
+//! Reload under load: edits of real scripts in both languages, good ones, wrong ones and half-written ones, while as many objects
+//! are created, changed and deleted. `texts.rs` has the scripts, `operator.rs` the operator with the whole path of an edit,
+//! `user.rs` the actions, `model.rs` the conditions that must hold.
 //!
-//! A failure prints its seed; `KOPF_TEST_SEED` plays it again. `KOPF_TEST_LOAD` is the number of edits and of objects: 1000
-//! if it is not given, which take half a minute of CPU in a debug build; 200 take five seconds.
+//! A failure prints its seed; `KOPF_TEST_SEED` repeats it. `KOPF_TEST_LOAD` is the number of edits and of objects: the default of
+//! 1000 takes half a minute of CPU in a debug build; 200 take five seconds.
 
 mod model;
 mod operator;
@@ -23,13 +23,13 @@ use self::{
 use super::{edited::EXAMPLES, random::ToldIfItFails};
 use kopf::testing::run_paused;
 
-/// A number that the environment gives.
+/// Returns a number from the environment.
 #[expect(clippy::disallowed_methods, reason = "the tests are the outermost layer")]
 fn given(variable: &str) -> Option<u64> {
     env::var(variable).ok()?.parse().ok()
 }
 
-/// Plays it, and checks everything.
+/// Runs a seed, and checks everything.
 fn check(seed: u64, size: Size) -> Summary {
     let seed = given("KOPF_TEST_SEED").unwrap_or(seed);
     let _told = ToldIfItFails(seed);
@@ -48,7 +48,7 @@ fn check(seed: u64, size: Size) -> Summary {
     })
 }
 
-/// What is stored on the server at the end.
+/// Checks what is stored on the server at the end.
 fn check_objects(operator: &Watching, history: &History) {
     for thing in &history.things {
         let body = operator.env.server.get(EXAMPLES, "ns1", &thing.name);
@@ -56,7 +56,7 @@ fn check_objects(operator: &Watching, history: &History) {
         let Some(body) = body else { continue };
         let annotations = body["metadata"]["annotations"].as_object().expect("annotations");
         let left = annotations.keys();
-        // Of a handler that was removed while it waited for its retry, the record stays, as after a restart without it.
+        // If a handler was removed while it waited for its retry, its record stays, as after a restart without it.
         let left: Vec<_> =
             left.filter(|it| !it.ends_with("configuration") && !it.ends_with("_extra")).collect();
         assert!(left.is_empty(), "{}: {left:?}", thing.name);

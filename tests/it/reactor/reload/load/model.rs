@@ -1,4 +1,4 @@
-//! What must be true of everything that has happened.
+//! The conditions that must hold for everything that has happened.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -10,11 +10,11 @@ use super::{
     user::{History, Thing},
 };
 
-/// Between two attempts, unless the handler is edited.
+/// The delay between two attempts, unless the handler is edited.
 const DELAY: Duration = Duration::from_secs(5);
-/// Nothing takes longer that is not waited for on purpose: batches, settling.
+/// Maximum duration of everything without an intended delay: batches, settling.
 const MOMENT: Duration = Duration::from_secs(1);
-/// From the save of an edit to its effect at most, with slow start-up handlers and endless saves.
+/// Maximum time from the save of an edit to its effect, with slow start-up handlers and endless saves.
 const EFFECT_MAX: Duration = Duration::from_secs(5);
 
 /// A line of a script.
@@ -27,7 +27,7 @@ struct Note<'a> {
     text: &'a str,
 }
 
-/// How often what has happened.
+/// How often each kind of event has happened.
 #[derive(Debug, Default)]
 pub(super) struct Summary {
     pub(super) taken: usize,
@@ -38,7 +38,7 @@ pub(super) struct Summary {
     pub(super) reloaded_daemons: usize,
 }
 
-/// All that has happened, in the order of time.
+/// All events, in the order of time.
 pub(super) struct Model<'a> {
     history: &'a History,
     taken: Vec<(Duration, Marks)>,
@@ -56,13 +56,13 @@ impl<'a> Note<'a> {
         Note { at, what, version: (number(code), number(param)), verb, text }
     }
 
-    /// A number in it; nothing if there is none.
+    /// Returns a number in it; `None` if there is none.
     fn field(&self, name: &str) -> Option<u64> {
         let mut words = self.text.split(' ');
         words.find_map(|it| it.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
     }
 
-    /// Whether it is of a handler of changes.
+    /// Returns whether it is from a handler of changes.
     fn is_change(&self) -> bool {
         !matches!(self.what, "stay" | "tick" | "seen")
     }
@@ -84,7 +84,7 @@ impl<'a> Model<'a> {
         Model { history, taken, notes, summary: Summary::default() }
     }
 
-    /// Checks everything; `end`: when the operator was told to end.
+    /// Checks everything; `end` is when the operator was told to stop.
     pub(super) fn check(mut self, entries: &[(Duration, Happened)], end: Duration) -> Summary {
         self.check_generations(entries);
         for thing in &self.history.things {
@@ -100,7 +100,7 @@ impl<'a> Model<'a> {
         self.summary
     }
 
-    /// The generations that may serve at a moment: at that of a swap both may.
+    /// Returns the generations that may be live at a time: both at the time of a takeover.
     fn in_force(&self, at: Duration) -> impl Iterator<Item = Marks> {
         let before = self.taken.iter().rfind(|it| it.0 < at);
         let now = self.taken.iter().filter(move |it| it.0 == at);
@@ -112,13 +112,13 @@ impl<'a> Model<'a> {
         draft.expect("it was saved").versions.get(what).copied()
     }
 
-    /// The version that serves from some moment on, until the next swap.
+    /// Returns the version that is live from a time on, until the next takeover.
     fn version_after(&self, language: usize, at: Duration, what: &str) -> Option<Version> {
         let (_, marks) = self.taken.iter().rfind(|it| it.0 <= at).expect("the first one");
         self.version(language, *marks, what)
     }
 
-    /// What runs was saved shortly before, and is without mistakes.
+    /// Checks that the live generation was saved shortly before, and has no mistakes.
     fn check_generations(&mut self, entries: &[(Duration, Happened)]) {
         let contents = &self.history.contents;
         let was_saved = |at: Duration, marks: Marks, is_good: bool| {
@@ -154,7 +154,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Every call is of the generation that serves when it begins.
+    /// Checks that every call belongs to the generation that is live when it begins.
     fn check_versions(&self, thing: &Thing, notes: &[Note<'_>]) {
         for note in notes.iter().filter(|it| it.verb != "ends") {
             let mut known = self.in_force(note.at);
@@ -165,7 +165,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Attempts are counted on, memos are kept, and nobody is called before the time, unless it was edited.
+    /// Checks that attempts are counted on, memos are kept, and no handler is called too early, unless it was edited.
     fn check_attempts(&mut self, thing: &Thing, notes: &[Note<'_>]) {
         let mut count = 0;
         for note in notes.iter().filter(|it| it.is_change() && it.verb != "ends") {
@@ -182,7 +182,7 @@ impl<'a> Model<'a> {
                 let is_last = retry >= thing.fails;
                 assert_eq!(note.verb == "fails", !is_last, "{}", told());
                 if let Some(before) = before.filter(|it| it.verb == "fails") {
-                    // One at a time: perhaps another one runs when it is due.
+                    // One at a time: another one may be running when it is due.
                     let others = notes.iter().filter(|it| it.is_change() && it.what != what);
                     let free = others.map(|it| it.at).filter(|it| *it <= note.at).max();
                     self.check_delay((thing, free.unwrap_or_default()), before, note);
@@ -200,7 +200,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// The next attempt comes when the delay is over, or with an edit of the handler.
+    /// Checks that the next attempt comes after the delay, or with an edit of the handler.
     fn check_delay(
         &mut self,
         (thing, free): (&Thing, Duration),
@@ -217,7 +217,7 @@ impl<'a> Model<'a> {
         self.summary.hurried += usize::from(edited.is_some());
     }
 
-    /// Each cause is handled once, and none is missed.
+    /// Checks that each cause is handled once, and none is missed.
     fn check_causes(&mut self, thing: &Thing, notes: &[Note<'_>]) {
         let ended = |what: &str| {
             let is_end = |it: &&Note<'_>| it.what == what && it.verb == "ends";
@@ -230,7 +230,7 @@ impl<'a> Model<'a> {
         if thing.deleted.is_none() {
             assert_eq!(made.len(), 1, "{name}: {notes:?}");
         }
-        // Each change begins where the one before has ended.
+        // Each change begins where the previous one has ended.
         let mut number = made.first().and_then(|it| it.field("new"));
         for change in ended("changed") {
             let (old, new) = (change.field("old"), change.field("new"));
@@ -249,7 +249,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Somebody serves at any time: what comes to an object with nothing to do is handled at once.
+    /// Checks that a generation is always live: an event of an object with nothing to do is handled at once.
     fn check_promptness(thing: &Thing, notes: &[Note<'_>]) {
         let changes = thing.edits.iter().skip(1).map(|it| (it.0, "changed"));
         let all = [(thing.created, "made")].into_iter().chain(changes);
@@ -266,7 +266,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Never two at once; none ends without a reason, and none outlives its edit.
+    /// Checks that there are never two daemons at once; none ends without a reason, and none outlives its edit.
     fn check_daemon(&mut self, thing: &Thing, notes: &[Note<'_>], end: Duration) {
         let mut running: Option<&Note<'_>> = None;
         for note in notes.iter().filter(|it| it.what == "stay") {
@@ -293,7 +293,7 @@ impl<'a> Model<'a> {
         assert_eq!(is_running_at_the_end, is_wanted, "{}: {notes:?}", thing.name);
     }
 
-    /// A timer ticks as often as it should.
+    /// Checks that a timer ticks as often as it should.
     fn check_timer(&self, thing: &Thing, notes: &[Note<'_>]) {
         let ticks: Vec<_> = notes.iter().filter(|it| it.what == "tick").collect();
         for pair in ticks.windows(2) {
@@ -312,7 +312,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// An index has everything that is there, and nothing else.
+    /// Checks that an index contains all existing objects, and no others.
     fn check_indexes(&self, thing: &Thing, notes: &[Note<'_>]) {
         for note in notes.iter().filter(|it| it.what == "seen") {
             let Some(size) = note.field("index") else { continue };

@@ -1,5 +1,5 @@
-//! An operator of real scripts in a `ConfigMap` of the embedded server, with the whole way of an edit: watch, settling, loading,
-//! start-up handlers, swap. Everything is on one virtual clock.
+//! An operator of real scripts in a `ConfigMap` of the embedded server, with the whole path of an edit: watch, settling, loading,
+//! start-up handlers, takeover. Everything is on one virtual clock.
 
 use std::{sync::Arc, time::Duration};
 
@@ -32,30 +32,30 @@ use tracing::{Level, dispatcher::DefaultGuard};
 
 use super::texts::LANGUAGES;
 
-/// Which edits the scripts of a generation are of, by language.
+/// The edits that the scripts of a generation come from, by language.
 pub(super) type Marks = [u64; 2];
 
-/// What has happened.
+/// An event.
 #[derive(Clone, Debug)]
 pub(super) enum Happened {
-    /// A script has noted something about an object.
+    /// A script has logged something about an object.
     Noted { name: String, text: String },
     /// A generation was loaded, and its start-up handlers begin.
     Proposed(Marks),
-    /// It runs.
+    /// The generation is live.
     Taken(Marks),
-    /// It does not.
+    /// The generation was rejected.
     Refused(Marks, Rejection),
 }
 
-/// Everything that has happened, with its time. Clones are the same record.
+/// All events, with their times. Clones share them.
 #[derive(Clone)]
 pub(super) struct Record {
     entries: Arc<Mutex<Vec<(Duration, Happened)>>>,
     start: Instant,
 }
 
-/// An operator whose scripts are watched, with what users and checks need of it.
+/// An operator whose scripts are watched, with the handles of users and checks.
 pub(super) struct Watching {
     pub(super) env: Environment,
     pub(super) record: Record,
@@ -67,7 +67,7 @@ pub(super) struct Watching {
 }
 
 impl Watching {
-    /// An operator of these scripts, one in each language.
+    /// Starts an operator of these scripts, one in each language.
     pub(super) async fn new(texts: [String; 2]) -> Self {
         let record = Record { entries: Arc::default(), start: Instant::now() };
         let capturing = capture(&record);
@@ -108,13 +108,13 @@ impl Watching {
         Watching { env, record, host, running, stop, work, _capturing: capturing }
     }
 
-    /// A user saves both scripts.
+    /// Saves both scripts as a user.
     pub(super) fn save(&self, texts: &[String; 2]) {
         let edit = |object: &mut Value| object["data"] = map(texts)["data"].clone();
         self.env.server.update("configmaps", "default", "ops", edit).expect("it is accepted");
     }
 
-    /// What `/readyz` says of the scripts; they are ready at any time.
+    /// Returns the line of `/readyz` about the scripts; they must always be ready.
     pub(super) fn told(&self) -> String {
         let parts = self.running.health.parts();
         let Some(part) = parts.get("scripts") else { return String::new() };
@@ -133,7 +133,7 @@ impl Watching {
     }
 }
 
-/// The scripts as a `ConfigMap`.
+/// Returns the scripts as a `ConfigMap`.
 fn map(texts: &[String; 2]) -> Value {
     let [lua, rhai] = texts;
     json!({
@@ -143,7 +143,7 @@ fn map(texts: &[String; 2]) -> Value {
     })
 }
 
-/// Hands candidates on to the operator, and writes down what becomes of them.
+/// Passes candidates on to the operator, and records their results.
 async fn relay(
     mut made: mpsc::Receiver<Candidate>,
     forward: mpsc::Sender<Candidate>,
@@ -167,7 +167,7 @@ async fn relay(
     }
 }
 
-/// Which edits these handlers are of.
+/// Returns the edits that these handlers come from.
 fn marks(registry: &Registry) -> Marks {
     LANGUAGES.map(|language| {
         let id = format!("{language}_mark");
@@ -182,17 +182,17 @@ impl Record {
         self.entries.lock().push((self.start.elapsed(), happened));
     }
 
-    /// How long it runs.
+    /// Returns the time since the start.
     pub(super) fn now(&self) -> Duration {
         self.start.elapsed()
     }
 
-    /// Everything until now.
+    /// Returns all events so far.
     pub(super) fn entries(&self) -> Vec<(Duration, Happened)> {
         self.entries.lock().clone()
     }
 
-    /// The generation that runs, and how many there were.
+    /// Returns the live generation, and how many there were.
     pub(super) fn present(&self) -> (Marks, usize) {
         let entries = self.entries.lock();
         let taken = entries.iter().filter_map(|(_, it)| match it {
@@ -204,7 +204,7 @@ impl Record {
     }
 }
 
-/// Writes what scripts note into the record, while the guard lives.
+/// Adds the log lines of scripts to the record, while the guard lives.
 fn capture(record: &Record) -> DefaultGuard {
     let record = record.clone();
     capture_log("kopf", Level::INFO, move |line| {

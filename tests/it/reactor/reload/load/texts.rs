@@ -1,4 +1,4 @@
-//! The scripts that the user of the test saves: good ones in both languages, and the same with every kind of mistake.
+//! The scripts that the user of the test saves: good ones in both languages, and the same ones with every kind of mistake.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use fastrand::Rng;
 /// The languages, by the extension of their files.
 pub(super) const LANGUAGES: [&str; 2] = ["lua", "rhai"];
 
-/// What handlers share. No handler changes because of it: it is in every edit the same.
+/// The shared part of the handlers. No handler changes because of it: it is the same in every edit.
 const LUA_HEAD: &str = r#"
 local function note(ctx, text)
     ctx.logger:info("load " .. text)
@@ -29,7 +29,7 @@ local function work(ctx, who)
 end
 "#;
 
-/// The same.
+/// The same part in Rhai.
 const RHAI_HEAD: &str = r#"
 fn note(ctx, text) {
     ctx.logger.info("load " + text);
@@ -51,7 +51,7 @@ fn work(ctx, who) {
 }
 "#;
 
-/// The handlers: name, text in Lua, text in Rhai. `CODE` and `PARAM` are their version.
+/// The handlers: name, source in Lua, source in Rhai. `CODE` and `PARAM` are their version.
 const HANDLERS: [(&str, &str, &str); 8] = [
     (
         "made",
@@ -135,10 +135,10 @@ end)"#,
     ),
 ];
 
-/// Those that tell what is lost or done twice: they are in every script.
+/// The handlers that show what is lost or done twice: they are in every script.
 const KEPT: [&str; 3] = ["made", "changed", "gone"];
 
-/// What is wrong with a text.
+/// A mistake in a script.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Flaw {
     Syntax,
@@ -147,13 +147,13 @@ pub(super) enum Flaw {
     SameId,
     /// It ends in the middle of a handler.
     HalfWritten,
-    /// There is nothing.
+    /// It is empty.
     Empty,
-    /// Its start-up handler fails for good.
+    /// Its start-up handler fails permanently.
     Refuses,
 }
 
-/// A start-up handler that does not fail for good.
+/// A start-up handler that does not fail permanently.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Start {
     Fine,
@@ -170,20 +170,20 @@ pub(super) struct Draft {
     pub(super) language: usize,
     /// Counts the edits of both languages.
     pub(super) edit: u64,
-    /// Of the handlers that are declared.
+    /// The versions of the declared handlers.
     pub(super) versions: BTreeMap<&'static str, Version>,
     pub(super) start: Option<(Start, u64)>,
     pub(super) flaw: Option<Flaw>,
 }
 
 impl Draft {
-    /// The first script of a language.
+    /// Returns the first script of a language.
     pub(super) fn first(language: usize) -> Self {
         let versions = KEPT.iter().chain(&["stay"]).map(|it| (*it, (0, 0))).collect();
         Draft { language, edit: 0, versions, start: None, flaw: None }
     }
 
-    /// What a user makes of a good script.
+    /// Returns a good script after an edit of a user.
     pub(super) fn edited(&self, edit: u64, random: &mut Rng) -> Self {
         let mut draft = Draft { edit, flaw: None, ..self.clone() };
         match random.u32(0..100) {
@@ -220,12 +220,12 @@ impl Draft {
         }
     }
 
-    /// Whether it can be loaded.
+    /// Returns whether it can be loaded.
     pub(super) fn loads(&self) -> bool {
         matches!(self.flaw, None | Some(Flaw::Refuses))
     }
 
-    /// As it is written to the file.
+    /// Returns the content of the file.
     pub(super) fn text(&self, random: &mut Rng) -> String {
         let is_lua = self.language == 0;
         let mut text = if is_lua { LUA_HEAD } else { RHAI_HEAD }.to_owned();
@@ -241,7 +241,7 @@ impl Draft {
             }
         }
         text.push_str(&self.begin());
-        // Tells us which text a generation was made of.
+        // Identifies the source that a generation was made of.
         let edit = self.edit;
         let mark = if is_lua {
             format!("kopf.on_cleanup({{ id = \"lua_mark\", param = {edit} }}, function() end)\n")

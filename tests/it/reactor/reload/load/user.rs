@@ -1,4 +1,4 @@
-//! The user of the test: creates, changes and deletes objects, and edits the scripts, well and badly, fast and slowly.
+//! The user of the test: creates, changes and deletes objects, and edits the scripts, correctly and wrongly, fast and slowly.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -12,43 +12,43 @@ use super::{
 };
 use crate::reactor::reload::edited::EXAMPLES;
 
-/// How much is played.
+/// How much is done.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Size {
     pub(super) edits: u64,
     pub(super) objects: usize,
 }
 
-/// An object and what was done to it.
+/// An object, and what was done to it.
 #[derive(Clone, Debug)]
 pub(super) struct Thing {
     pub(super) name: String,
     pub(super) language: usize,
     pub(super) created: Duration,
-    /// When it got which number.
+    /// The times of its numbers.
     pub(super) edits: Vec<(Duration, u64)>,
     pub(super) deleted: Option<Duration>,
     /// Whether it has a daemon and a timer.
     pub(super) stays: bool,
     /// How many attempts of each cause fail.
     pub(super) fails: u64,
-    /// It has two handlers of its creation, and is never changed: which of them sees a change is another matter.
+    /// Whether it has two handlers of its creation, and is never changed: which of them sees a change does not matter here.
     extra: bool,
     is_probe: bool,
 }
 
-/// What the files were, from some moment on.
+/// The content of the files, from some time on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Content {
     pub(super) at: Duration,
     pub(super) marks: Marks,
-    /// Both scripts can be loaded.
+    /// Whether both scripts can be loaded.
     pub(super) loads: bool,
-    /// And their start-up handlers do not fail for good.
+    /// Whether, in addition, their start-up handlers do not fail permanently.
     pub(super) is_good: bool,
 }
 
-/// What the user has done.
+/// The actions of the user.
 #[derive(Default)]
 pub(super) struct History {
     pub(super) things: Vec<Thing>,
@@ -57,22 +57,22 @@ pub(super) struct History {
     pub(super) drafts: BTreeMap<(usize, u64), Draft>,
 }
 
-/// Somebody who edits.
+/// A user who edits.
 pub(super) struct User<'a> {
     operator: &'a Watching,
     random: Rng,
     size: Size,
     history: History,
     edit: u64,
-    /// The last ones without a mistake.
+    /// The last scripts without a mistake.
     good: [Draft; 2],
-    /// As saved.
+    /// The scripts as saved.
     drafts: [Draft; 2],
     texts: [String; 2],
 }
 
 impl<'a> User<'a> {
-    /// One who has saved the first scripts.
+    /// Creates a user who has saved the first scripts.
     pub(super) fn new(operator: &'a Watching, random: Rng, size: Size, drafts: [Draft; 2]) -> Self {
         let mut user = User {
             operator,
@@ -88,7 +88,7 @@ impl<'a> User<'a> {
         user
     }
 
-    /// Plays to the end; gives what was done.
+    /// Acts to the end; returns what was done.
     pub(super) async fn play(mut self) -> History {
         for language in 0..LANGUAGES.len() {
             self.create(language, true);
@@ -123,7 +123,7 @@ impl<'a> User<'a> {
         sleep(Duration::from_millis(milliseconds)).await;
     }
 
-    /// Does something to an object.
+    /// Acts on an object.
     fn act(&mut self) {
         if self.history.things.len() < self.size.objects && self.random.bool() {
             let language = self.random.usize(0..LANGUAGES.len());
@@ -145,7 +145,7 @@ impl<'a> User<'a> {
     fn create(&mut self, language: usize, is_probe: bool) {
         let number = self.history.things.len();
         let name = format!("o{number}");
-        // In Rhai each of these takes a thread.
+        // In Rhai, each of these takes a thread.
         let others = self.history.things.iter();
         let staying =
             others.filter(|it| it.stays && it.deleted.is_none() && it.language == language);
@@ -193,20 +193,20 @@ impl<'a> User<'a> {
         thing.deleted = Some(self.operator.record.now());
     }
 
-    /// One edit, with all steps of its save.
+    /// Makes one edit, with all steps of its save.
     async fn change_scripts(&mut self) {
         self.edit += 1;
         let is_bad = |it: &Draft| it.flaw.is_some();
         let bad = self.drafts.iter().position(is_bad).filter(|_| self.random.u32(0..10) < 7);
         let language = bad.unwrap_or_else(|| self.random.usize(0..LANGUAGES.len()));
         if bad.is_some() && self.random.bool() {
-            // The mistake is taken back.
+            // The mistake is undone.
             return self.save_one(self.good[language].clone(), language);
         }
         let draft = self.good[language].edited(self.edit, &mut self.random);
         match draft.flaw {
             Some(Flaw::Empty) => {
-                // A file that is empty for a moment: for longer, it would be meant.
+                // A file that is empty for a moment: after more time, it would be taken as intended.
                 sleep(Duration::from_secs(1)).await;
                 self.save_one(draft, language);
                 self.pause(1..300).await;
@@ -241,7 +241,7 @@ impl<'a> User<'a> {
 
     fn note_drafts(&mut self) {
         for (language, draft) in self.drafts.iter().enumerate() {
-            // A half-written one is completed under the same number.
+            // A half-written script is completed under the same number.
             self.history.drafts.insert((language, draft.edit), draft.clone());
         }
         self.history.contents.push(Content {
@@ -252,7 +252,7 @@ impl<'a> User<'a> {
         });
     }
 
-    /// Waits until everything about the edit is decided, and looks what runs.
+    /// Waits until the edit is accepted or rejected, and checks which generation is live.
     async fn settle(&mut self) {
         sleep(Duration::from_secs(8)).await;
         let content = *self.history.contents.last().expect("there is one");

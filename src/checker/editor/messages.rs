@@ -1,56 +1,56 @@
-//! Questions of an editor, and their answers.
+//! Requests of an editor, and the responses.
 
 use std::path::PathBuf;
 
 use crate::checker::finding::Finding;
 
-/// Stands for a name that is not written yet.
+/// Stands for a name that is not typed yet.
 pub(super) const CURSOR: &str = "kopf_cursor";
 
-/// What an editor wants to know.
+/// A request of an editor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Question {
-    /// The mistakes in the text.
+pub enum EditorRequest {
+    /// The mistakes in the script.
     Findings,
-    /// What can be written at this offset.
+    /// The names that fit at this offset.
     Completions(usize),
-    /// What is at this offset.
+    /// The documentation at this offset.
     Documentation(usize),
     /// Where the name at this offset is defined.
     Definition(usize),
-    /// The tests in the text.
+    /// The tests in the script.
     Tests,
 }
 
-/// What was found out.
+/// The response to an editor.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Answer {
-    /// Mistakes.
+pub struct EditorResponse {
+    /// The mistakes, if they were requested.
     pub findings: Vec<Finding>,
     /// Offsets where the syntax is wrong.
     pub broken: Vec<usize>,
-    /// Why the text is not checked.
+    /// Why the script is not checked.
     pub unchecked: Option<String>,
-    /// What can be written.
+    /// The names that fit.
     pub completions: Vec<Completion>,
-    /// Markdown, and the offset and the length of what it is about.
+    /// Markdown, and the offset and the length of what it documents.
     pub documentation: Option<(String, usize, usize)>,
-    /// Where something is defined.
+    /// Where the name is defined.
     pub definition: Option<Definition>,
     /// Offsets and names of tests.
     pub tests: Vec<(usize, String)>,
 }
 
-/// Something that can be written.
+/// A name that fits at the cursor.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Completion {
-    /// The name.
+    /// The name as it is inserted.
     pub label: String,
-    /// What it is.
+    /// The kind of the name.
     pub kind: CompletionKind,
-    /// Such as its parameters.
+    /// A short description, such as the parameters.
     pub detail: String,
-    /// Markdown.
+    /// The documentation in Markdown.
     pub doc: String,
 }
 
@@ -63,19 +63,19 @@ pub enum CompletionKind {
     Variable,
     /// A field, an option, a property.
     Field,
-    /// A library.
+    /// A library of functions.
     Module,
     /// A resource of Kubernetes.
     Resource,
 }
 
-/// Where something is defined.
+/// Where a name is defined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
-    /// The module; `None` is the text itself.
+    /// The module; `None` is the script itself.
     pub module: Option<PathBuf>,
-    /// The offset in its text.
+    /// The offset in its source.
     pub at: usize,
-    /// The text.
+    /// The source of the file.
     pub text: String,
 }

@@ -1,4 +1,4 @@
-//! Why there is no answer, in words that say what to do about it.
+//! Why there is no response, in messages that say what to do about it.
 
 use std::{error::Error, io};
 
@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::scripting::{functions::outcome::Failure, values::refusal::Refusal};
 
-/// There is no answer: an error value as those of servers, with the reason in one word.
-pub(super) fn unreached(reason: &str, message: String) -> Failure {
+/// Returns an error value without a response: like those of servers, with a reason in one word.
+pub(super) fn no_response(reason: &str, message: String) -> Failure {
     Failure::Answer(Box::new(Refusal {
         class: "HTTPError",
         status: None,
@@ -20,24 +20,24 @@ pub(super) fn unreached(reason: &str, message: String) -> Failure {
     }))
 }
 
-/// A connection that did not come about, or ended too early.
+/// Returns the error of a connection that failed or ended too early.
 pub(super) fn failed(url: &Url, error: &(dyn Error + 'static)) -> Failure {
     let host = url.host_str().unwrap_or_default();
     let found = causes(error).find_map(<dyn Error>::downcast_ref::<TlsError>);
     match found {
         Some(TlsError::InvalidCertificate(problem)) => {
-            unreached("Untrusted", format!("{url}: {}", distrusted(host, problem)))
+            no_response("Untrusted", format!("{url}: {}", distrusted(host, problem)))
         }
         Some(TlsError::InvalidMessage(_)) => {
-            let told = "the server does not use TLS on this port; use http:// or another port";
-            unreached("Unreachable", format!("{url}: {told}"))
+            let hint = "the server does not use TLS on this port; use http:// or another port";
+            no_response("Unreachable", format!("{url}: {hint}"))
         }
-        // Whatever else of TLS, or of the network: it has its own words.
-        Some(_) | None => unreached("Unreachable", format!("{url}: {}", told(error))),
+        // Other errors of TLS or of the network have a message.
+        Some(_) | None => no_response("Unreachable", format!("{url}: {}", innermost(error))),
     }
 }
 
-/// Why the certificate of a server is not trusted, and what would help.
+/// Returns why the certificate of a server is not trusted, and what would help.
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "a list of others that grows, and has its own words"
@@ -48,7 +48,7 @@ fn distrusted(host: &str, problem: &CertificateError) -> String {
             "no known authority has issued the certificate of {host}; \
              give that authority's certificate in PEM as the option `ca`"
         ),
-        // The name is that of an authority in `ca`, its key is not.
+        // The name is that of an authority in `ca`, but the key differs.
         CertificateError::BadSignature => format!(
             "another key than that of the authority in `ca` has signed the certificate of {host}; \
              has one of them been renewed?"
@@ -71,12 +71,12 @@ fn distrusted(host: &str, problem: &CertificateError) -> String {
         other if other.to_string().contains("CaUsedAsEndEntity") => format!(
             "the certificate of {host} is that of a certificate authority; a server needs a separate one (basicConstraints CA:FALSE)"
         ),
-        // Seldom ones, of which there is a long and open list.
+        // Rare ones, of which there is a long and open list.
         other => format!("the certificate of {host} is not trusted: {other}"),
     }
 }
 
-/// `a.example` of `DnsName("a.example")`.
+/// Returns `a.example` for `DnsName("a.example")`.
 fn name(presented: &str) -> &str {
     let inner = presented.split_once('(').and_then(|(_, it)| it.strip_suffix(')'));
     inner.unwrap_or(presented).trim_matches('"')
@@ -88,15 +88,15 @@ fn date(time: UnixTime) -> String {
         .map_or_else(|_out_of_range| "a far day".into(), |it| it.to_string())
 }
 
-/// The innermost cause says what has happened.
-fn told(error: &(dyn Error + 'static)) -> String {
+/// Returns the message of the innermost cause, which says what has happened.
+fn innermost(error: &(dyn Error + 'static)) -> String {
     causes(error).last().map_or_else(String::new, ToString::to_string)
 }
 
-/// An error and what has caused it, down to the first one.
+/// Returns an error and its causes, the innermost one last.
 fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |&it| {
-        // An error of IO hides what it was made from: its own source is already one further.
+        // An IO error hides the error that it was made from: its own source skips that one.
         let inside = it.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         inside.map(|it| it as &(dyn Error + 'static)).or_else(|| it.source())
     })

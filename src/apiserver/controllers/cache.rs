@@ -1,6 +1,6 @@
-//! What controllers know: a mirror of the store with indexes by uid, owner and namespace.
+//! The cache of controllers: a copy of the store with indexes by uid, owner and namespace.
 //!
-//! Of most objects it keeps only who owns and who holds them. Whole bodies are kept of the resources that controllers read.
+//! Of most objects it has only the owners and finalizers. Complete bodies are kept for the resources that controllers read.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,12 +10,13 @@ use std::{
 
 use serde_json::Value;
 
+use crate::sorted::CollectSorted as _;
 use crate::{object, resource::ResourceDef};
 
-/// Where an object is.
+/// The key of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
-    /// `plural.group`
+    /// The qualified name: `plural.group`.
     pub(crate) resource: String,
     /// Empty for cluster-scoped objects.
     pub(crate) namespace: String,
@@ -44,15 +45,15 @@ pub(crate) struct Owner {
     pub(crate) kind: String,
     pub(crate) name: String,
     pub(crate) uid: String,
-    /// Whether it manages the object.
+    /// It is the controller reference: this owner manages the object.
     pub(crate) controller: bool,
-    /// Whether a foreground deletion of the owner waits for the object.
+    /// A foreground deletion of the owner waits for the object.
     pub(crate) blocks: bool,
 }
 
-/// What is known of one object.
+/// The cached state of one object.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct Entry {
     pub(crate) uid: String,
     pub(crate) owners: Vec<Owner>,
     pub(crate) finalizers: Vec<String>,
@@ -61,7 +62,7 @@ pub(crate) struct Seen {
     pub(crate) body: Option<Arc<Value>>,
 }
 
-impl Seen {
+impl Entry {
     fn of(body: &Arc<Value>, whole: bool) -> Self {
         Self {
             uid: object::meta(body, "uid").into(),
@@ -72,7 +73,7 @@ impl Seen {
         }
     }
 
-    /// The one that manages the object.
+    /// Returns the controller reference.
     pub(crate) fn controller(&self) -> Option<&Owner> {
         self.owners.iter().find(|it| it.controller)
     }
@@ -99,77 +100,79 @@ fn owners(body: &Value) -> Vec<Owner> {
     references.into_iter().flatten().map(read).collect()
 }
 
-/// A change of one object, with what was known before.
-pub(crate) struct News<'a> {
+/// A change of one object, with its previous state.
+pub(crate) struct Update<'a> {
     pub(crate) key: &'a Key,
-    pub(crate) old: Option<&'a Seen>,
-    pub(crate) new: Option<&'a Seen>,
+    pub(crate) old: Option<&'a Entry>,
+    pub(crate) new: Option<&'a Entry>,
 }
 
-impl News<'_> {
-    /// Old and new owners.
+impl Update<'_> {
+    /// Returns old and new owners.
     pub(crate) fn owners(&self) -> impl Iterator<Item = &Owner> {
         let sides = self.old.into_iter().chain(self.new);
         sides.flat_map(|it| it.owners.iter())
     }
 
-    /// The last known state.
-    pub(crate) fn latest(&self) -> Option<&Seen> {
+    /// Returns the last known state.
+    pub(crate) fn latest(&self) -> Option<&Entry> {
         self.new.or(self.old)
     }
 }
 
-/// The mirror.
+/// The cache of all objects.
 #[derive(Debug, Default)]
-pub(crate) struct World {
+pub(crate) struct Cache {
     defs: BTreeMap<String, ResourceDef>,
     /// Resources by group and kind.
     kinds: BTreeMap<(String, String), String>,
-    /// Of these, whole bodies are kept.
+    /// The resources with complete bodies.
     whole: BTreeSet<&'static str>,
-    objects: BTreeMap<Key, Seen>,
+    objects: BTreeMap<Key, Entry>,
     uids: BTreeMap<String, Key>,
-    /// By the uid of an owner.
+    /// Objects by the uid of an owner.
     dependents: BTreeMap<String, BTreeSet<Key>>,
     namespaces: BTreeMap<String, BTreeSet<Key>>,
-    /// Those kept whole that nobody manages.
+    /// Objects with complete bodies and without a controller reference.
     loose: BTreeSet<Key>,
 }
 
-impl World {
+impl Cache {
     pub(crate) fn new(whole: BTreeSet<&'static str>) -> Self {
         Self { whole, ..Self::default() }
     }
 
-    /// Takes over what is served now. Objects of what is not served any more are gone; gives their places.
+    /// Replaces the served resources. Removes objects of resources that are no longer served, and returns their keys.
     pub(crate) fn define(&mut self, defs: Vec<ResourceDef>) -> Vec<Key> {
-        self.kinds =
-            defs.iter().map(|it| ((it.group.clone(), it.kind.clone()), it.qualified())).collect();
-        self.defs = defs.into_iter().map(|it| (it.qualified(), it)).collect();
+        self.kinds = defs
+            .iter()
+            .map(|it| ((it.group.clone(), it.kind.clone()), it.qualified()))
+            .collect_map();
+        self.defs = defs.into_iter().map(|it| (it.qualified(), it)).collect_map();
         let gone = self.objects.keys().filter(|it| !self.defs.contains_key(&it.resource));
         gone.cloned().collect()
     }
 
-    /// Takes over one change. Gives what was known before.
-    pub(crate) fn apply(&mut self, key: &Key, body: Option<&Arc<Value>>) -> Option<Seen> {
+    /// Applies one change. Returns the previous state of the object.
+    pub(crate) fn apply(&mut self, key: &Key, body: Option<&Arc<Value>>) -> Option<Entry> {
         let old = self.objects.remove(key);
         if let Some(old) = &old {
             self.forget(key, old);
         }
         if let Some(body) = body {
-            let seen = Seen::of(body, self.whole.contains(key.resource.as_str()));
-            self.remember(key, &seen);
-            self.objects.insert(key.clone(), seen);
+            let entry = Entry::of(body, self.whole.contains(key.resource.as_str()));
+            self.remember(key, &entry);
+            self.objects.insert(key.clone(), entry);
         }
         old
     }
 
-    fn remember(&mut self, key: &Key, seen: &Seen) {
-        self.uids.insert(seen.uid.clone(), key.clone());
-        for owner in &seen.owners {
+    fn remember(&mut self, key: &Key, entry: &Entry) {
+        self.uids.insert(entry.uid.clone(), key.clone());
+        for owner in &entry.owners {
             self.dependents.entry(owner.uid.clone()).or_default().insert(key.clone());
         }
-        if seen.body.is_some() && seen.controller().is_none() {
+        if entry.body.is_some() && entry.controller().is_none() {
             self.loose.insert(key.clone());
         }
         if !key.namespace.is_empty() {
@@ -177,66 +180,66 @@ impl World {
         }
     }
 
-    fn forget(&mut self, key: &Key, seen: &Seen) {
-        if self.uids.get(&seen.uid) == Some(key) {
-            self.uids.remove(&seen.uid);
+    fn forget(&mut self, key: &Key, entry: &Entry) {
+        if self.uids.get(&entry.uid) == Some(key) {
+            self.uids.remove(&entry.uid);
         }
-        for owner in &seen.owners {
+        for owner in &entry.owners {
             drop_from(&mut self.dependents, &owner.uid, key);
         }
         drop_from(&mut self.namespaces, &key.namespace, key);
         self.loose.remove(key);
     }
 
-    pub(crate) fn get(&self, key: &Key) -> Option<&Seen> {
+    pub(crate) fn get(&self, key: &Key) -> Option<&Entry> {
         self.objects.get(key)
     }
 
-    /// The body of an object of a resource that is kept whole.
+    /// Returns the body of an object, if its resource is kept complete.
     pub(crate) fn body(&self, key: &Key) -> Option<&Arc<Value>> {
         self.objects.get(key)?.body.as_ref()
     }
 
-    pub(crate) fn by_uid(&self, uid: &str) -> Option<(&Key, &Seen)> {
+    pub(crate) fn by_uid(&self, uid: &str) -> Option<(&Key, &Entry)> {
         self.objects.get_key_value(self.uids.get(uid)?)
     }
 
-    /// Everything that refers to this owner.
-    pub(crate) fn dependents(&self, uid: &str) -> impl Iterator<Item = (&Key, &Seen)> {
+    /// Returns all objects that refer to this owner.
+    pub(crate) fn dependents(&self, uid: &str) -> impl Iterator<Item = (&Key, &Entry)> {
         let keys = self.dependents.get(uid).into_iter().flatten();
         keys.filter_map(|key| self.objects.get_key_value(key))
     }
 
-    /// What an owner manages of one resource.
+    /// Returns the objects of one resource that an owner controls.
     pub(crate) fn managed<'a>(
         &'a self,
         uid: &'a str,
         resource: &'a str,
     ) -> impl Iterator<Item = (&'a Key, &'a Arc<Value>)> {
-        let all = self.dependents(uid).filter(move |(key, seen)| {
-            key.resource == resource && seen.controller().is_some_and(|it| it.uid == uid)
+        let all = self.dependents(uid).filter(move |(key, entry)| {
+            key.resource == resource && entry.controller().is_some_and(|it| it.uid == uid)
         });
-        all.filter_map(|(key, seen)| Some((key, seen.body.as_ref()?)))
+        all.filter_map(|(key, entry)| Some((key, entry.body.as_ref()?)))
     }
 
-    /// Everything inside a namespace, by resource and name.
-    pub(crate) fn inside(&self, namespace: &str) -> impl Iterator<Item = (&Key, &Seen)> {
+    /// Returns all objects in a namespace, by resource and name.
+    pub(crate) fn inside(&self, namespace: &str) -> impl Iterator<Item = (&Key, &Entry)> {
         let keys = self.namespaces.get(namespace).into_iter().flatten();
         keys.filter_map(|key| self.objects.get_key_value(key))
     }
 
-    /// The objects of a resource in one namespace, by name.
+    /// Returns the objects of a resource in one namespace, by name.
     pub(crate) fn within<'a>(
         &'a self,
         resource: &'a str,
         namespace: &'a str,
-    ) -> impl Iterator<Item = (&'a Key, &'a Seen)> {
+    ) -> impl Iterator<Item = (&'a Key, &'a Entry)> {
         let start = Key::new(resource, namespace, "");
         let here = move |key: &Key| key.resource == resource && key.namespace == namespace;
         self.objects.range(start..).take_while(move |(key, _)| here(key))
     }
 
-    /// The objects of a resource in one namespace that nobody manages.
+    /// Returns the objects of a resource in one namespace that have no controller reference.
     pub(crate) fn loose<'a>(
         &'a self,
         resource: &'a str,
@@ -248,17 +251,17 @@ impl World {
         keys.filter_map(|key| Some((key, self.body(key)?)))
     }
 
-    /// All objects of a resource, by namespace and name.
+    /// Returns all objects of a resource, by namespace and name.
     pub(crate) fn all<'a>(
         &'a self,
         resource: &'a str,
-    ) -> impl Iterator<Item = (&'a Key, &'a Seen)> {
+    ) -> impl Iterator<Item = (&'a Key, &'a Entry)> {
         let start = Key::new(resource, "", "");
         self.objects.range(start..).take_while(move |(key, _)| key.resource == resource)
     }
 
-    /// Everything there is.
-    pub(crate) fn everything(&self) -> impl Iterator<Item = (&Key, &Seen)> {
+    /// Returns the objects of all resources.
+    pub(crate) fn everything(&self) -> impl Iterator<Item = (&Key, &Entry)> {
         self.objects.iter()
     }
 
@@ -266,7 +269,7 @@ impl World {
         self.defs.get(resource)
     }
 
-    /// The resource of a kind as references name it.
+    /// Returns the resource of a kind, as owner references name it.
     pub(crate) fn of_kind(&self, api_version: &str, kind: &str) -> Option<&ResourceDef> {
         let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
         let def = self.defs.get(self.kinds.get(&(group.to_owned(), kind.to_owned()))?)?;

@@ -1,4 +1,4 @@
-//! Whom a call asks, and about what: the way to the cluster, and what the arguments name.
+//! The access of a call to the cluster, and the resources and objects that its arguments name.
 
 use std::sync::Arc;
 
@@ -19,34 +19,34 @@ use crate::scripting::{
     values::refusal::Refusal,
 };
 
-/// The class of errors of the cluster, as the log names it.
+/// The class of errors of the cluster, which the log shows.
 const CLASS: &str = "KubeError";
-/// Who has the fields that scripts write.
+/// The field manager of fields that scripts write.
 const MANAGER: &str = "kopf";
 
-/// The way to the cluster for one call.
-pub(super) struct Desk {
+/// The access to the cluster for one call.
+pub(super) struct KubeClient {
     pub(super) kube: Kube,
     /// The namespace of the handled object.
     handled: Option<String>,
-    /// Of a daemon or a timer.
+    /// The stop flag, in daemons and timers.
     pub(super) stopped: Option<Stopped>,
-    /// What is attempted, for what is said about refusals.
+    /// What is attempted, for messages about refusals.
     pub(super) attempt: Attempt,
 }
 
-/// An object that is there, or could be.
+/// The address of an object, which need not exist.
 #[derive(Clone, Debug)]
-pub(super) struct Spot {
+pub(super) struct ObjectAddress {
     pub(super) resource: Arc<Resource>,
     pub(super) namespace: Option<String>,
     pub(super) name: Option<String>,
-    /// If the script knows it.
+    /// The uid, if the script knows it.
     pub(super) uid: Option<String>,
 }
 
-impl Desk {
-    /// For a call.
+impl KubeClient {
+    /// Returns the access for a call.
     pub(super) fn of(call: &Call, attempt: Attempt) -> Result<Self, Failure> {
         let Some(present) = &call.present else {
             let message = "the cluster can be used in handlers only, not at the top level of a script: what is done once \
@@ -61,7 +61,7 @@ impl Desk {
             return Err(Failure::Plain(message.into()));
         }
         let namespace = |it: &Arc<Invocation>| it.object()?.header().namespace.clone();
-        Ok(Desk {
+        Ok(KubeClient {
             kube: present.services.kube.clone(),
             handled: namespace(present),
             stopped: present.background().map(|it| it.stopped.clone()),
@@ -69,7 +69,7 @@ impl Desk {
         })
     }
 
-    /// The namespace of the credentials, if it may matter.
+    /// Returns the namespace of the credentials, if it may matter.
     async fn credentials(&self) -> Result<String, Failure> {
         if self.handled.is_some() {
             return Ok(String::new());
@@ -77,7 +77,7 @@ impl Desk {
         self.kube.default_namespace().await.map_err(|it| self.refused(it))
     }
 
-    /// The resource that is meant.
+    /// Finds the resource that a reference names.
     pub(super) async fn resource(&self, resource: &ResourceRef) -> Result<Arc<Resource>, Failure> {
         self.kube.resource(resource).await.map_err(|error| match error {
             LookupError::Api(error) => self.refused(error),
@@ -90,22 +90,22 @@ impl Desk {
         })
     }
 
-    /// Where the object is that is meant.
-    pub(super) async fn spot(
+    /// Returns the address of an object.
+    pub(super) async fn address(
         &self,
         reference: Reference,
         option: Option<&str>,
-    ) -> Result<Spot, Failure> {
+    ) -> Result<ObjectAddress, Failure> {
         let Reference { resource, name, namespace, uid } = reference;
         let resource = self.resource(&resource).await?;
         let credentials = self.credentials().await?;
         let home =
             DefaultNamespaces { handled: self.handled.as_deref(), credentials: &credentials };
         let namespace = one(&resource, (option, namespace.as_deref()), home)?;
-        Ok(Spot { resource, namespace, name, uid })
+        Ok(ObjectAddress { resource, namespace, name, uid })
     }
 
-    /// Where the objects of a resource are meant; `None`: everywhere.
+    /// Returns the namespace of the objects of a resource; `None`: all namespaces.
     pub(super) async fn place(
         &self,
         resource: &Resource,
@@ -117,7 +117,7 @@ impl Desk {
         Ok(several(resource, option, home)?)
     }
 
-    /// Sends a request, and gives the answer.
+    /// Sends a request, and returns the response.
     pub(super) async fn send(&self, demand: Demand) -> Result<Bytes, ApiError> {
         let group = demand.resource.group.clone();
         let sent = self.kube.with(move |cluster| async move { cluster.ask(demand).await }).await;
@@ -127,20 +127,20 @@ impl Desk {
         sent
     }
 
-    /// Sends a request, and gives the object that it is answered with.
+    /// Sends a request, and returns the object of the response.
     pub(super) async fn send_for_object(&self, demand: Demand) -> Result<Value, Failure> {
         let answer = self.send(demand).await.map_err(|it| self.refused(it))?;
         object(&answer)
     }
 
-    /// A path that is not there at all: what is known of the resource is out of date.
+    /// Forgets the discovered resources of a group if the server does not know a path at all: they are out of date.
     pub(super) fn doubt(&self, group: &str, error: &ApiError) {
         if error.class == ErrorClass::Missing && error.answer.is_none() {
             self.kube.forget(group);
         }
     }
 
-    /// The error for the script.
+    /// Returns the error for the script.
     pub(super) fn refused(&self, error: ApiError) -> Failure {
         let said = error.answer.map(|it| *it).unwrap_or_default();
         let advice = error.status.map(|it| advice(self.attempt, it, &said)).unwrap_or_default();
@@ -165,15 +165,15 @@ impl Desk {
     }
 }
 
-impl Spot {
-    /// Its name.
+impl ObjectAddress {
+    /// Returns the name of the object.
     pub(super) fn named(&self) -> Result<String, Failure> {
         let unnamed =
             || Failure::Plain("the object has no name: `metadata.name` is missing".into());
         self.name.clone().ok_or_else(unnamed)
     }
 
-    /// A request for it; for the collection if it has no name.
+    /// Returns a request for the object; for the collection if it has no name.
     pub(super) fn demand(&self, verb: Verb) -> Demand {
         Demand {
             verb,
@@ -186,7 +186,7 @@ impl Spot {
         }
     }
 
-    /// As messages name it.
+    /// Returns the name of the object in messages.
     pub(super) fn shown(&self) -> String {
         let name = self.name.as_deref().unwrap_or_default();
         let place = self.namespace.as_ref().map(|it| format!(" in '{it}'")).unwrap_or_default();
@@ -194,7 +194,7 @@ impl Spot {
     }
 }
 
-/// A failure that is no answer of the server, with a word for scripts that tell failures apart.
+/// Returns a failure that is not a response of the server, with a reason in one word, by which scripts can distinguish failures.
 pub(super) fn failed(reason: &str, message: String) -> Failure {
     Failure::Answer(Box::new(Refusal {
         class: CLASS,
@@ -204,12 +204,12 @@ pub(super) fn failed(reason: &str, message: String) -> Failure {
     }))
 }
 
-/// An object as scripts get it.
+/// Returns the object of a response, as scripts receive it.
 pub(super) fn object(answer: &[u8]) -> Result<Value, Failure> {
-    read_object(answer).map_err(|it| Failure::Plain(format!("the answer is no object: {it}")))
+    read_object(answer).map_err(|it| Failure::Plain(format!("the response is not an object: {it}")))
 }
 
-/// What the positional arguments of a selector say; a reference if one of these was passed.
+/// Returns the selector of the positional arguments; or a reference if one of them was passed.
 pub(super) fn selected(call: &Call) -> Result<Reference, Failure> {
     let first = call.value("selector");
     if let Value::Object(fields) = first {
@@ -225,7 +225,7 @@ pub(super) fn selected(call: &Call) -> Result<Reference, Failure> {
     Ok(Reference { resource, name: None, namespace: None, uid: None })
 }
 
-/// A resource as `ctx.resource` describes it.
+/// Reads a resource in the form of `ctx.resource`.
 fn described(fields: &Map<String, Value>) -> Result<Selector, Failure> {
     let text = |name: &str| fields.get(name).and_then(Value::as_str).map(str::to_owned);
     let selector = Selector {
@@ -241,12 +241,12 @@ fn described(fields: &Map<String, Value>) -> Result<Selector, Failure> {
     Ok(selector)
 }
 
-/// The option that is passed as a text.
+/// Returns an option that is a string.
 pub(super) fn option<'a>(call: &'a Call, name: &str) -> Option<&'a str> {
     call.value(name).as_str()
 }
 
-/// Who writes, and whether it is meant: as a query.
+/// Returns the query that names the writer, and makes it a dry run if requested.
 pub(super) fn intent(call: &Call) -> Vec<(&'static str, String)> {
     let manager = option(call, "field_manager").unwrap_or(MANAGER).to_owned();
     let mut query = vec![("fieldManager", manager)];
@@ -256,7 +256,7 @@ pub(super) fn intent(call: &Call) -> Vec<(&'static str, String)> {
     query
 }
 
-/// Whether nothing is to be changed.
+/// Returns whether it is a dry run.
 pub(super) fn is_dry(call: &Call) -> bool {
     call.value("dry_run") == true
 }

@@ -1,8 +1,7 @@
-//! Connects to what is granted, and to nothing else.
+//! Connects only to what is granted.
 //!
-//! A name that is granted may resolve to anything: its owner decides. So the address is looked at that is connected to, and
-//! those that belong to the machine itself, or to the services of a cloud that give credentials, have to be granted as what
-//! they are.
+//! A granted name may resolve to any address: its owner decides. So the address of the connection is checked, too: those of the
+//! machine itself, and of cloud services that provide credentials, must be granted explicitly.
 
 use std::{
     future::Future,
@@ -20,14 +19,14 @@ use tokio::{net::TcpStream, time};
 
 use crate::logic::access::grants::{Access, Denied};
 
-/// For one address; the next one is tried then.
+/// Maximum time for one address, before the next one is tried.
 const CONNECT_MAX: Duration = Duration::from_secs(10);
 
-/// Makes connections for a client of HTTP.
+/// Makes connections for an HTTP client.
 #[derive(Clone)]
-pub(super) struct Reach(pub(super) Arc<Access>);
+pub(super) struct Connector(pub(super) Arc<Access>);
 
-impl tower::Service<Uri> for Reach {
+impl tower::Service<Uri> for Connector {
     type Response = TokioIo<TcpStream>;
     type Error = io::Error;
     type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
@@ -68,26 +67,26 @@ async fn connect(access: &Access, uri: &Uri) -> io::Result<TcpStream> {
 }
 
 fn late(what: &str) -> io::Error {
-    let told = format!("{what} within {} s", CONNECT_MAX.as_secs());
-    io::Error::new(io::ErrorKind::TimedOut, told)
+    let message = format!("{what} within {} s", CONNECT_MAX.as_secs());
+    io::Error::new(io::ErrorKind::TimedOut, message)
 }
 
 fn refused(problem: String) -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, problem)
 }
 
-/// An IPv6 address without its brackets.
+/// Returns an IPv6 address without its brackets.
 fn bare(host: &str) -> &str {
     host.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or(host)
 }
 
-/// Whether a host of a URL is granted.
+/// Checks that the host of a URL is granted.
 pub(super) fn check_host(access: &Access, host: &str, port: u16) -> Result<(), String> {
     let host = bare(host);
     if access.allows_net(host, port) { Ok(()) } else { Err(Denied::net(host, port).to_string()) }
 }
 
-/// Whether the certificate of a host need not be checked.
+/// Checks that the certificate of a host need not be checked.
 pub(super) fn check_insecure(access: &Access, host: &str, port: u16) -> Result<(), String> {
     let host = bare(host);
     if access.allows_insecure(host, port) {
@@ -96,7 +95,7 @@ pub(super) fn check_insecure(access: &Access, host: &str, port: u16) -> Result<(
     Err(Denied::insecure(host, port).to_string())
 }
 
-/// Whether a name that is granted may mean this address.
+/// Checks that a granted name may mean this address.
 fn check_address(access: &Access, host: &str, address: SocketAddr) -> Result<(), String> {
     let (ip, port) = (address.ip().to_canonical(), address.port());
     let is_own_name = host.eq_ignore_ascii_case("localhost") && ip.is_loopback();
@@ -110,12 +109,12 @@ fn check_address(access: &Access, host: &str, address: SocketAddr) -> Result<(),
     Err(format!("{host} leads to {ip}, an address of the machine or of its cloud: {denied}"))
 }
 
-/// Whether an address belongs to the machine or to its link, where no other host is meant and credentials are found.
+/// Returns whether an address belongs to the machine or to its link, where no remote host is meant and credentials can be found.
 fn is_special(ip: IpAddr) -> bool {
-    /// Services of clouds that give credentials and are not on the link: Azure, Alibaba, AWS.
+    /// Cloud services that provide credentials and are not link-local: Azure, Alibaba, AWS.
     const CLOUD: [Ipv4Addr; 2] =
         [Ipv4Addr::new(168, 63, 129, 16), Ipv4Addr::new(100, 100, 100, 200)];
-    /// Of Google and of Oracle.
+    /// Google and Oracle.
     const CLOUD_V6: [Ipv6Addr; 2] = [
         Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254),
         Ipv6Addr::new(0xfd00, 0xc1, 0, 0, 0, 0, 0xa9fe, 0xa9fe),
@@ -143,11 +142,11 @@ fn is_special(ip: IpAddr) -> bool {
     }
 }
 
-/// The IPv4 addresses that an IPv6 address may stand for: translated, tunnelled or compatible.
+/// Returns the IPv4 addresses that an IPv6 address may stand for: translated, tunnelled or compatible.
 fn embedded(ip: Ipv6Addr) -> [Option<Ipv4Addr>; 2] {
     let of = |high: u16, low: u16| Some(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)));
     match ip.segments() {
-        // Translation within a network has prefixes of 48 bits, or longer ones.
+        // Local translation prefixes have at least 48 bits.
         [0x64, 0xff9b, 1, first, second, third, high, low] => {
             [of(first, (second << 8) | (third >> 8)), of(high, low)]
         }
@@ -210,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_special_address_must_be_granted_as_what_it_is() {
+    fn a_special_address_must_be_granted_explicitly() {
         let mut access = Access::default();
         for rule in ["*:*", "127.0.0.1:8080"] {
             access.allow(Permission::Net, rule, Path::new("/")).unwrap();

@@ -1,0 +1,105 @@
+//! Lazy tables: the parts of objects that scripts read become native tables level by level.
+//!
+//! A handler usually reads a few fields of an object, so most of its levels never become tables. An unfilled level is a native,
+//! read-only table in every way that a script can observe; `raw.rs` says how, and proves that its pointers are valid.
+//!
+//! Unfilled levels keep the tree of the host, which the memory limit of the VM does not count, so it is counted here. Small parts,
+//! and all parts while the trees of a VM take too much, are filled at once.
+
+mod builtins;
+mod raw;
+#[cfg(test)]
+mod tests;
+
+use std::{cell::Cell, rc::Rc, sync::Arc};
+
+use mlua::{Function as LuaFunction, Lua, Table, Value as LuaValue};
+use serde_json::Value;
+
+pub(in crate::scripting::lua) use self::builtins::install;
+use self::raw::Root;
+use super::push::{self, FEW, Shapes, Style};
+
+/// The trees of unfilled levels may take this part of the memory limit. It is small because the garbage collector of the VM does
+/// not see their size.
+const PART: usize = 16;
+
+/// Creates lazy tables in one VM.
+pub(super) struct Levels {
+    /// The metatables of unfilled maps and lists, for each tree to copy.
+    map: Table,
+    list: Table,
+    fill: LuaFunction,
+    origin: LuaFunction,
+    /// The bytes of trees that unfilled levels may keep, and those that they do keep.
+    limit: usize,
+    held: Rc<Cell<usize>>,
+}
+
+impl Levels {
+    /// Prepares a VM with these metatables and this memory limit.
+    pub(super) fn new(lua: &Lua, shapes: &Shapes, memory_limit: usize) -> mlua::Result<Self> {
+        Ok(Levels {
+            map: template(lua, &shapes.object)?,
+            list: template(lua, &shapes.array)?,
+            fill: builtins::fill_function(lua)?,
+            origin: builtins::origin_function(lua)?,
+            limit: memory_limit / PART,
+            held: Rc::default(),
+        })
+    }
+
+    /// Returns the frozen table of `part`, which is a part of `tree`. `bytes` estimates the memory of the tree.
+    pub(super) fn push(
+        &self,
+        (lua, shapes): (&Lua, &Shapes),
+        (tree, part): (&Arc<Value>, &Value),
+        bytes: impl FnOnce() -> usize,
+    ) -> mlua::Result<LuaValue> {
+        let is_nested = |it: &Value| it.is_array() || it.is_object();
+        let is_small = match part {
+            Value::Array(items) => items.len() <= FEW && !items.iter().any(is_nested),
+            Value::Object(fields) => fields.len() <= FEW && !fields.values().any(is_nested),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+        };
+        let bytes = if is_small { 0 } else { bytes() };
+        if is_small || self.held.get().saturating_add(bytes) > self.limit {
+            return push::push(lua, shapes, part, Style::Frozen);
+        }
+        let root = || {
+            self.held.set(self.held.get() + bytes);
+            Root { tree: Arc::clone(tree), bytes, held: Rc::clone(&self.held) }
+        };
+        raw::push(lua, (&self.map, &self.list), part, root)
+    }
+
+    /// Fills a level that is not filled. Call it before a table is read raw.
+    pub(super) fn fill(&self, table: &Table) -> mlua::Result<()> {
+        if table.metatable().is_none() {
+            return Ok(());
+        }
+        self.fill.call(table)
+    }
+
+    /// Reads the value of an unfilled level without filling it. Returns `None` for every other table.
+    pub(super) fn read<T>(
+        &self,
+        table: &Table,
+        read: impl FnOnce(&Value) -> T,
+    ) -> mlua::Result<Option<T>> {
+        if table.metatable().is_none() {
+            return Ok(None);
+        }
+        raw::read(&self.origin, table, read)
+    }
+}
+
+/// Creates the metatable of unfilled levels that become levels of this shape.
+fn template(lua: &Lua, shape: &Table) -> mlua::Result<Table> {
+    let meta = lua.create_table_with_capacity(0, 8)?;
+    for name in ["__metatable", "__tostring"] {
+        meta.raw_set(name, shape.raw_get::<LuaValue>(name)?)?;
+    }
+    raw::complete(lua, &meta, shape)?;
+    Ok(meta)
+}

@@ -1,0 +1,134 @@
+//! Calls that run where they are awaited, on the operator's thread: those of short functions (see `short.rs`).
+//!
+//! Such a call costs less than waking a thread of the script. What bounds it is the function, so nothing watches it. A script whose
+//! calls take longer than expected uses its threads instead: for the rest of a window of time, or for minutes after one long call.
+
+use std::{
+    panic::{self, AssertUnwindSafe},
+    sync::Arc,
+    thread,
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+
+use super::{
+    control::{Budget, Common, Control, took},
+    link::Link,
+    stopwatch::RealInstant,
+};
+use crate::telemetry::ScriptUsage;
+
+/// Running time of a call after which the script uses its threads for [`PROBATION`]: a hundred times as much as a short call takes.
+const LONG: Duration = Duration::from_millis(1);
+const PROBATION: Duration = Duration::from_mins(10);
+/// About what the operator's thread spends on a call through another thread: that much of a call delays nobody.
+const FREE: Duration = Duration::from_micros(20);
+/// How much longer than that the calls of a script may take together within a window.
+const ALLOWED: Duration = Duration::from_millis(2);
+const WINDOW: Duration = Duration::from_millis(20);
+/// The part of its memory that a script may hold for that.
+const MEMORY_SHARE: isize = 4;
+
+/// The calls of one script on the operator's thread.
+pub(super) struct Inline {
+    /// Of each of these calls, one after the other: none of them is cancelled or stuck.
+    link: Arc<Link>,
+    usage: ScriptUsage,
+    spent: Mutex<Spent>,
+}
+
+#[derive(Default)]
+struct Spent {
+    /// When the present window began.
+    began: Option<RealInstant>,
+    /// In the present window.
+    time: Duration,
+    /// When a call took long.
+    long: Option<RealInstant>,
+}
+
+impl Inline {
+    pub(super) fn new(usage: ScriptUsage) -> Self {
+        Inline { link: Arc::default(), usage, spent: Mutex::default() }
+    }
+
+    /// Runs a job if it is short and nothing else of the script computes; returns it if not.
+    pub(super) fn run<T, Job: FnOnce() -> T>(
+        &self,
+        common: &Arc<Common>,
+        is_short: impl FnOnce() -> bool,
+        job: Job,
+    ) -> Result<thread::Result<T>, Job> {
+        // A script that is about to fill its memory may be restarted by this call, which frees values of any depth.
+        if common.ledger.held() > common.ledger.limit().cast_signed() / MEMORY_SHARE {
+            return Err(job);
+        }
+        // Operations are counted where time stands still.
+        let is_timed = matches!(common.budget, Budget::Time(_));
+        if is_timed && !self.spent.lock().admits(RealInstant::now()) {
+            return Err(job);
+        }
+        let Some(ticket) = common.turns.ask_now() else { return Err(job) };
+        // Only now: whoever had the turn may have ended the script.
+        if !is_short() {
+            return Err(job);
+        }
+        let control = Control::new(Arc::clone(common), Arc::clone(&self.link), None);
+        let timed = || {
+            let result = job();
+            (result, took())
+        };
+        let result = panic::catch_unwind(AssertUnwindSafe(|| control.scope((ticket, None), timed)));
+        Ok(result.map(|(result, time)| {
+            self.usage.add_time(time);
+            if is_timed {
+                self.spent.lock().add(time);
+            }
+            result
+        }))
+    }
+}
+
+impl Spent {
+    /// Whether the script may use the operator's thread.
+    fn admits(&mut self, now: RealInstant) -> bool {
+        if self.long.is_some_and(|it| now.duration_since(it) < PROBATION) {
+            return false;
+        }
+        if self.began.is_none_or(|it| now.duration_since(it) >= WINDOW) {
+            (self.began, self.time) = (Some(now), Duration::ZERO);
+        }
+        self.time < ALLOWED
+    }
+
+    fn add(&mut self, time: Duration) {
+        self.time += time.saturating_sub(FREE);
+        if time > LONG {
+            self.long = Some(RealInstant::now());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ALLOWED, FREE, LONG, PROBATION, RealInstant, Spent, WINDOW};
+
+    #[test]
+    fn a_script_that_takes_long_uses_its_threads_for_a_while() {
+        let (mut spent, now) = (Spent::default(), RealInstant::now());
+        for _ in 0..1000 {
+            assert!(spent.admits(now));
+            spent.add(FREE);
+        }
+        for _ in 0..4 {
+            assert!(spent.admits(now));
+            spent.add(FREE + ALLOWED / 4);
+        }
+        assert!(!spent.admits(now));
+        assert!(spent.admits(now + WINDOW));
+        spent.add(FREE + LONG);
+        assert!(!spent.admits(now + WINDOW));
+        assert!(spent.admits(RealInstant::now() + PROBATION));
+    }
+}

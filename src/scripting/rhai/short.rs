@@ -1,0 +1,436 @@
+//! Which functions are short: they neither wait nor compute for long, whatever they are called with.
+//!
+//! A short function is straight-line code of a few dozen nodes that reads parts of the object, compares them, and assigns to the
+//! patch. Its calls need neither a thread nor a watchdog (see `inline.rs`), so the rules are strict: a node that is not known to be
+//! short is not. Not allowed are loops, recursion, closures, parts of `ctx` that may be large or wait, and variables of the script
+//! other than constants: Rhai sleeps when another call holds their lock.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ptr,
+    sync::Arc,
+};
+
+use rhai::{AST, ASTFlags, ASTNode, BinaryExpr, Dynamic, Expr, FnCallExpr, Stmt};
+use serde_json::Value;
+
+use crate::call::{Cause, Invocation};
+use crate::logic::object::Object;
+use crate::scripting::{functions::names::LOG_METHODS, surface::KWARGS};
+
+/// Maximum cost of a function: a node costs 1, one that may touch a whole object [`TOUCH`].
+const COST_MAX: usize = 200;
+const TOUCH: usize = 10;
+/// Maximum nesting of nodes: they are evaluated on the stack of the operator.
+const DEPTH_MAX: usize = 40;
+/// Maximum size of an object in bytes of its text: touching all of it takes a fraction of a millisecond.
+const OBJECT_BYTES_MAX: usize = 16 * 1024;
+/// Maximum size of a string constant in bytes, and of a constant list or map in items.
+const CONSTANT_MAX: usize = 1024;
+/// Scripts with more functions have no short ones: looking for them takes time in proportion to the square of this.
+const FUNCTIONS_MAX: usize = 500;
+
+/// Parts of `ctx` that are small: scalars, and parts of the object that copy nothing.
+const PARTS: &str = "annotations body dryrun labels logger meta name namespace operation reason resource retry runtime spec \
+                     started status type uid";
+/// Methods of strings, lists, maps and views that take one pass.
+const METHODS: &str = "contains ends_with get is_empty keys len starts_with sub_string to_lower to_string to_upper values";
+/// Functions of `kopf` that only raise an error.
+const RAISING: &str = "fail retry";
+
+/// Returns the short ones of these functions of a script, by name. A function with several definitions is short if all of them are.
+///
+/// `globals` are the variables of the script, and whether they are constants that are plain.
+pub(super) fn find(
+    ast: &AST,
+    names: &BTreeSet<String>,
+    globals: &BTreeMap<String, bool>,
+) -> BTreeSet<String> {
+    let mut imports = false;
+    ast.walk(&mut |path| {
+        imports |= matches!(path.last(), Some(ASTNode::Stmt(Stmt::Import(..))));
+        !imports
+    });
+    // Functions of modules can replace methods.
+    if imports || ast.iter_functions().count() > FUNCTIONS_MAX {
+        return BTreeSet::new();
+    }
+    let functions = &ast.clone_functions_only();
+    let defined = functions.iter_functions().map(|it| it.name).collect();
+    let mut search = Search { functions, globals, defined, costs: BTreeMap::new() };
+    names.iter().filter(|it| search.cost_of(it).is_some()).cloned().collect()
+}
+
+/// Returns whether the value of a variable of the script is plain: a constant, which other calls never lock, and small data.
+pub(super) fn is_plain(value: &Dynamic) -> bool {
+    !value.is_shared() && items(value).is_some_and(|it| it <= CONSTANT_MAX)
+}
+
+/// Returns whether a short function is short for this call: the object is small, and no index has a name like a part of `ctx`.
+pub(super) fn is_small(call: &Invocation) -> bool {
+    let is_small = match &call.cause {
+        Cause::Object(cause) => {
+            let current = cause.current();
+            let is_same = Arc::ptr_eq(&current, &cause.object);
+            is_small_object(&cause.object) && (is_same || is_small_object(&current))
+        }
+        Cause::Activity(_) => true,
+    };
+    is_small && call.services.indexes.all().next().is_none()
+}
+
+fn is_small_object(object: &Object) -> bool {
+    match object.size() {
+        0 => left_of(object.body(), OBJECT_BYTES_MAX).is_some(),
+        bytes => bytes <= OBJECT_BYTES_MAX,
+    }
+}
+
+/// Subtracts about the size of a tree; `None` if that is more.
+fn left_of(value: &Value, left: usize) -> Option<usize> {
+    let left = left.checked_sub(3)?;
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => Some(left),
+        Value::String(text) => left.checked_sub(text.len()),
+        Value::Array(items) => items.iter().try_fold(left, |left, it| left_of(it, left)),
+        Value::Object(fields) => fields
+            .iter()
+            .try_fold(left, |left, (key, it)| left_of(it, left.checked_sub(key.len())?)),
+    }
+}
+
+/// The functions of a script.
+struct Search<'a> {
+    /// Without statements at the top level.
+    functions: &'a AST,
+    globals: &'a BTreeMap<String, bool>,
+    defined: BTreeSet<&'a str>,
+    /// Those that were looked at; `None` if they are not short.
+    costs: BTreeMap<String, Option<usize>>,
+}
+
+/// A function that is looked at.
+struct Function<'a, 'b> {
+    search: &'a mut Search<'b>,
+    /// The variables that it may use.
+    variables: BTreeSet<String>,
+    /// Expressions that are allowed because of what is around them.
+    allowed: Vec<*const Expr>,
+}
+
+impl Search<'_> {
+    /// Returns the cost of all functions of this name together, with those that they call; `None` if they are not short.
+    fn cost_of(&mut self, name: &str) -> Option<usize> {
+        if let Some(cost) = self.costs.get(name) {
+            return *cost;
+        }
+        // Until it is known: a recursion is not short.
+        self.costs.insert(name.to_owned(), None);
+        let parameters = self.functions.iter_functions().filter(|it| it.name == name);
+        let mut variables: BTreeSet<String> =
+            parameters.flat_map(|it| it.params).map(Into::into).collect();
+        let mut alone = self.functions.clone();
+        alone.retain_functions(|_, _, it, _| it == name);
+        alone.walk(&mut |path| {
+            if let Some(ASTNode::Stmt(Stmt::Var(variable, ..))) = path.last() {
+                variables.insert(variable.0.name.to_string());
+            }
+            true
+        });
+        variables.retain(|it| !self.globals.contains_key(it));
+        let constants = self.globals.iter().filter(|it| *it.1).map(|it| it.0.clone());
+        variables.extend(constants);
+        let is_defined = self.defined.contains(name);
+        let function = Function { search: self, variables, allowed: Vec::new() };
+        let cost = function.cost(&alone).filter(|_| is_defined);
+        self.costs.insert(name.to_owned(), cost);
+        cost
+    }
+}
+
+impl Function<'_, '_> {
+    /// Returns the cost of all its nodes; `None` if it is not short.
+    fn cost(mut self, alone: &AST) -> Option<usize> {
+        let mut sum = 0;
+        let is_short = alone.walk(&mut |path| {
+            let cost = if let Some(ASTNode::Stmt(statement)) = path.last() {
+                self.statement(statement)
+            } else if let Some(ASTNode::Expr(expression)) = path.last() {
+                self.expression(expression)
+            } else {
+                None
+            };
+            sum += cost.unwrap_or(COST_MAX + 1);
+            sum <= COST_MAX && path.len() <= DEPTH_MAX
+        });
+        is_short.then_some(sum)
+    }
+
+    /// Returns the cost of a statement without those in it; `None` if it is not allowed.
+    fn statement(&mut self, statement: &Stmt) -> Option<usize> {
+        if let Stmt::FnCall(call, _) = statement {
+            return self.call(call);
+        }
+        if let Stmt::Assignment(assignment) = statement {
+            let (operator, sides) = &**assignment;
+            if matches!(sides.lhs, Expr::Variable(..)) {
+                return Some(TOUCH);
+            }
+            let patch = written_patch(&sides.lhs).filter(|_| !operator.is_op_assignment())?;
+            self.allowed.push(patch);
+            return Some(TOUCH);
+        }
+        let is_plain = matches!(
+            statement,
+            Stmt::Noop(..)
+                | Stmt::If(..)
+                | Stmt::Switch(..)
+                | Stmt::Var(..)
+                | Stmt::Block(..)
+                | Stmt::Expr(..)
+                | Stmt::Return(..)
+        );
+        is_plain.then_some(1)
+    }
+
+    /// Returns the cost of an expression without those in it; `None` if it is not allowed.
+    fn expression(&mut self, expression: &Expr) -> Option<usize> {
+        if let Expr::Variable(variable, ..) = expression {
+            let is_local = variable.2.is_empty() && self.variables.contains(variable.1.as_str());
+            return (is_local || self.is_allowed(expression)).then_some(1);
+        }
+        if let Expr::Property(property, _) = expression {
+            let is_allowed = is_small_part(&property.2) || self.is_allowed(expression);
+            return is_allowed.then_some(1);
+        }
+        if let Expr::Dot(dot, ..) = expression {
+            self.allowed.extend(raising(dot));
+            return Some(1);
+        }
+        if let Expr::Index(index, flags, _) = expression {
+            let place = if let Expr::Dot(rest, ..) | Expr::Index(rest, ..) = &index.rhs
+                && !flags.intersects(ASTFlags::BREAK)
+            {
+                &rest.lhs
+            } else {
+                &index.rhs
+            };
+            let is_allowed = match key(place) {
+                Some(key) => is_small_part(key),
+                None => matches!(place, Expr::IntegerConstant(..)),
+            };
+            return is_allowed.then_some(1);
+        }
+        if let Expr::MethodCall(call, _) | Expr::FnCall(call, _) = expression {
+            return self.call(call);
+        }
+        if let Expr::DynamicConstant(value, _) = expression {
+            return items(value).filter(|it| *it <= CONSTANT_MAX).map(|_| TOUCH);
+        }
+        if let Some(text) = key(expression) {
+            return (text.len() <= CONSTANT_MAX).then_some(1);
+        }
+        if matches!(expression, Expr::InterpolatedString(..)) {
+            return Some(TOUCH);
+        }
+        let is_plain = matches!(
+            expression,
+            Expr::BoolConstant(..)
+                | Expr::IntegerConstant(..)
+                | Expr::FloatConstant(..)
+                | Expr::CharConstant(..)
+                | Expr::Unit(..)
+                | Expr::Array(..)
+                | Expr::Map(..)
+                | Expr::Stmt(..)
+                | Expr::And(..)
+                | Expr::Or(..)
+                | Expr::Coalesce(..)
+        );
+        is_plain.then_some(1)
+    }
+
+    /// The same for a call.
+    fn call(&mut self, call: &FnCallExpr) -> Option<usize> {
+        let name = call.name.as_str();
+        if call.is_operator_call() {
+            return Some(TOUCH);
+        }
+        if self.search.defined.contains(name) {
+            let is_plain = call.namespace.is_empty() && !call.capture_parent_scope;
+            return is_plain.then(|| self.search.cost_of(name))?.map(|it| it + TOUCH);
+        }
+        let is_known = if call.namespace.is_empty() {
+            is_one_of(METHODS, name)
+                || is_one_of(RAISING, name)
+                || LOG_METHODS.iter().any(|it| it.0 == name)
+        } else {
+            call.namespace.path.len() == 1
+                && call.namespace.root() == "kopf"
+                && is_one_of(RAISING, name)
+        };
+        is_known.then_some(TOUCH)
+    }
+
+    fn is_allowed(&self, expression: &Expr) -> bool {
+        self.allowed.contains(&ptr::from_ref(expression))
+    }
+}
+
+/// Returns the `patch` in `ctx.patch.a.b`. Only assignments may have it: reading the patch may copy what other handlers have
+/// written.
+fn written_patch(place: &Expr) -> Option<*const Expr> {
+    let Expr::Dot(dot, ..) = place else { return None };
+    let Expr::Dot(rest, ..) = &dot.rhs else { return None };
+    let is_patch = matches!(&rest.lhs, Expr::Property(name, _) if name.2 == "patch");
+    (is_patch && is_path(&rest.rhs)).then(|| ptr::from_ref(&rest.lhs))
+}
+
+/// Returns the `kopf` in `kopf.fail(…)`.
+fn raising(dot: &BinaryExpr) -> Option<*const Expr> {
+    let is_kopf = matches!(&dot.lhs, Expr::Variable(variable, ..) if variable.1 == "kopf");
+    let is_raised = matches!(&dot.rhs, Expr::MethodCall(call, _) if is_one_of(RAISING, &call.name));
+    (is_kopf && is_raised).then(|| ptr::from_ref(&dot.lhs))
+}
+
+fn key(expression: &Expr) -> Option<&str> {
+    if let Expr::StringConstant(text, _) = expression { Some(text) } else { None }
+}
+
+/// Returns whether an expression after a dot consists of names only.
+fn is_path(expression: &Expr) -> bool {
+    if let Expr::Dot(dot, ..) = expression {
+        return matches!(dot.lhs, Expr::Property(..)) && is_path(&dot.rhs);
+    }
+    matches!(expression, Expr::Property(..))
+}
+
+fn is_one_of(words: &str, name: &str) -> bool {
+    words.split(' ').any(|it| it == name)
+}
+
+/// Returns whether a part of anything is small if it is one of `ctx`.
+fn is_small_part(name: &str) -> bool {
+    is_one_of(PARTS, name) || !(name == "patch" || KWARGS.iter().any(|it| it.name == name))
+}
+
+/// Returns the number of items of a constant, with all that is in it, and of its bytes; `None` if it is more than data.
+fn items(value: &Dynamic) -> Option<usize> {
+    if let Ok(items_of) = value.as_array_ref() {
+        return items_of.iter().map(items).sum::<Option<usize>>().map(|it| it + 1);
+    }
+    if let Ok(fields) = value.as_map_ref() {
+        return fields.values().map(items).sum::<Option<usize>>().map(|it| it + fields.len());
+    }
+    if let Ok(text) = value.as_immutable_string_ref() {
+        return Some(text.len() + 1);
+    }
+    let is_scalar =
+        value.is_unit() || value.is_bool() || value.is_int() || value.is_float() || value.is_char();
+    is_scalar.then_some(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use rhai::Engine;
+
+    use super::{BTreeMap, BTreeSet, find};
+
+    /// Returns whether the function `f` of this script is short, if `kept` is a variable of the script, and `CONSTANT` a constant.
+    fn is_short(text: &str) -> bool {
+        let ast = Engine::new().compile(text).unwrap();
+        let names = BTreeSet::from(["f".to_owned()]);
+        let globals = BTreeMap::from([("kept".to_owned(), false), ("CONSTANT".to_owned(), true)]);
+        !find(&ast, &names, &globals).is_empty()
+    }
+
+    #[test]
+    fn straight_line_code_that_reads_and_compares_is_short() {
+        for body in [
+            "",
+            "ctx.spec.field.name",
+            "ctx.spec?.items[0].name ?? `none`",
+            "let spec = ctx.spec; if spec.size > 3 && !(ctx.name in spec.names) { spec.a } else { 1 }",
+            "ctx.patch.status.phase = `${ctx.name} is done`; #{ message: `done`, n: 1 }",
+            "ctx.patch.metadata.labels.app = ctx.labels.get(`app`, `x`).to_upper()",
+            "ctx.logger.info(`done`, #{ n: 1 })",
+            "ctx.labels[`app.kubernetes.io/name`].x[1][`y`].z",
+            "switch ctx.type { `DELETED` => return false, 1..3 => 2, _ => throw `x` }",
+            "if ctx.spec.size < 0 { kopf.fail(`no`) } else { kopf::retry(`later`, 10) }",
+            "let x = 1; x += 2; x",
+            "ctx.spec.size > CONSTANT",
+        ] {
+            assert!(is_short(&format!("fn f(ctx) {{ {body} }}")), "{body}");
+        }
+    }
+
+    #[test]
+    fn what_may_loop_wait_or_copy_much_is_not_short() {
+        for body in [
+            "for i in 0..3 { ctx.name; }",
+            "loop { break; }",
+            "while ctx.name == 1 { ctx.uid; }",
+            "f(ctx)",
+            "ctx.f(1)",
+            "ctx.spec.items.filter(|it| it.a)",
+            "let x = 1; let y = || x; y",
+            "Fn(`f`)",
+            "kept",
+            "if true { let kept = 1; } kept += 1",
+            "unknown",
+            "this",
+            "try { ctx.name } catch { }",
+            "import `x` as y",
+            "kopf.sleep(1)",
+            "kopf::sleep(1)",
+            "kopf.copy(ctx.spec)",
+            "let k = kopf; k.fail(1)",
+            "http.get(ctx.name)",
+            "http::get(ctx.name)",
+            "sleep(1)",
+            "ctx.stopped.wait()",
+            "ctx.memo.x",
+            "ctx[`memo`]",
+            "ctx[ctx.name]",
+            "ctx[`memo`].x",
+            "ctx[ctx.name].x[0]",
+            "ctx.spec[ctx.name]",
+            "ctx.patch.status.x",
+            "ctx.patch.status.x += 1",
+            "ctx.patch.fns.append(1)",
+            "ctx.patch[ctx.name] = 1",
+            "let p = ctx.patch; p.x = 1",
+            "ctx.diff",
+            "ctx.old.spec",
+            "ctx.children.pods",
+            "ctx.settings.x",
+            "eval(`1`)",
+        ] {
+            assert!(!is_short(&format!("fn f(ctx) {{ {body} }}")), "{body}");
+        }
+    }
+
+    #[test]
+    fn long_code_is_not_short_nor_is_what_the_script_may_have_replaced() {
+        let many = |part: &str, count| format!("fn f(ctx) {{ {} }}", part.repeat(count));
+        assert!(is_short(&many("ctx.name;", 20)) && !is_short(&many("ctx.name;", 100)));
+        assert!(is_short(&many("ctx.name == 1;", 10)) && !is_short(&many("ctx.name == 1;", 20)));
+        let long = "x".repeat(2000);
+        assert!(!is_short(&format!("fn f(ctx) {{ ctx.name == \"{long}\" }}")));
+        assert!(!is_short(&format!("fn f(ctx) {{ [\"{long}\", 1] }}")));
+        assert!(!is_short("fn len(x) { loop {} } fn f(ctx) { ctx.labels.len() }"));
+        assert!(!is_short("fn f(ctx) { ctx.name } fn f(a, b) { loop {} }"));
+        assert!(!is_short("import `x` as y; fn f(ctx) { ctx.name }"));
+    }
+
+    #[test]
+    fn functions_may_call_short_ones() {
+        let helper = "fn g(x) { x.name == 1 || x.name == 2 }";
+        assert!(is_short(&format!("{helper} fn f(ctx) {{ g(ctx.spec) }}")));
+        assert!(is_short(&format!("{helper} fn f(ctx) {{ g(ctx.spec) && g(ctx.status) }}")));
+        assert!(!is_short(&format!("{helper} fn f(ctx) {{ {} }}", "g(ctx);".repeat(8))));
+        assert!(!is_short("fn g(x) { loop {} } fn f(ctx) { g(ctx.spec) }"));
+        assert!(!is_short("fn g(x) { f(x) } fn f(ctx) { g(ctx.spec) }"));
+        assert!(!is_short("fn g(x) { x } fn f(ctx) { g!(ctx.spec) }"));
+    }
+}
