@@ -8,7 +8,7 @@ use crate::cluster::{ConnectOptions, KubeCluster, pod_namespace};
 use crate::logic::{
     access::grants::Grants,
     admission::{
-        guard::GuardedMaps,
+        guard::{Guarded, GuardedMaps},
         own_objects::{OwnObject, OwnObjects},
     },
     change::registry::Registry,
@@ -104,12 +104,12 @@ impl Read {
         Some(MapGuard::new(maps.guarded(), terms(options)))
     }
 
-    /// Returns what the webhooks of the operator do not review: its namespace, and its `ConfigMap`s that are known by name.
+    /// Returns what the webhooks of the operator do not review: its namespace, and the `ConfigMap`s of its scripts.
     pub(super) fn own_objects(&self) -> OwnObjects {
         let guarded = self.maps.iter().flat_map(Maps::guarded);
-        let objects = guarded.filter_map(|it| match it.maps {
-            GuardedMaps::Named(name) => Some(OwnObject::config_map(&it.namespace, &name)),
-            GuardedMaps::Labelled(_) => None,
+        let objects = guarded.map(|Guarded { namespace, maps }| match maps {
+            GuardedMaps::Named(name) => OwnObject::config_map(&namespace, &name),
+            GuardedMaps::Labelled(labels) => OwnObject::labelled_config_maps(&namespace, &labels),
         });
         OwnObjects { namespace: pod_namespace(), objects: objects.collect() }
     }

@@ -77,7 +77,7 @@ pub fn webhooks(guarded: &[Guarded], (name, client): (&str, &ClientConfig)) -> V
 }
 
 /// Returns a label selector such as `app=scripts,tier in (a, b),!old` as expressions.
-fn expressions(labels: &str) -> Vec<Value> {
+pub(super) fn expressions(labels: &str) -> Vec<Value> {
     let mut parts: Vec<String> = vec![String::new()];
     let mut is_inside = false;
     for symbol in labels.chars() {

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use super::guard;
 use crate::logic::object::resource::Resource;
 
 /// The objects of one operator that its webhooks do not review.
@@ -14,44 +15,68 @@ pub struct OwnObjects {
     pub objects: Vec<OwnObject>,
 }
 
-/// One object, or several of a name.
+/// Objects of one resource in one namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnObject {
-    /// The group of its resource.
-    pub group: &'static str,
-    /// The plural of its resource.
-    pub plural: &'static str,
-    /// Its namespace.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
+    /// The group of the resource.
+    group: &'static str,
+    /// The plural of the resource.
+    plural: &'static str,
+    namespace: String,
+    /// The CEL expression that is true of their requests.
+    condition: String,
 }
 
 impl OwnObject {
+    fn named((group, plural): (&'static str, &'static str), namespace: &str, name: &str) -> Self {
+        let condition = format!("request.name == {}", json!(name));
+        OwnObject { group, plural, namespace: namespace.to_owned(), condition }
+    }
+
     /// Returns a `ConfigMap`.
     pub fn config_map(namespace: &str, name: &str) -> Self {
-        let (namespace, name) = (namespace.to_owned(), name.to_owned());
-        OwnObject { group: "", plural: "configmaps", namespace, name }
+        OwnObject::named(("", "configmaps"), namespace, name)
+    }
+
+    /// Returns the `ConfigMap`s with these labels, as in `kubectl get -l`.
+    pub fn labelled_config_maps(namespace: &str, labels: &str) -> Self {
+        let requirements = guard::expressions(labels).iter().map(requirement).collect::<Vec<_>>();
+        // Deletions have only the old object, and an object without labels has no such field.
+        let condition = format!(
+            "[object == null ? oldObject : object].exists(o, \
+             [has(o.metadata.labels) ? o.metadata.labels : {{}}].exists(l, {}))",
+            requirements.join(" && ")
+        );
+        OwnObject { condition, ..OwnObject::config_map(namespace, "") }
     }
 
     /// Returns a Secret.
     pub fn secret(namespace: &str, name: &str) -> Self {
-        OwnObject { plural: "secrets", ..OwnObject::config_map(namespace, name) }
+        OwnObject::named(("", "secrets"), namespace, name)
     }
 
     /// Returns a Lease.
     pub fn lease(namespace: &str, name: &str) -> Self {
-        let (group, plural) = ("coordination.k8s.io", "leases");
-        OwnObject { group, plural, ..OwnObject::config_map(namespace, name) }
+        OwnObject::named(("coordination.k8s.io", "leases"), namespace, name)
     }
 
     fn expression(&self) -> String {
-        let OwnObject { group, plural, namespace, name } = self;
-        let resource = format!(
-            "request.resource.group == '{group}' && request.resource.resource == '{plural}'"
-        );
-        // Names of objects have no quotes.
-        format!("({resource} && request.namespace == '{namespace}' && request.name == '{name}')")
+        let OwnObject { group, plural, namespace, condition } = self;
+        let (group, plural, namespace) = (json!(group), json!(plural), json!(namespace));
+        let resource =
+            format!("request.resource.group == {group} && request.resource.resource == {plural}");
+        format!("({resource} && request.namespace == {namespace} && {condition})")
+    }
+}
+
+/// Returns a requirement of a label selector as a CEL expression about the labels `l`.
+fn requirement(expression: &Value) -> String {
+    let (key, values) = (&expression["key"], &expression["values"]);
+    match expression["operator"].as_str() {
+        Some("In") => format!("({key} in l && l[{key}] in {values})"),
+        Some("NotIn") => format!("!({key} in l && l[{key}] in {values})"),
+        Some("DoesNotExist") => format!("!({key} in l)"),
+        _ => format!("{key} in l"),
     }
 }
 

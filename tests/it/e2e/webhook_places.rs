@@ -1,4 +1,4 @@
-//! Webhooks over HTTPS that are reached through a tunnel, or that guard the scripts of the operator.
+//! Webhooks over HTTPS that are reached through a tunnel, that guard the scripts of the operator, or do not review them.
 
 use std::path::PathBuf;
 
@@ -166,4 +166,46 @@ async fn an_edit_of_a_guarded_config_map_that_does_not_load_is_refused_by_kubect
     apply(map("other", "a.lua", "broken (")).await.expect("it belongs to nobody");
     operator.stop().await.assert_code(0);
     apply(map("lua", "a.lua", "broken (")).await.expect("nobody guards it");
+}
+
+#[tokio::test]
+async fn the_config_maps_of_the_scripts_are_not_reviewed() {
+    let name = "own-scripts";
+    let Some(namespace) = Namespace::for_test(name).await else { return };
+    let apply = async |map: &str, tier: &str, text: &str| {
+        let labels = json!({ "tier": tier, "app": "scripts" });
+        let map = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": map, "labels": labels },
+            "data": { "a.lua": text },
+        });
+        namespace.try_kubectl(&["apply", "-f", "-"], &map.to_string()).await
+    };
+    let deny = r#"
+        local options = { namespace_selector = { matchLabels = { ["kubernetes.io/metadata.name"] = "own-scripts" } } }
+        kopf.on_validate("", "v1", "configmaps", options, function(ctx)
+            error(kopf.AdmissionError("never"))
+        end)
+    "#;
+    let other = "kopf.on_event('kopfexamples', { id = 'a' }, function(ctx) end)";
+    apply("named", "none", deny).await.expect("it is created");
+    apply("labelled", "b", other).await.expect("it is created");
+    let port = free_port().to_string();
+    let url = format!("https://127.0.0.1:{port}");
+    let args = ["--standalone", "-n", name, "--set", "admission.managed=own-scripts.kopf.dev"];
+    let mut command = kopf(&namespace.kubeconfig(), &args);
+    command.args(["--from-configmap", "own-scripts/named"]);
+    command.args(["--from-configmap-selector", "app=scripts,tier in (a, b),!old"]);
+    command.args(["--webhook-url", &url, "--webhook-port", &port]);
+    let operator = Operator::start(&mut command);
+    until("foreign maps are reviewed", async || match apply("foreign", "c", "").await {
+        Err(refused) if refused.contains("never") => Ok(()),
+        told => Err(format!("{told:?}\n{}", operator.output())),
+    })
+    .await;
+    apply("labelled", "b", "-- nothing").await.expect("it can be changed");
+    apply("new", "a", "-- nothing").await.expect("it can be created");
+    let delete = async |map: &str| namespace.try_kubectl(&["delete", "configmap", map], "").await;
+    delete("new").await.expect("it can be deleted");
+    apply("named", "none", "-- nothing").await.expect("it can be changed");
+    operator.stop().await.assert_code(0);
 }

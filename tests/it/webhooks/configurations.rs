@@ -112,12 +112,15 @@ fn the_last_of_several_replicas_removes_the_configurations() {
     });
 }
 
-/// The webhooks of this process, for an operator in the namespace `pods` whose scripts are in a `ConfigMap`.
+/// The webhooks of this process, for an operator in the namespace `pods` whose scripts are in `ConfigMap`s.
 struct InPod(LocalWebhooks);
 
 impl WebhookServer for InPod {
     fn own_objects(&self) -> OwnObjects {
-        let objects = vec![OwnObject::config_map("scripts", "handlers")];
+        let objects = vec![
+            OwnObject::config_map("scripts", "handlers"),
+            OwnObject::labelled_config_maps("labelled", "app=own,tier in (a, b),zone!=x,!old,kept"),
+        ];
         OwnObjects { namespace: Some("pods".into()), objects }
     }
 
@@ -175,6 +178,28 @@ fn with_a_url_the_objects_that_the_operator_needs_are_not_reviewed() {
         assert_eq!(lease("pods", "other").await, 201, "the namespace of the pod");
         assert_eq!(map("scripts", "handlers").await, 201);
         assert_eq!(map("scripts", "other").await, 500);
+        let labelled = async |labels: Value| {
+            let name = labels["name"].as_str().unwrap_or("plain");
+            let object = json!({
+                "apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": { "name": name, "namespace": "labelled", "labels": labels },
+            });
+            send(&env, "POST", "/api/v1/namespaces/labelled/configmaps", &object).await.0
+        };
+        for (labels, status) in [
+            (Value::Null, 500),
+            (json!({ "app": "own" }), 500),
+            (json!({ "app": "own", "tier": "a", "kept": "", "name": "a" }), 201),
+            (json!({ "app": "own", "tier": "b", "kept": "", "zone": "y", "name": "b" }), 201),
+            (json!({ "app": "own", "tier": "c", "kept": "" }), 500),
+            (json!({ "app": "own", "tier": "a", "kept": "", "zone": "x" }), 500),
+            (json!({ "app": "own", "tier": "a", "kept": "", "old": "" }), 500),
+        ] {
+            assert_eq!(labelled(labels.clone()).await, status, "{labels}");
+        }
+        let path = "/api/v1/namespaces/labelled/configmaps/a";
+        assert_eq!(send(&env, "PATCH", path, &json!({ "data": { "b": "" } })).await.0, 200);
+        assert_eq!(send(&env, "DELETE", path, &json!({})).await.0, 200);
         running.stop().await;
     });
 }
