@@ -91,7 +91,7 @@ const RUSH: usize = 500;
 /// … once no request has come for this time.
 const QUIET: Duration = Duration::from_secs(3);
 
-/// When a script that could not be restarted is loaded again. Until then its calls fail.
+/// How long until a script that could not be restarted is loaded again. Meanwhile its calls fail.
 const BROKEN: Duration = Duration::from_secs(10);
 
 /// Loads a script and serves its calls until all senders are dropped.

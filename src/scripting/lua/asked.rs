@@ -19,7 +19,7 @@ use super::{
 };
 use crate::logic::handlers::outcome::Raised;
 
-/// Ready when the VM does not respond; shared by all pending requests.
+/// Becomes ready when the VM does not respond; shared by all pending requests.
 pub(super) type Stuck = Shared<BoxFuture<'static, ()>>;
 
 /// Sends a request and waits for its response; dropping it cancels the call.

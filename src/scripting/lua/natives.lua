@@ -94,7 +94,7 @@ function table.move(from, first, last, to, target)
     return target
 end
 
--- Whether the default order of these values is cheap. Native functions ignore metatables here.
+-- Returns whether sorting these values in the default order is cheap. Native functions ignore metatables here.
 local function sorts_quickly(t)
     local n = rawlen(t)
     if n > 10 * PART then

@@ -130,7 +130,7 @@ function _G.xpcall(f, handler, ...)
     return caught_by_script(xpcall(f, handle, ...))
 end
 
--- A coroutine of the script that waits for the host must yield the wait to the coroutine of the handler.
+-- A coroutine of the script that waits for the host must pass its wait on to the coroutine of the handler.
 local pending, ended = host.pending, host.ended
 local function pass_on(co, ok, first, ...)
     if ok and first == pending and status(co) == "suspended" then

@@ -119,7 +119,7 @@ struct Interrupt {
     function: *mut (),
 }
 
-// SAFETY: the place is only accessed atomically; other threads write only under the lock that the VM's side takes before it drops the VM.
+// SAFETY: the place is only written atomically; other threads write only under the lock that the VM's side takes before it drops the VM.
 unsafe impl Send for Interrupt {}
 
 impl Watchdog {
