@@ -156,7 +156,7 @@ fn find(access: &Access, path: &str) -> Result<io::Result<PathBuf>, String> {
         Ok(absolute) => normal(&absolute),
         Err(error) => return Ok(Err(error)),
     };
-    // The name is checked first: a path that is not granted is not accessed, so nobody learns whether it exists.
+    // The name is checked first: a path that is not granted is not accessed, so its existence is not revealed.
     if !access.allows_read(&wanted) {
         return Err(Denied::read(&wanted).to_string());
     }

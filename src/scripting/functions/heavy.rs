@@ -28,7 +28,7 @@ impl Default for Heavy {
 }
 
 impl Heavy {
-    /// Runs a job when it is its turn. The error is that of the thread.
+    /// Runs a job after the earlier ones of the script. Fails if the job panics.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -62,7 +62,7 @@ mod tests {
 
     use super::Heavy;
 
-    /// Returns a job that reports when it begins, and ends when it is told to.
+    /// Returns a job that reports when it begins, and ends when it is signaled.
     fn work() -> (impl FnOnce() + Send + 'static, Receiver<()>, Sender<()>) {
         let ((begins, begun), (end, ends)) = (channel(), channel());
         let work = move || {

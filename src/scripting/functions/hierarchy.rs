@@ -277,7 +277,7 @@ impl Helper {
     }
 
     /// Returns whether a map that could be the argument is the options: if all its keys are names of options. Labels are strings
-    /// and may have any name, so for them only another type makes a key an option.
+    /// and may have any name, so a map of labels is the options only if a value has another type.
     fn are_options(&self, map: &Map<String, Value>) -> bool {
         let is_option =
             |it: &String| self.options.contains(&it.as_str()) || self.argument == Some(it.as_str());
@@ -326,7 +326,7 @@ impl Rest {
     }
 }
 
-/// Returns whether a map is empty: no owner, whatever was meant. In Lua, it looks like an empty list.
+/// Returns whether a map is empty: it names no owner. In Lua, it looks like an empty list.
 fn is_empty(argument: &Value) -> bool {
     match argument {
         Value::Object(map) => map.is_empty(),
@@ -335,7 +335,7 @@ fn is_empty(argument: &Value) -> bool {
     }
 }
 
-/// Returns the handled object, with what is read of an owner.
+/// Returns the handled object, with the fields that are read of an owner.
 fn handled(present: &Invocation) -> Option<Value> {
     let Cause::Object(cause) = &present.cause else { return None };
     let object = cause.current();

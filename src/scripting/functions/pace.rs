@@ -1,4 +1,4 @@
-//! Tells functions that repeat work whether their call must end.
+//! Checks in functions that repeat work whether their call must end.
 //!
 //! A single step is bounded by the size of its arguments. Loops check between their steps.
 
@@ -41,7 +41,7 @@ pub(crate) fn within<T>(pace: &Pace, memory: usize, compute: impl FnOnce() -> T)
 /// Counts one step of many.
 ///
 /// # Errors
-/// The call has used up its time, and ends whatever the function does with the error; or the function allocates too much memory.
+/// The call has used up its time, and ends even if the function ignores the error; or the function allocates too much memory.
 pub(super) fn step() -> Result<(), Failure> {
     CURRENT.with_borrow(|it| it.as_ref().map_or(Ok(()), Allowance::check))
 }

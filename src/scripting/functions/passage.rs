@@ -47,7 +47,7 @@ impl Rooms {
 }
 
 impl Queue {
-    /// Waits for the room, in order of arrival. Returns `None` if the script is gone.
+    /// Waits for the room, in order of arrival. Returns `None` if the semaphore is closed.
     pub(crate) async fn wait(self) -> Option<Passage> {
         let Queue { room, units } = self;
         let permit = Arc::clone(&room).acquire_many_owned(units).await.ok()?;

@@ -1,4 +1,4 @@
-//! Scratch files: what is too large for the memory of a script, on its way from one server to another.
+//! Scratch files: data that is too large for the memory of a script, passed from one server to another.
 //!
 //! Scripts refer to them by names that are valid for one call. In the file system, they have no names: however a call or the
 //! process ends, the system frees them.

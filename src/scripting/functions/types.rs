@@ -54,7 +54,7 @@ pub(crate) struct Parameter {
 pub(crate) enum Type {
     /// Any value that JSON can hold.
     Any,
-    /// True or false; nothing else counts as one.
+    /// True or false; no other value is accepted.
     Boolean,
     /// A string that is not empty.
     Name,

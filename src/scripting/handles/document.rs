@@ -1,7 +1,7 @@
 //! `ctx.patch` and `ctx.memo`: documents that scripts read and change in place, by path.
 //!
 //! A copy of a map would lose what is written into it, so every level is a path into the shared document. Reading a missing level
-//! of a patch returns a view of it, so that an assignment below creates the levels on the way.
+//! of a patch returns a view of it, so that an assignment below it creates the missing levels.
 //!
 //! The languages differ where their values do. In Lua, nil is not null: it withdraws a change, and null deletes; lists of memos are
 //! used in place, as tables are. In Rhai, `()` is both; lists are values, which Rhai assigns back after a change.

@@ -52,7 +52,7 @@ pub(crate) struct Leftovers {
     held: usize,
 }
 
-/// The bytes of a call besides its object.
+/// The bytes of a call without its object.
 const CALL: usize = 1 << 10;
 /// The ratio of the memory of a tree to the size of its JSON.
 const TREE: usize = 4;

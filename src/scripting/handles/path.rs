@@ -49,7 +49,7 @@ impl Path {
     /// # Errors
     /// The handles that the script keeps use too much memory.
     pub(super) fn new(steps: Vec<String>, paths: Option<&Arc<Paths>>) -> Result<Self, String> {
-        /// The bytes of a key besides its characters.
+        /// The bytes of a key in addition to its characters.
         const KEY: usize = 48;
         let bytes = steps.iter().map(|it| it.len() + KEY).sum::<usize>();
         if let Some(paths) = paths {

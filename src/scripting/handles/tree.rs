@@ -46,7 +46,7 @@ fn step<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
     }
 }
 
-/// Writes a value at this path, and creates missing levels on the way.
+/// Writes a value at this path, and creates missing levels.
 pub(super) fn assign(
     root: &mut Map<String, Value>,
     path: &[String],

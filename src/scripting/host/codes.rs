@@ -1,4 +1,4 @@
-//! Fingerprints handlers, so that an edit of their script changes only those that it affects.
+//! Computes the fingerprints of handlers, so that an edit of their script changes only those that it affects.
 
 use std::hash::{Hash as _, Hasher as _};
 
@@ -23,7 +23,7 @@ pub(super) fn assign(source: &Source, handlers: &mut [Handler]) {
         })
     };
     for handler in handlers {
-        // For declarations in a module, the source of the script says too little.
+        // For declarations in a module, the source of the script is not enough.
         let line = handler.location.rsplit_once(':').filter(|(file, _)| *file == source.name);
         let line = line.and_then(|(_, line)| line.parse().ok());
         let own = line.map_or_else(|| fingerprints.whole(), |it| fingerprints.of_line(it));

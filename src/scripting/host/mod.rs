@@ -1,4 +1,4 @@
-//! The scripts of all generations, behind the one interface that the inner side calls.
+//! The scripts of all generations, behind the interface that the operator calls.
 //!
 //! A generation is prepared next to the live one (`prepare.rs`); a script that did not change is part of both. Scripts are not
 //! stopped explicitly: a script ends with the last reference to one of its functions (`routes.rs`).
@@ -69,7 +69,7 @@ impl ScriptHost {
     }
 
     /// Loads the next generation next to the live one, in this order. Returns what it declares, in the same order, or all errors. A
-    /// generation that is dropped without being taken leaves nothing behind.
+    /// generation that is dropped without being taken has no effect.
     ///
     /// A script that is also in the live generation, with the same source and the same modules, is not loaded again: its functions
     /// are identical.

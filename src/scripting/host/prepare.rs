@@ -86,7 +86,7 @@ impl ScriptSet {
         })
     }
 
-    /// Returns the script of this source, if loading it again would give the same.
+    /// Returns the script of this source, if loading it again would have the same result.
     fn find(&self, source: &Source) -> Option<Arc<Script>> {
         let is_same = |it: &&Arc<Script>| {
             let known = it.home.source();
@@ -176,7 +176,7 @@ async fn step(
     Ok(Step::Loaded(Arc::new(Script::new(source, loaded, routes, script))))
 }
 
-/// Fingerprints on another thread: the time grows with the source, and the operator continues meanwhile.
+/// Computes fingerprints on another thread: the time grows with the source, and the operator continues meanwhile.
 async fn with_codes(
     terms: &Terms,
     source: &Source,
@@ -215,8 +215,8 @@ async fn load(script: ScriptId, source: &Source, terms: &Terms) -> Result<Loaded
     load(script, source, terms).await
 }
 
-/// Replaces the default lifecycle. There is one for all scripts, and always one that is set already, so replacing it is logged
-/// once.
+/// Replaces the default lifecycle, which all scripts share. One is always set already; `is_logged` is whether replacing it was logged
+/// before.
 fn override_lifecycle(present: &mut Option<Chooser>, next: Chooser, is_logged: bool) {
     let before = present.take().unwrap_or_else(|| Lifecycle::default().into());
     if !is_logged {

@@ -60,7 +60,7 @@ impl Routes {
         let homes: Vec<_> = {
             let mut state = self.lock();
             state.settings = Some(settings.clone());
-            // Not dropped while the lock is held, because their end takes it, too.
+            // Not dropped while the lock is held, because dropping them takes it, too.
             state.homes.values().filter_map(Weak::upgrade).collect()
         };
         for home in homes {

@@ -1,8 +1,8 @@
-//! The life of one script: a VM, and the calls that run in it side by side.
+//! The actor of one script: a VM, and the calls that run in it concurrently.
 //!
-//! The VM belongs to one thread, so it is an actor: requests go in through a bounded queue, answers come back through
-//! channels of their own. Calls are coroutines; while one waits, the others go on. The same async function runs on a thread
-//! of its own in production, and on the caller's runtime where the clock may be paused.
+//! The VM belongs to one thread, so it is an actor: requests arrive through a bounded queue, and each response has its own channel. Calls
+//! are coroutines; while one waits, the others continue. The same async function runs on a separate thread in production, and on the
+//! caller's runtime where the clock may be paused.
 
 use std::{
     future::Future,
@@ -35,12 +35,12 @@ use crate::logic::handlers::outcome::{Ended, Raised};
 use crate::scripting::LoadError;
 use crate::telemetry::ScriptUsage;
 
-/// Requests on the way to the VM. At the bound, callers wait: a VM that is this far behind gets no faster by more.
+/// Maximum number of requests in the queue. When it is full, callers wait: more requests would not make a slow VM faster.
 pub(super) const QUEUE_MAX: usize = 1024;
-/// Calls in the VM at once, most of them waiting. At the bound, requests wait in the queue.
+/// Maximum number of calls in the VM, most of them waiting. Beyond it, requests wait in the queue.
 const CALLS_MAX: usize = 100_000;
 
-/// The channel of a response. Boxed, because most of the time there is no response yet.
+/// The channel of a response. Boxed, because most requests have no response yet.
 pub(super) type To<T> = oneshot::Sender<Box<T>>;
 
 /// A request to a script.
@@ -51,10 +51,10 @@ pub(super) enum Request {
     Other(Job),
 }
 
-/// Begins a call in a VM, or responds with the reason why there is no VM.
+/// Begins a call in a VM, or responds with the error that there is no VM.
 pub(super) type Job = Box<dyn FnOnce(Result<Rc<Vm>, Raised>) -> LocalBoxFuture<'static, ()> + Send>;
 
-/// Returns the job of a call that is begun with this, and answered here.
+/// Returns a job that begins a call with `begin` and sends its result to `to`.
 pub(super) fn job<T: 'static>(
     to: To<Result<T, Raised>>,
     begin: impl FnOnce(Rc<Vm>) -> LocalBoxFuture<'static, Result<T, Raised>> + Send + 'static,
@@ -68,35 +68,35 @@ where
             None => Box::pin(future::ready(())),
         },
         Err(raised) => {
-            // Whoever asked may have gone.
+            // The caller may have cancelled the call.
             drop(to.send(Box::new(Err(raised))));
             Box::pin(future::ready(()))
         }
     })
 }
 
-/// The way of the result of loading to who waits for it.
+/// The channel that reports the result of loading.
 pub(super) type Loading = oneshot::Sender<Result<Declared, LoadError>>;
 
-/// How the life of a script begins.
+/// How an actor starts.
 pub(super) enum Start {
-    /// For the first time: who waits gets what it declares.
+    /// The first load: its result is sent here.
     First(Loading),
-    /// In the place of a VM that declared this.
+    /// Replaces an actor whose VM had these declarations.
     Again(Print),
 }
 
-/// So many requests leave garbage behind that is worth a full collection, which takes up to some ten milliseconds…
+/// Number of requests that leave enough garbage for a full collection, which takes up to about 10 ms…
 const RUSH: usize = 500;
-/// … when none has come for so long.
+/// … once no request has come for this time.
 const QUIET: Duration = Duration::from_secs(3);
 
-/// A script that could not be started afresh is tried again after this time. Until then its calls fail.
+/// How long until a script that could not be restarted is loaded again. Meanwhile its calls fail.
 const BROKEN: Duration = Duration::from_secs(10);
 
-/// Loads a script and serves its calls until nobody can send any.
+/// Loads a script and serves its calls until all senders are dropped.
 ///
-/// `stuck` is cancelled when the VM no longer listens; then nobody listens to this any more either.
+/// `stuck` is cancelled when the VM does not respond; the actor is then abandoned.
 pub(super) async fn live(
     script: Arc<Script>,
     start: Start,
@@ -112,7 +112,7 @@ pub(super) async fn live(
                 }
                 (Some(vm), print)
             }
-            // Perhaps nobody waits for the script any more.
+            // The caller may no longer wait for the script.
             Some(Err(error)) => return drop(loading.send(Err(error))),
             None => return,
         },
@@ -139,11 +139,11 @@ pub(super) async fn live(
     }
 }
 
-/// How a VM's service ends.
+/// Why a loop that serves requests ends.
 enum End {
-    /// Nobody can send requests.
+    /// All senders are dropped.
     Unused,
-    /// Another VM takes its place.
+    /// Another VM must be loaded.
     Renewed,
 }
 
@@ -154,7 +154,7 @@ async fn load_for(
     stuck: &CancellationToken,
 ) -> Option<Result<(Rc<Vm>, Declared), LoadError>> {
     tokio::select! {
-        // First: what nobody waits for takes not another step.
+        // First: a load that was cancelled must not take another step.
         biased;
         () = loading.closed() => None,
         loaded = load(script, stuck) => Some(loaded),
@@ -178,7 +178,7 @@ async fn load(
     })
 }
 
-/// Loads a VM that replaces another. Functions are identified by their places among the declarations, so these must be the same.
+/// Loads a VM that replaces another. Functions are identified by their position among the declarations, so these must be equal.
 async fn load_again(
     script: &Arc<Script>,
     print: &Print,
@@ -195,16 +195,16 @@ async fn load_again(
 async fn serve(vm: Rc<Vm>, requests: &mut mpsc::Receiver<Request>, usage: &ScriptUsage) -> End {
     usage.set_memory(vm.lua().used_memory());
     let mut calls = FuturesUnordered::new();
-    // Since garbage was last collected, and until when there was no news.
+    // The number of requests since the last collection: in total, and when the timer last fired.
     let (mut begun, mut seen) = (0, 0);
     let mut quiet = pin!(tokio::time::sleep(QUIET));
     loop {
         tokio::select! {
-            // Calls that can go on do so before new ones start.
+            // Calls that can continue do so before new ones start.
             biased;
             Some(()) = calls.next(), if !calls.is_empty() => {
                 usage.set_memory(vm.lua().used_memory());
-                // The other calls go with the VM: whoever waits for them is told so.
+                // The other calls are dropped with the VM; their callers receive an error.
                 if vm.is_exhausted() {
                     return End::Renewed;
                 }
@@ -217,10 +217,10 @@ async fn serve(vm: Rc<Vm>, requests: &mut mpsc::Receiver<Request>, usage: &Scrip
                     }
                     calls.push(answer(Rc::clone(&vm), request));
                 }
-                // Whoever waits for an answer holds the other end, so no call is left that anybody waits for.
+                // Each caller that waits for a response holds a sender, so no call is left that anyone waits for.
                 None => return End::Unused,
             },
-            // When there is nothing else to do.
+            // Only when there is nothing else to do.
             () = &mut quiet, if begun >= RUSH => {
                 if begun == seen {
                     vm.tidy();
@@ -234,13 +234,13 @@ async fn serve(vm: Rc<Vm>, requests: &mut mpsc::Receiver<Request>, usage: &Scrip
     }
 }
 
-/// Fails all calls for a while.
+/// Fails all calls until it is time to load the script again.
 async fn refuse(requests: &mut mpsc::Receiver<Request>, problem: &str) -> End {
     let over = tokio::time::sleep(BROKEN);
     let mut over = pin!(over);
     loop {
         tokio::select! {
-            // The order makes no difference: either comes soon again.
+            // The order makes no difference: neither can starve the other.
             biased;
             () = &mut over => return End::Renewed,
             request = requests.recv() => match request {
@@ -254,14 +254,14 @@ async fn refuse(requests: &mut mpsc::Receiver<Request>, problem: &str) -> End {
 impl Request {
     fn refuse(self, raised: Raised) {
         match self {
-            // Whoever asked may have gone.
+            // The caller may have cancelled the call.
             Request::Call(_, to) => drop(to.send(Box::new(Ended::Raised(raised)))),
             Request::Other(job) => drop(job(Err(raised))),
         }
     }
 }
 
-/// What becomes of a request. Calls of handlers are in here themselves: there may be very many that wait.
+/// The future of a request. Calls of handlers are stored inline, because very many may wait.
 enum Answering {
     Call(Reply<Ended, Calling>),
     Other(LocalBoxFuture<'static, ()>),
@@ -288,14 +288,14 @@ fn answer(vm: Rc<Vm>, request: Request) -> Answering {
     }
 }
 
-/// Begins a call, to be run until it ends or nobody waits for it any more. A panic of the host ends this call only; if that
-/// comes at once, the answer is given.
+/// Begins a call that runs until it ends or its caller drops it. A panic of the host ends only this call; if it panics right at the start,
+/// the error is sent at once.
 fn reply<T, F>(
     to: To<T>,
     broken: fn(Raised) -> T,
     begin: impl FnOnce() -> F,
 ) -> Option<Reply<T, F>> {
-    // Nothing of the script runs yet: who has gone meanwhile is noticed first.
+    // No code of the script runs yet: a call that was cancelled meanwhile is noticed before its first step.
     if let Ok(call) = panic::catch_unwind(AssertUnwindSafe(begin)) {
         Some(Reply { call, to: Some(to), broken })
     } else {
@@ -304,15 +304,15 @@ fn reply<T, F>(
     }
 }
 
-/// A call and who waits for it.
+/// A call and the channel of its result.
 struct Reply<T, F> {
     call: F,
-    /// `None` when it was answered.
+    /// `None` once the result is sent.
     to: Option<To<T>>,
     broken: fn(Raised) -> T,
 }
 
-// The call is not pinned by the reply.
+// The call is never pinned through the reply.
 impl<T, F: Unpin> Unpin for Reply<T, F> {}
 
 impl<T, F: Future<Output = T> + Unpin> Future for Reply<T, F> {
@@ -329,7 +329,7 @@ impl<T, F: Future<Output = T> + Unpin> Future for Reply<T, F> {
             Err(_) => (self.broken)(panicked()),
         };
         if let Some(to) = self.to.take() {
-            // The caller may have gone in the meantime.
+            // The caller may have cancelled the call meanwhile.
             drop(to.send(Box::new(result)));
         }
         Poll::Ready(())

@@ -1,6 +1,6 @@
-//! A request to the actor of a script, on its way and until its answer.
+//! A request to the actor of a script, from sending it to its response.
 //!
-//! There may be many thousands that wait, so each is little: the way to the actor, and the way back.
+//! Many thousands of requests may wait, so each is small.
 
 use std::{
     pin::Pin,
@@ -19,18 +19,18 @@ use super::{
 };
 use crate::logic::handlers::outcome::Raised;
 
-/// Ready when the actor no longer listens; one for all that wait.
+/// Becomes ready when the VM does not respond; shared by all pending requests.
 pub(super) type Stuck = Shared<BoxFuture<'static, ()>>;
 
-/// Sends a request and waits for its answer; dropping it cancels the call.
+/// Sends a request and waits for its response; dropping it cancels the call.
 pub(super) struct Asked<T> {
-    /// Freed when the request is sent.
+    /// Dropped once the request is sent.
     sending: Option<BoxFuture<'static, ()>>,
     answer: oneshot::Receiver<Box<T>>,
-    /// Held until the answer: a generation that was replaced finishes its calls.
+    /// Kept until the response: the actor of a replaced generation finishes its calls.
     _requests: mpsc::Sender<Request>,
     stuck: Stuck,
-    /// The answer if there will be none.
+    /// Converts the error if there will be no response.
     gone: fn(Raised) -> T,
 }
 
@@ -44,7 +44,7 @@ impl<T: Send + 'static> Asked<T> {
     ) -> Self {
         let (to, answer) = oneshot::channel();
         let way = requests.clone();
-        // A queue without a reader drops the request, which closes the answer.
+        // A queue without a reader drops the request, which closes the response channel.
         let sending = async move { drop(way.send(request(to)).await) };
         Asked { sending: Some(sending.boxed()), answer, _requests: requests, stuck, gone }
     }
@@ -57,7 +57,7 @@ impl<T> Future for Asked<T> {
         if self.sending.as_mut().is_some_and(|it| it.poll_unpin(cx).is_ready()) {
             self.sending = None;
         }
-        // An answer that is there counts.
+        // A response that has arrived is returned, even if the VM is stuck now.
         if self.sending.is_none()
             && let Poll::Ready(answer) = self.answer.poll_unpin(cx)
         {

@@ -60,7 +60,7 @@ impl UserData for ErrorValue {
     }
 }
 
-/// Fills the `kopf` table, and closes it.
+/// Fills the `kopf` table and makes it read-only.
 pub(super) fn install(lua: &Lua, kopf: &Table, tools: &Tools) -> mlua::Result<()> {
     let on = lua.create_table()?;
     for (table, functions) in
@@ -83,7 +83,7 @@ pub(super) fn install(lua: &Lua, kopf: &Table, tools: &Tools) -> mlua::Result<()
     close(lua, kopf, "kopf", |it| Some(names::unknown(it)))
 }
 
-/// Makes a table read-only, and the use of a misspelled name an error that names the right one, instead of a nil that is called.
+/// Makes a table read-only. Reading an unknown name raises an error that suggests the right one, instead of returning nil.
 pub(super) fn close(
     lua: &Lua,
     table: &Table,
@@ -122,7 +122,7 @@ fn native(lua: &Lua, function: HostFunction, tools: &Tools) -> mlua::Result<LuaF
     Ok(native)
 }
 
-/// What is to be raised, or the result.
+/// The error to raise, and the result.
 pub(super) type Ended = (LuaValue, LuaValue);
 
 fn call(lua: &Lua, function: &HostFunction, given: &MultiValue) -> mlua::Result<Ended> {
@@ -137,7 +137,7 @@ fn call(lua: &Lua, function: &HostFunction, given: &MultiValue) -> mlua::Result<
     let called = function.call(&arguments, &LuaCaller { lua, world: &world });
     let done = match called {
         Ok(done) => done,
-        // The prelude raises what comes back from a wait.
+        // The wrapper of a waiting function ignores its results, and raises the error of the wait instead.
         Err(failed @ Failed::Raised(_)) if function.waits() => {
             wait_for(lua, &world, Box::pin(future::ready(Err(failed))), None);
             return Ok((LuaValue::Nil, LuaValue::Nil));
@@ -169,7 +169,7 @@ fn call(lua: &Lua, function: &HostFunction, given: &MultiValue) -> mlua::Result<
     Ok((LuaValue::Nil, result))
 }
 
-/// Lets the call wait, and gives it this result.
+/// Makes the call wait, and returns this result to it.
 fn wait_for(
     lua: &Lua,
     world: &World,
@@ -196,7 +196,7 @@ fn raise(lua: &Lua, failed: Failed) -> mlua::Result<Ended> {
     }
 }
 
-/// What is below a value after these steps, or the default.
+/// Returns the value at a path below `value`, or the default.
 fn below(
     lua: &Lua,
     value: &LuaValue,
@@ -228,7 +228,7 @@ fn below(
     Ok(if is_there { found } else { default.cloned().unwrap_or(LuaValue::Nil) })
 }
 
-/// The script in a VM.
+/// The calling script, in its VM.
 struct LuaCaller<'a> {
     lua: &'a Lua,
     world: &'a World,
@@ -252,9 +252,9 @@ impl Caller for LuaCaller<'_> {
     }
 }
 
-/// Returns `FILE:LINE` of the script's line, maybe through the prelude.
+/// Returns `FILE:LINE` of the script's line that called the host, maybe through the prelude.
 pub(super) fn location(lua: &Lua) -> String {
-    /// The prelude and the host are a few frames, the script's own come right after.
+    /// Only a few frames of the prelude and the host are above those of the script.
     const FRAMES_MAX: usize = 8;
     let place = |level| {
         lua.inspect_stack(level, |frame| {
@@ -314,7 +314,7 @@ impl Argument for LuaPassed<'_> {
 
     fn inside(&self) -> Option<Nested> {
         let table = self.value.as_table()?;
-        // If the memory is full, the next step of the script fails as well.
+        // If the memory is full, the next step of the script fails, too.
         self.world.levels.fill(table).ok()?;
         let is_list = table.raw_len() > 0
             || table.metatable().is_some_and(|it| it == self.world.shapes.array);
@@ -353,7 +353,7 @@ impl Argument for LuaPassed<'_> {
 fn name_of(lua: &Lua, function: &LuaFunction) -> String {
     let own = function.info().name.filter(|it| !it.is_empty());
     own.or_else(|| {
-        // Only the script's own globals: those of the host are one level further.
+        // Only the script's own globals: those of the host are in the metatable.
         let mut names = Vec::new();
         let walked = lua.globals().for_each(|name: LuaValue, value: LuaValue| {
             if let (LuaValue::String(name), LuaValue::Function(value)) = (name, value)
@@ -368,7 +368,7 @@ fn name_of(lua: &Lua, function: &LuaFunction) -> String {
     .unwrap_or_default()
 }
 
-/// Changes a table so that it reads as `after`. What is the same stays as it is.
+/// Changes a table so that it reads as `after`. Equal parts are left untouched.
 fn update(
     lua: &Lua,
     world: &World,
@@ -390,7 +390,7 @@ fn update(
                     Some(old @ Value::Object(_)) if new.is_object() => {
                         update(lua, world, &table.get(key.as_str())?, (old, new))?;
                     }
-                    // Null is nil at the top, which would be nothing.
+                    // At the top, null would become nil, which removes the field.
                     Some(_) | None if new.is_null() => table.set(key.as_str(), LuaValue::NULL)?,
                     Some(_) | None => {
                         table.set(key.as_str(), world.push(lua, new, Style::Mutable)?)?;
@@ -401,7 +401,7 @@ fn update(
                 table.set(key.as_str(), LuaValue::Nil)?;
             }
         }
-        // The helpers change what is in maps and lists, never what a value is.
+        // The helpers change the content of maps and lists, never the type of a value.
         (_, _) => {}
     }
     Ok(())

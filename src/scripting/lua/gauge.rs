@@ -1,8 +1,8 @@
-//! Notices texts that are too long and calls that are nested too deep, whoever makes them.
+//! Detects strings that are too long and calls that are nested too deep, whatever causes them.
 //!
-//! Luau tells of every piece of memory it gives out. Most are small and none of our business; a long text, or a stack that
-//! grows, arms the interrupt of the VM, which then looks closely and raises an error of the script. The error comes at the next
-//! step of the script, not within the native that made the text; the memory limit holds until then.
+//! Luau reports every allocation. A long string, or a stack that grows, arms the interrupt of the VM, which then checks the limits and
+//! raises an error of the script. The error is raised at the next step of the script, not within the native function that made the string;
+//! until then, the memory limit applies.
 #![expect(unsafe_code, reason = "Luau's callback for allocations is a C function")]
 
 use std::{
@@ -16,24 +16,24 @@ use mlua::{Lua, ffi, lua_State};
 
 use super::{host_string, watchdog::Meter};
 
-/// Texts below this are not looked at: the smallest value of the setting.
+/// Shorter strings are ignored: this is the minimum of the setting.
 const LONG: usize = 1 << 10;
-/// Calls nested less deep than this are not looked at: the smallest value of that setting.
+/// Calls nested less deep are ignored: this is the minimum of that setting.
 const DEEP: c_int = 16;
-/// What Luau adds to a text: its head, and a zero behind it.
+/// The bytes that Luau adds to a string: a header and a terminating zero.
 const HEAD: usize = 25;
 
 thread_local! {
-    /// The meters of the VMs of this thread, by their main states: the callback is told of nothing but a state.
+    /// The meters of the VMs of this thread, by their main states: a state is all that the callback receives.
     static METERS: RefCell<BTreeMap<usize, Weak<Meter>>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// What was noticed and not yet looked at.
+/// What was detected and is not checked yet.
 #[derive(Default)]
 pub(super) struct Noticed {
-    /// A text is longer than it may be.
+    /// A string is longer than allowed.
     pub(super) long: Cell<bool>,
-    /// Calls may be nested deeper than they may be.
+    /// Calls may be nested deeper than allowed.
     pub(super) deep: Cell<bool>,
     /// Steps until an error is raised again.
     pause: Cell<u32>,
@@ -42,7 +42,7 @@ pub(super) struct Noticed {
 impl Noticed {
     /// Returns whether an error may be raised at this step. After one, its handlers need some steps at the same depth.
     pub(super) fn may_raise(&self) -> bool {
-        /// More than the host's own handler takes, and little for a script that goes on all the same.
+        /// More than the host's own handler needs, and little for a script that ignores the error.
         const PAUSE: u32 = 256;
         let pause = self.pause.get();
         self.pause.set(pause.checked_sub(1).unwrap_or(PAUSE));
@@ -57,11 +57,11 @@ pub(super) fn watch(lua: &Lua, meter: &Rc<Meter>) {
         it.retain(|_, meter| meter.strong_count() > 0);
         it.insert(key, Rc::downgrade(meter));
     });
-    // SAFETY: the state is alive; the table of callbacks belongs to it, and this one is ours alone.
+    // SAFETY: the state is alive and owns the table of callbacks; only this code sets this callback.
     unsafe { (*ffi::lua_callbacks(lua.state())).onallocate = Some(on_allocate) };
 }
 
-/// Returns how deep calls are nested in this coroutine.
+/// Returns the nesting depth of calls in this coroutine.
 pub(super) fn depth(lua: &Lua) -> usize {
     // SAFETY: the state is alive; this only subtracts two of its pointers.
     let depth = unsafe { ffi::lua_stackdepth(lua.state()) };
@@ -77,7 +77,7 @@ fn key(state: *mut lua_State) -> usize {
     unsafe { ffi::lua_mainthread(state) }.addr()
 }
 
-/// Runs after each allocation of Luau, in any state of the VM: nothing of the VM may be touched here.
+/// Runs after each allocation of Luau, in any state of the VM, so it must not touch the VM.
 unsafe extern "C-unwind" fn on_allocate(
     state: *mut lua_State,
     _block: *mut c_void,
@@ -88,7 +88,7 @@ unsafe extern "C-unwind" fn on_allocate(
     _tag: c_int,
 ) {
     let is_long = kind == ffi::LUA_TSTRING && new > LONG && !host_string::take();
-    // What grows may be the stack of calls.
+    // The block that grows may be the stack of calls.
     // SAFETY: as in `depth`; while that stack itself is moved, both pointers are still the old ones.
     let is_deep = old > 0 && new > old && unsafe { ffi::lua_stackdepth(state) } >= DEEP;
     if !is_long && !is_deep {

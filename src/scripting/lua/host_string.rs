@@ -1,4 +1,4 @@
-//! Whether the next long string is the host's own, which no limit for strings applies to.
+//! Marks the next long string as the host's own, which is exempt from the limit for strings.
 
 use std::cell::Cell;
 
@@ -6,12 +6,12 @@ thread_local! {
     static EXPECTED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Says whether the next long string that the VM of this thread allocates is the host's own.
+/// Sets whether the next long string that a VM of this thread allocates is the host's own.
 pub(super) fn expect(is_expected: bool) {
     EXPECTED.set(is_expected);
 }
 
-/// Returns whether it is, and expects no other.
+/// Returns whether it is, and resets the mark.
 pub(super) fn take() -> bool {
     EXPECTED.take()
 }

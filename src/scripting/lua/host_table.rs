@@ -1,4 +1,4 @@
-//! The `kopf` table, and what else the host gives to scripts.
+//! The `kopf` table, and the other globals that the host adds or removes.
 
 use mlua::{AnyUserData, Function as LuaFunction, LightUserData, Lua, Table, Value as LuaValue};
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::scripting::values::text;
 
-/// Built-ins that have no place in a sandbox.
+/// Built-ins that a sandbox must not have.
 const REMOVED: [&str; 6] =
     ["loadstring", "getfenv", "setfenv", "newproxy", "gcinfo", "collectgarbage"];
 
@@ -35,15 +35,15 @@ fn compact(lua: &Lua, value: &LuaValue) -> mlua::Result<String> {
     World::of(lua)?.read_as("tostring", value).map(|it| text::shown(&it))
 }
 
-/// What makes functions of the host wait, and raise errors.
+/// Functions of the prelude that let functions of the host wait and raise errors.
 pub(super) struct Tools {
-    /// Makes a function wait for what it has told the host.
+    /// Wraps a function that calls `World::wait_for`: the wrapper waits, and returns the result.
     pub(super) pausing: LuaFunction,
-    /// Makes a function raise the first of its results, or return the second.
+    /// Wraps a function with two results: the wrapper raises the first, or returns the second.
     pub(super) raising: LuaFunction,
-    /// Does the same with these results.
+    /// Raises its first argument, or returns the second.
     pub(super) result_of: LuaFunction,
-    /// Makes `kopf.lock` of a function that waits for a lock, and of one that frees it.
+    /// Makes `kopf.lock` from a function that waits for a lock and one that frees it.
     pub(super) locking: LuaFunction,
     /// `kopf.try`
     pub(super) trying: LuaFunction,
@@ -68,7 +68,7 @@ pub(super) fn install(lua: &Lua, modules: Modules) -> mlua::Result<LuaFunction> 
     functions::install(lua, &kopf, &tools)?;
     globals.set("kopf", kopf)?;
     library::install(lua, &globals, tools)?;
-    // Set once per VM: whether they were set before does not matter.
+    // Set once per VM, so the results can be ignored.
     drop(World::of(lua)?.wait_method.set(wait));
     drop(World::of(lua)?.format.set(globals.get::<Table>("string")?.get("format")?));
     drop(World::of(lua)?.traceback.set(globals.get::<Table>("debug")?.get("traceback")?));
@@ -76,7 +76,7 @@ pub(super) fn install(lua: &Lua, modules: Modules) -> mlua::Result<LuaFunction> 
     Ok(drive)
 }
 
-/// What the prelude makes: the function that lets coroutines go on, the method `wait` of `ctx.stopped`, and [`Tools`].
+/// The results of the prelude: the function that resumes coroutines, the method `wait` of `ctx.stopped`, and [`Tools`].
 type Made =
     (LuaFunction, LuaFunction, LuaFunction, LuaFunction, LuaFunction, LuaFunction, LuaFunction);
 

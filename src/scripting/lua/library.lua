@@ -1,7 +1,7 @@
--- What makes the functions of libraries out of those of the host. Runs when a script uses its first library.
+-- Wraps functions of the host into functions of libraries. Runs when a script uses its first library.
 local result_of = ...
 
--- Checks the arguments of a function that is written in Lua. Views of the host become tables for it.
+-- Wraps a function that is written in Lua: checks its arguments, and converts views of the host to tables.
 local function checking(check, plain, body)
     return function(...)
         if result_of(check(...)) then
@@ -11,7 +11,7 @@ local function checking(check, plain, body)
     end
 end
 
--- What a loop calls: it waits for each value.
+-- Returns a function that opens a stream and returns its iterator, which waits for each value.
 local function looping(open, next)
     return function(...)
         local stream = result_of(open(...))

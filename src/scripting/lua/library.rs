@@ -26,16 +26,16 @@ use crate::scripting::{
     values::{Nested, errors::ErrorValue},
 };
 
-/// Makes libraries. Each is made when a script uses it first: most scripts use few.
+/// Creates libraries, each when a script uses it first: most scripts use few.
 struct Workshop {
-    /// The globals of the host, where finished libraries go; the functions of the language that scripts cannot replace.
+    /// The host's globals: the finished libraries are added there, and scripts cannot replace the functions in it.
     globals: Table,
     tools: Tools,
-    /// The functions of `library.lua`, `looping` and `checking`.
+    /// The functions `looping` and `checking` of `library.lua`.
     makers: OnceCell<(LuaFunction, LuaFunction)>,
 }
 
-/// Adds the libraries to the globals: those that nobody uses cost nothing but this.
+/// Makes the libraries available as globals. A library that no script uses costs nothing more.
 pub(super) fn install(lua: &Lua, globals: &Table, tools: Tools) -> mlua::Result<()> {
     let workshop = Workshop { globals: globals.clone(), tools, makers: OnceCell::new() };
     let missing = move |lua: &Lua, (_, name): (Table, LuaValue)| {
@@ -63,13 +63,13 @@ impl Workshop {
         Ok(self.makers.get_or_init(|| makers))
     }
 
-    /// Returns the function that a loop calls for the next value.
+    /// Creates the function that a loop calls for the next value.
     fn next(&self, lua: &Lua) -> mlua::Result<LuaFunction> {
         let next = lua.create_function(|lua, it: AnyUserData| streams::next(lua, &it))?;
         self.tools.pausing.call(next)
     }
 
-    /// Makes a library, once.
+    /// Creates a library and stores it in the globals.
     fn make(&self, lua: &Lua, library: &'static Library) -> mlua::Result<Table> {
         let (looping, checking) = self.makers(lua)?;
         let Tools { pausing, raising, .. } = &self.tools;
@@ -109,8 +109,8 @@ impl Workshop {
         chunk.set_environment(self.globals.clone()).call(self.parts(lua, library)?)
     }
 
-    /// What the host does for these. A part gives what went wrong or its result; one that is a stream opens it, `next` gives its next
-    /// value, and `finish` ends it.
+    /// Returns the host functions that these use. A part returns its error or its result; a stream part opens the stream, `next` returns
+    /// its next value, and `finish` ends it.
     fn parts(&self, lua: &Lua, library: &'static Library) -> mlua::Result<Table> {
         let host = lua.create_table()?;
         for part in embedded::parts(library) {
@@ -132,7 +132,7 @@ impl Workshop {
     }
 }
 
-/// Returns the function that keeps a function of a test.
+/// Creates a function with which a test registers a fake.
 fn faking(lua: &Lua, (library, function): Named, what: Faked) -> mlua::Result<LuaFunction> {
     let place = format!("{}.{}", library.name, function.name);
     lua.create_function(move |lua, arguments: MultiValue| {
@@ -154,7 +154,7 @@ fn faking(lua: &Lua, (library, function): Named, what: Faked) -> mlua::Result<Lu
     })
 }
 
-/// A function and where it is.
+/// A function and its library.
 type Named = (&'static Library, &'static Function);
 
 fn immediate(
@@ -171,7 +171,7 @@ fn immediate(
     })
 }
 
-/// Returns a function that waits: the wait belongs to the call that waits.
+/// Creates a function that waits; the wait belongs to the running call.
 fn waiting(
     lua: &Lua,
     (library, function): Named,
@@ -210,7 +210,7 @@ fn waiting(
     })
 }
 
-/// Returns a function that opens a stream, which belongs to the call that loops.
+/// Creates a function that opens a stream; the stream belongs to the running call.
 fn streaming(
     lua: &Lua,
     (library, function): Named,
@@ -241,7 +241,7 @@ fn call_of(
     present: Option<Arc<Invocation>>,
 ) -> Result<Call, Failure> {
     let (library, function) = named;
-    // Each would be copied before the last one is refused.
+    // Checked before all of them are copied.
     if arguments.len() > function.arguments_max() {
         return Err(function.too_many(library, arguments.len()));
     }
@@ -311,7 +311,7 @@ fn shape_of(level: &Value) -> Shape {
     }
 }
 
-/// Checks the arguments of a function that is written in Lua: returns the error, and whether all are native values.
+/// Creates the check of the arguments of a function that is written in Lua. It returns the error, and whether no argument is userdata.
 fn checked(lua: &Lua, (library, function): Named) -> mlua::Result<LuaFunction> {
     lua.create_function(move |lua, arguments: MultiValue| {
         let world = World::of(lua)?;
@@ -323,7 +323,7 @@ fn checked(lua: &Lua, (library, function): Named) -> mlua::Result<LuaFunction> {
     })
 }
 
-/// Returns the same values, with tables instead of views of the host.
+/// Replaces views of the host with tables.
 fn plain(lua: &Lua, values: MultiValue) -> mlua::Result<MultiValue> {
     let one = |value: LuaValue| match value.as_userdata() {
         Some(view) => Ok(views::plain(lua, view)?.unwrap_or(value)),
@@ -332,7 +332,7 @@ fn plain(lua: &Lua, values: MultiValue) -> mlua::Result<MultiValue> {
     values.into_iter().map(one).collect()
 }
 
-/// Returns what the prelude expects: the error or the result.
+/// Returns the error and the result, as the prelude expects them.
 pub(super) fn ended(lua: &Lua, world: &World, place: &str, called: Outcome) -> mlua::Result<Ended> {
     match called {
         Ok(Datum::Json(result)) => Ok((LuaValue::Nil, world.push(lua, &result, Style::Mutable)?)),

@@ -1,7 +1,7 @@
 //! The Lua engine: Luau in a sandboxed VM per script.
 //!
-//! [`load`] starts the script's actor (`actor.rs`) and waits until its top level has run. `vm.rs` makes calls, `views/` and
-//! `push.rs` and `levels/` make what a script sees of them, `read.rs` and `raised.rs` what comes out.
+//! [`load`] starts the script's actor (`actor.rs`) and waits until its top level has run. `vm.rs` makes calls; `views/`, `push.rs` and
+//! `levels/` convert values for scripts; `read.rs` and `raised.rs` convert results and errors back.
 
 mod actor;
 mod asked;
@@ -89,26 +89,26 @@ pub(crate) fn load(
     })
 }
 
-/// Sends calls to the actor of one script. The actor ends when this and all its calls are gone.
+/// Sends calls to the actor of one script. The actor ends when this engine and all its calls are dropped.
 struct LuaEngine {
     script: Arc<Script>,
     placement: Placement,
-    /// What each VM must declare.
+    /// The declarations that every VM of this script must repeat.
     print: Print,
     actor: Mutex<Actor>,
 }
 
-/// The actor of a script, from outside.
+/// The caller's side of an actor.
 struct Actor {
     requests: mpsc::Sender<Request>,
-    /// Cancelled when it no longer listens.
+    /// Cancelled when the VM does not respond.
     stuck: CancellationToken,
-    /// The same for those who wait for answers.
+    /// The same signal as a future, shared by all pending requests.
     lost: Stuck,
     _home: Home,
 }
 
-/// Where the actor runs; kept so that it has an owner, never joined: the actor ends by itself.
+/// Where the actor runs. Kept so that it has an owner, never joined: the actor ends by itself.
 enum Home {
     Thread(#[expect(dead_code, reason = "owned only")] thread::JoinHandle<()>),
     Task(#[expect(dead_code, reason = "owned only")] tokio::task::JoinHandle<()>),
@@ -120,7 +120,7 @@ impl Actor {
         let stuck = CancellationToken::new();
         let script = Arc::clone(script);
         let home = match placement {
-            // Nobody could go on beside an actor of the same thread: it has to come back by itself.
+            // An actor on the caller's own thread cannot be replaced while it blocks, so this token is never observed.
             Placement::CurrentRuntime => {
                 let life = actor::live(script, start, queue, CancellationToken::new());
                 Home::Task(tokio::task::spawn_local(life))
@@ -141,17 +141,17 @@ impl Actor {
     }
 }
 
-/// The stack of a script's thread: some times what the deepest recursion takes, through the VM and the host's functions in
-/// turn. Untouched pages cost nothing.
+/// The stack size of a script's thread: several times what the deepest recursion needs, alternating between the VM and host functions.
+/// Untouched pages cost nothing.
 const STACK: usize = 8 << 20;
 
 impl LuaEngine {
-    /// Returns the channel to the actor. An actor that no longer listens is abandoned and replaced.
+    /// Returns the channel to the actor. An actor that does not respond is abandoned and replaced.
     fn actor(&self) -> (mpsc::Sender<Request>, Stuck) {
         let mut actor = self.actor.lock();
         if actor.stuck.is_cancelled() {
             let start = Start::Again(self.print.clone());
-            // Without a thread there will be one another time: the present one refuses.
+            // If no thread can be started, this request fails, and the next one tries again.
             if let Ok(next) = Actor::start(&self.script, self.placement, start) {
                 self.script.replaced(Reason::Stuck);
                 *actor = next;
@@ -160,7 +160,7 @@ impl LuaEngine {
         (actor.requests.clone(), actor.lost.clone())
     }
 
-    /// Sends a request and waits for its answer; dropping the future cancels the call.
+    /// Sends a request and waits for its response; dropping the future cancels the call.
     fn request<T: Send + 'static>(
         &self,
         request: impl FnOnce(To<T>) -> Request + Send + 'static,
@@ -170,7 +170,7 @@ impl LuaEngine {
         Box::pin(Asked::new(requests, stuck, request, gone))
     }
 
-    /// Sends a request for a function that is not a handler.
+    /// Sends a request to call a function that is not a handler.
     fn other<T: Send + 'static>(
         &self,
         begin: impl FnOnce(Rc<Vm>) -> LocalBoxFuture<'static, Result<T, Raised>> + Send + 'static,

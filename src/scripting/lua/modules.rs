@@ -10,10 +10,10 @@ use crate::scripting::{
     script::modules::{self, Problem},
 };
 
-/// What the modules of one script are loaded from.
+/// The sources that the modules of one script are loaded from.
 pub(super) struct Modules {
     available: modules::Modules,
-    /// The script as messages call it.
+    /// The name of the script in messages.
     script: String,
 }
 
@@ -23,7 +23,7 @@ impl Modules {
         Modules { available: source.modules.clone(), script: source.name.clone() }
     }
 
-    /// Returns the key of a module, and its chunk unless a module of this key is loaded already.
+    /// Returns the key of a module, and its chunk unless a module with this key is already loaded.
     pub(super) fn find(
         &self,
         lua: &Lua,
@@ -41,7 +41,7 @@ impl Modules {
         }
         let text = match self.available.read(&file, &self.script) {
             Ok(text) => text,
-            // A module of the script's own goes first.
+            // A module of the script takes precedence over a library.
             Err(problem) => match functions::find(name) {
                 Some(library) => return Ok((key, Some(library_chunk(lua, library.name)?))),
                 None => return Err(failed(problem)),
@@ -58,7 +58,7 @@ impl Modules {
 /// Returns a chunk that loads a library as a module: the global of its name.
 fn library_chunk(lua: &Lua, name: &'static str) -> mlua::Result<LuaFunction> {
     lua.create_function(move |lua, ()| {
-        // Below the globals that the script may have given other values.
+        // The host's globals, because the script may have overwritten its own.
         let own = lua.globals().metatable();
         let host: Option<Table> = own.map(|it| it.raw_get("__index")).transpose()?;
         host.unwrap_or_else(|| lua.globals()).get::<Table>(name)
@@ -69,6 +69,6 @@ fn library_chunk(lua: &Lua, name: &'static str) -> mlua::Result<LuaFunction> {
 fn with_slashes(name: &str) -> String {
     let name = name.strip_prefix("./").unwrap_or(name);
     let name = name.strip_suffix(".lua").unwrap_or(name);
-    // Dots that lead elsewhere are refused as they are.
+    // Names that lead out of the directory are not changed, so that they are rejected as written.
     if name.starts_with('.') || name.contains("..") { name.into() } else { name.replace('.', "/") }
 }

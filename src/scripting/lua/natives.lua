@@ -1,15 +1,15 @@
--- Built-ins that would compute for long without a look at the time, or make too much at once, in forms that do not. Runs once
--- per VM, before everything else of the host; gets the host's functions.
+-- Replaces built-ins that would compute long without a time check, or allocate too much at once. Runs once per VM, before all
+-- other Lua code of the host; receives the host's functions.
 local host = ...
 
 local error, floor, max, min, next, select, tonumber, type =
     error, math.floor, math.max, math.min, next, select, tonumber, type
 local rawget, rawlen = rawget, rawlen
 local info = debug.info
--- Parts of objects are filled when a script reads them. Natives that read tables raw do not fill them.
+-- Parts of objects are filled when a script reads them. Native functions that read tables raw do not fill them.
 local fill = host.fill
 
--- Searches of texts: the built-in ones cost the product of both lengths.
+-- Searches in strings: the cost of the built-in ones is the product of both lengths.
 local find, rep, split, sub = string.find, string.rep, string.split, string.sub
 local search = host.search
 -- About a millisecond of a built-in search.
@@ -45,7 +45,7 @@ function string.split(s, separator)
     end
 end
 
--- Natives take texts for numbers.
+-- Native functions accept strings as numbers.
 local function number(value)
     return if type(value) == "string" then tonumber(value) or value else value
 end
@@ -68,7 +68,7 @@ function buffer.create(size)
     return create_buffer(size)
 end
 
--- Work on long tables: the built-in forms do it in parts.
+-- Long tables: they are moved in parts, and sorted with a comparison function that the interrupt can reach.
 local move, sort = table.move, table.sort
 local PART = 10000
 
@@ -94,7 +94,7 @@ function table.move(from, first, last, to, target)
     return target
 end
 
--- Whether the default order of so many values of such lengths costs little. Natives do not ask metatables.
+-- Returns whether sorting these values in the default order is cheap. Native functions ignore metatables here.
 local function sorts_quickly(t)
     local n = rawlen(t)
     if n > 10 * PART then
@@ -160,7 +160,7 @@ function os.time(t)
     return time(fill(t))
 end
 
--- Each letter of a format is a call of the system's library, and nobody needs many.
+-- Each letter of a format is a call of the system's library, and no useful format has many.
 local date = os.date
 function os.date(format, time)
     if type(format) == "string" and #format > host.date_format then
@@ -169,7 +169,7 @@ function os.date(format, time)
     return date(format, time)
 end
 
--- Functions of the stack are not for scripts: the built-in forms of the above are among them.
+-- Scripts must not get functions from the stack: these include the built-in forms of the above.
 function debug.info(...)
     for i = 1, select("#", ...) do
         local options = select(i, ...)
@@ -180,7 +180,7 @@ function debug.info(...)
     return info(...)
 end
 
--- The number of coroutines that are neither dead nor forgotten.
+-- The number of coroutines that are neither dead nor collected.
 local create, status = coroutine.create, coroutine.status
 local coroutines_max = host.coroutines_max
 local alive, count = setmetatable({}, { __mode = "k" }), 0
@@ -210,7 +210,7 @@ function coroutine.create(f)
     return co
 end
 
--- For the prelude: this one has ended.
+-- Called by the prelude when a coroutine has ended.
 function host.ended(co)
     if alive[co] then
         alive[co] = nil

@@ -1,4 +1,4 @@
-//! What `natives.lua` needs: built-ins that neither run long without a look at the time nor make too much at once.
+//! Support for `natives.lua`: built-ins that neither run long without a time check nor allocate too much at once.
 
 use memchr::memmem;
 use mlua::{Lua, LuaString, Table, Value as LuaValue};
@@ -6,10 +6,10 @@ use mlua::{Lua, LuaString, Table, Value as LuaValue};
 use super::world::World;
 use crate::scripting::values::limits;
 
-/// What makes a pattern of a text.
+/// The characters that make a string a pattern.
 const SPECIALS: &[u8] = b"^$*+?.([%-";
 
-/// Bytes of a format of `os.date`.
+/// Maximum length of a format of `os.date`, in bytes.
 const DATE_FORMAT_MAX: usize = 1000;
 
 /// Replaces built-ins, and adds to `host` what the prelude needs for the same purpose.
@@ -28,10 +28,10 @@ pub(super) fn install(lua: &Lua, host: &Table) -> mlua::Result<()> {
 }
 
 type Arguments = (LuaString, LuaString, Option<i64>, Option<LuaValue>);
-/// Whether it was a search for a text at all, and where it was found.
+/// Whether it was a search for a plain string, and the first and last index of the match.
 type Found = (bool, Option<usize>, Option<usize>);
 
-/// Implements `string.find` for a plain string, in linear time. Places count from 1, and from the end if they are negative.
+/// Implements `string.find` for a plain string, in linear time. Indexes count from 1; negative ones count from the end.
 fn search((text, part, init, plain): Arguments) -> Found {
     let (text, part) = (text.as_bytes(), part.as_bytes());
     let is_plain = plain.is_some_and(|it| !matches!(it, LuaValue::Nil | LuaValue::Boolean(false)));

@@ -1,6 +1,6 @@
--- The part of the host that is easier in Lua. Runs once per VM, before the sandbox is closed; gets the host's functions and
--- returns the function that lets coroutines go on, the method `wait` of `ctx.stopped`, what makes functions wait, and what makes
--- them raise errors.
+-- The part of the host that is simpler in Lua. Runs once per VM, before the sandbox is closed. Receives the host's functions and
+-- returns the function that resumes coroutines, the method `wait` of `ctx.stopped`, and the wrappers that let functions wait and
+-- raise errors.
 local host = ...
 local null, fill = host.null, host.fill
 
@@ -16,7 +16,7 @@ local function is_view(t)
     return type(t) == "userdata" and t ~= null
 end
 
--- Views are objects of the host, which the built-in iterators refuse: these iterate a copy of the keys.
+-- Views are userdata, which the built-in iterators reject. These iterate over a copy of the keys.
 function _G.pairs(t)
     if is_view(t) then
         return host.iterate(t)
@@ -64,7 +64,7 @@ function table.remove(t, place)
     return value
 end
 
--- What only reads a list takes a list of the host as well.
+-- Functions that only read a list also accept a list of the host.
 for _, name in { "concat", "find", "unpack" } do
     local native = table[name]
     table[name] = function(t, ...)
@@ -84,7 +84,7 @@ function _G.print(...)
     host.print(concat(texts, "\t"))
 end
 
--- `%s` takes everything, as in newer versions of Lua: parts of objects are shown as JSON.
+-- `%s` accepts every value, as in newer versions of Lua: parts of objects are shown as JSON.
 local function shown(...)
     local texts = pack(...)
     for i = 1, texts.n do
@@ -106,7 +106,7 @@ function string.format(template, ...)
     return format(template, ...)
 end
 
--- The error of a full memory ends the call, whatever catches it. An error of the host becomes a text, as all others are.
+-- A full memory ends the call, whoever catches the error. An error of the host becomes a string, like all others.
 local exhausted, told = host.exhausted, host.told
 local function caught_by_script(ok, first, ...)
     if not ok and (first == "not enough memory" or type(first) == "userdata") then
@@ -130,7 +130,7 @@ function _G.xpcall(f, handler, ...)
     return caught_by_script(xpcall(f, handle, ...))
 end
 
--- A coroutine of the script that waits for the host must pass the wait on to the coroutine of the handler.
+-- A coroutine of the script that waits for the host must pass its wait on to the coroutine of the handler.
 local pending, ended = host.pending, host.ended
 local function pass_on(co, ok, first, ...)
     if ok and first == pending and status(co) == "suspended" then
@@ -146,7 +146,7 @@ function coroutine.resume(co, ...)
     return pass_on(co, resume(co, ...))
 end
 
--- What `pcall` has caught, and what comes back from waiting: an error goes on as it is, with the place where it was raised.
+-- Returns the results of `pcall` or of a wait, or raises the error unchanged, with its original position.
 local function settled(ok, ...)
     if ok then
         return ...
@@ -168,7 +168,7 @@ function coroutine.wrap(f)
     end
 end
 
--- Waits for what `begin` has told the host, and returns what comes of it: who gives up the turn with `pending` waits.
+-- Wraps a function that sets what to wait for: the wrapper waits by yielding `pending`, and returns the result.
 local function pausing(begin)
     return function(...)
         begin(...)
@@ -176,7 +176,7 @@ local function pausing(begin)
     end
 end
 
--- An error of the host belongs to the line of the script that has called it: past this function, and past the one the script sees.
+-- Raises an error at the line of the script that called the host: level 3 skips this function and its caller.
 local function result_of(problem, result)
     if problem then
         error(problem, 3)
@@ -184,14 +184,14 @@ local function result_of(problem, result)
     return result
 end
 
--- Raises what went wrong, or returns the result.
+-- Raises the error that `call` returns, or returns its result.
 local function raising(call)
     return function(...)
         return result_of(call(...))
     end
 end
 
--- Modules run once; in Lua, so that their top level may wait.
+-- Modules run once. In Lua, so that their top level may wait.
 local modules, loading = {}, {}
 function _G.require(name)
     local key, chunk = host.module(name, modules)
@@ -215,8 +215,8 @@ function _G.require(name)
     return result
 end
 
--- Lets the coroutine of a call go on. Gives what became of it (0: others get a turn, 1: it waits, 2: it has returned, 3: it
--- has failed), and the result, or the error with the stack of the place where it was raised, which a dead coroutine still has.
+-- Resumes the coroutine of a call. Returns a code (0: it yields to others, 1: it waits, 2: it has returned, 3: it has failed), and
+-- the result, or the error with the stack where it was raised, which a dead coroutine still has.
 local function drive(co, ...)
     local ok, result = resume(co, ...)
     if not ok then
@@ -228,7 +228,7 @@ local function drive(co, ...)
     return result == pending and 1 or 0
 end
 
--- What `kopf.lock` makes of waiting for a lock and of freeing it. The error of the function goes on as it is.
+-- Creates `kopf.lock` from a function that waits for a lock and one that frees it. Errors of the locked function are raised unchanged.
 local function locking(enter, free)
     local function finish(number, ok, ...)
         free(number)
@@ -246,7 +246,7 @@ local function locking(enter, free)
     end
 end
 
--- `kopf.try`: the error comes second.
+-- Implements `kopf.try`: the error comes second.
 local function tried(ok, first)
     if ok then
         return first, nil

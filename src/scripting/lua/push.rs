@@ -1,7 +1,7 @@
-//! JSON into native Lua tables, frozen or not.
+//! Converts JSON to native Lua tables, frozen or not.
 //!
-//! Tables are native so that everything of the language works on them, and made with the raw API because that is five times
-//! faster than the safe one. Arrays are marked by their metatable: an empty one stays an array on the way back.
+//! Tables are native so that every feature of the language works on them, and created with the raw API because that is five times faster
+//! than the safe one. Arrays are marked by their metatable, so that an empty one is an array when it is read back.
 #![expect(unsafe_code, reason = "the raw API of Lua")]
 
 use std::ffi::{CStr, c_int};
@@ -9,14 +9,14 @@ use std::ffi::{CStr, c_int};
 use mlua::{Lua, Table, Value as LuaValue, ffi, lua_State};
 use serde_json::Value;
 
-/// The largest integer that a Lua number holds with all its neighbours.
+/// The largest integer up to which a Lua number represents every integer.
 const EXACT_MAX: u64 = 1 << 53;
-/// Where the metatable of an object with null fields keeps their keys.
+/// The key under which the metatable of an object with null fields stores their names.
 pub(super) const NULLS: &CStr = c"__nulls";
-/// Stack slots of one level: the table, a key or the metatable, a value or the list of nulls, and an item of that.
+/// Stack slots of one level: the table, a key or the metatable, a value or the list of nulls, and an item of that list.
 const SLOTS_PER_LEVEL: c_int = 4;
 
-/// The metatables that say what a table was in JSON.
+/// The metatables that mark what a table was in JSON.
 #[derive(Clone)]
 pub(super) struct Shapes {
     /// Of arrays.
@@ -25,12 +25,12 @@ pub(super) struct Shapes {
     pub(super) object: Table,
 }
 
-/// How tables are made.
+/// How tables are created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
     /// Read-only; nulls in maps read as absent.
     Frozen,
-    /// For the script to change, and to be read back without loss: nulls stay. Maps are plain tables.
+    /// Mutable, and read back without loss: nulls are kept. Maps are plain tables.
     Mutable,
 }
 
@@ -55,16 +55,16 @@ pub(super) fn push(
     }
 }
 
-/// Where the arguments of [`push`] are on the stack.
+/// The stack positions of the arguments of [`push`].
 const ARRAY_META: c_int = 1;
 const OBJECT_META: c_int = 2;
 
 /// Pushes one value.
 ///
 /// # Safety
-/// To be called in protected mode, with the metatables at their places.
+/// To be called in protected mode, with the metatables at their positions.
 pub(super) unsafe fn push_value(state: *mut lua_State, value: &Value, style: Style) {
-    // SAFETY: each arm leaves one value; the slots are reserved by `push_table`.
+    // SAFETY: each arm leaves one value; `push_array` and `push_object` reserve the slots.
     unsafe {
         match value {
             Value::Null => ffi::lua_pushlightuserdata(state, std::ptr::null_mut()),
@@ -120,8 +120,8 @@ unsafe fn push_object(
     }
 }
 
-/// Pushes a metatable for an object with null fields: these read as absent, but are there when the object is read back. `object` is
-/// the place of that of other objects.
+/// Pushes a metatable for an object with null fields, which read as absent, but are present when the object is read back. `object` is the
+/// stack position of the metatable of other objects.
 ///
 /// # Safety
 /// To be called in protected mode.
@@ -148,7 +148,7 @@ pub(super) unsafe fn push_meta_with_nulls(
     }
 }
 
-/// Marks the table below with the metatable on top.
+/// Sets the metatable on top of the stack on the table below it.
 unsafe fn finish(state: *mut lua_State, style: Style) {
     // SAFETY: as `push_value`.
     unsafe {
@@ -175,13 +175,13 @@ unsafe fn push_number(state: *mut lua_State, number: &serde_json::Number) {
             Some(integer) if integer.unsigned_abs() > EXACT_MAX => {
                 ffi::lua_pushinteger64(state, integer);
             }
-            // Above the largest signed integer there is no exact type: the nearest number.
+            // Above the largest signed integer there is no exact type: the nearest number is used.
             Some(_) | None => ffi::lua_pushnumber(state, number.as_f64().unwrap_or(f64::NAN)),
         }
     }
 }
 
-/// The first read of a level with up to this many items fills it: this costs about as much as two reads. See `levels`.
+/// The first read of a level with up to this many items fills it, which costs about as much as two reads. See `levels`.
 pub(super) const FEW: usize = 8;
 
 /// Returns the number of fields to reserve for a frozen map, so that its layout and order do not depend on how it was filled. Lua
@@ -191,7 +191,7 @@ pub(super) fn frozen_size(fields: usize) -> usize {
     fields + usize::from(is_full)
 }
 
-/// Returns a number as it would be after a round trip through Lua.
+/// Returns the number that a round trip through Lua results in.
 pub(super) fn in_lua(number: &serde_json::Number) -> serde_json::Number {
     if let Some(integer) = number.as_i64() {
         return integer.into();
@@ -207,7 +207,7 @@ pub(super) fn in_lua(number: &serde_json::Number) -> serde_json::Number {
     serde_json::Number::from_f64(float).unwrap_or_else(|| number.clone())
 }
 
-/// Returns a size hint: a wrong one only costs time.
+/// Returns a size hint; a wrong one only costs time.
 pub(super) fn capacity(len: usize) -> c_int {
     c_int::try_from(len).unwrap_or(0)
 }

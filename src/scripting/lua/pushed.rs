@@ -1,4 +1,4 @@
-//! Which frozen tables the trees of calls have become: the handlers and filters of one version of an object share them.
+//! A cache of the frozen tables that were created from trees of calls: the handlers and filters of one version of an object share them.
 
 use std::{
     cell::RefCell,
@@ -9,9 +9,9 @@ use std::{
 use mlua::{Lua, Table, Value as LuaValue};
 use serde_json::Value;
 
-/// Trees: as many as there are usually in calls at once. A new one replaces the one in its place, part by part.
+/// Number of trees: about as many as calls usually use at once. A new tree replaces the one in its place, part by part.
 const TREES: usize = 64;
-/// The parts of a tree that have a place of their own.
+/// Number of places of one tree, for its parts.
 const PARTS: usize = 8;
 const ENTRIES: usize = TREES * PARTS;
 
@@ -20,13 +20,13 @@ pub(super) type Keys = Option<&'static [&'static str]>;
 
 /// The tables of one VM.
 pub(super) struct Pushed {
-    /// By place. Weak: a table does not live longer for being in here.
+    /// By place. Weak references: the cache does not keep a table alive.
     tables: Table,
-    /// What they were made of, by place.
+    /// What the tables were created from, by place.
     origins: RefCell<Vec<Option<Origin>>>,
 }
 
-/// What a table was made of. The address of a tree is not used again before this goes.
+/// What a table was created from. While this exists, the address of the tree is not reused.
 struct Origin {
     tree: Weak<Value>,
     keys: Keys,
@@ -43,14 +43,14 @@ impl Pushed {
         Ok(Pushed { tables, origins: RefCell::new(origins) })
     }
 
-    /// Returns the table of a tree, or of the part under these keys, made with `push` if there is none.
+    /// Returns the table of a tree, or of the part under these keys. Creates it with `push` if it is not cached.
     pub(super) fn table(
         &self,
         tree: &Arc<Value>,
         keys: Keys,
         push: impl FnOnce() -> mlua::Result<LuaValue>,
     ) -> mlua::Result<LuaValue> {
-        // Nobody can have a tree a second time that belongs to this call alone.
+        // A tree that only this call has cannot be looked up again.
         if Arc::strong_count(tree) == 1 {
             return push();
         }
@@ -62,7 +62,7 @@ impl Pushed {
             }
         }
         let made = push()?;
-        // All else is small, or no frozen copy.
+        // Other values are small, or not frozen copies.
         if made.is_table() {
             self.tables.raw_set(place + 1, &made)?;
             let origin = Origin { tree: Arc::downgrade(tree), keys };
@@ -80,7 +80,7 @@ impl Pushed {
     }
 }
 
-/// Returns where a table is kept, if it is.
+/// Returns the place of a table in the cache.
 fn place(tree: &Arc<Value>, keys: Keys) -> usize {
     let part = match keys.map(<[_]>::last) {
         None => 0,
@@ -92,7 +92,7 @@ fn place(tree: &Arc<Value>, keys: Keys) -> usize {
         Some(Some(&"annotations")) => 6,
         Some(Some(_)) => 7,
     };
-    // Trees of about the same time lie side by side, in steps of one allocation.
+    // Trees allocated at about the same time are adjacent in memory, in steps of one allocation.
     let step = size_of::<Value>() + 2 * size_of::<usize>();
     Arc::as_ptr(tree).addr() / step % TREES * PARTS + part
 }

@@ -1,4 +1,4 @@
-//! What left a script as an error, in the host's words.
+//! Converts errors of scripts and of the VM to errors of the host.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub(super) fn of_abort(limits: &Limits, abort: Abort) -> String {
     }
 }
 
-/// Returns the error of an aborted call, which may be retried.
+/// Returns the error of an aborted call, with the default delay for a retry.
 pub(super) fn aborted(limits: &Limits, abort: Abort) -> Raised {
     let kind = RaisedKind::Aborted(Some(DELAY_DEFAULT));
     Raised { kind, message: of_abort(limits, abort), trace: None }
@@ -39,7 +39,7 @@ pub(super) fn aborted(limits: &Limits, abort: Abort) -> Raised {
 
 /// Returns the error of a call whose VM was replaced: the call is retried soon.
 pub(super) fn of_lost_vm() -> Raised {
-    /// Long enough for a new VM.
+    /// Long enough to load a new VM.
     const DELAY: Duration = Duration::from_secs(1);
     let message = "the VM of the script was replaced while the call ran; the call is made again";
     Raised { kind: RaisedKind::Temporary(Some(DELAY)), message: message.into(), trace: None }
@@ -58,16 +58,16 @@ pub(super) fn is_out_of_memory(raised: &LuaValue) -> bool {
     raised.as_string().is_some_and(|it| *it == NO_MEMORY) || raised.as_error().is_some_and(is_told)
 }
 
-/// The VM's words for a full memory.
+/// The VM's message when its memory is full.
 const NO_MEMORY: &str = "not enough memory";
 
-/// Class and text of a value that was raised, or caught.
+/// Returns the class and the message of a value that was raised or caught.
 pub(super) fn described(world: &World, raised: &LuaValue) -> Described {
     let error = of_value(world, raised, "");
     (errors::class(&error.kind), error.message)
 }
 
-/// Converts the error that ended a coroutine, with the stack of the place where it was raised.
+/// Converts the error that ended a coroutine; `stack` is the stack where it was raised.
 pub(super) fn of_raised(world: &World, raised: &LuaValue, stack: &LuaValue) -> ScriptError {
     let stack = stack.as_string().map(LuaString::to_string_lossy).unwrap_or_default();
     of_value(world, raised, &stack)
@@ -110,7 +110,7 @@ fn of_value(world: &World, raised: &LuaValue, stack: &str) -> ScriptError {
 
 fn of_host_error(world: &World, error: &mlua::Error, stack: &str) -> ScriptError {
     let inner = innermost(error);
-    // These texts are the VM's own; mlua puts a word in front of them.
+    // These messages come from the VM; `Display` of mlua would prefix them.
     let text = if let mlua::Error::RuntimeError(text)
     | mlua::Error::MemoryError(text)
     | mlua::Error::SyntaxError { message: text, .. } = inner
@@ -141,7 +141,7 @@ fn text_of(value: &LuaValue) -> String {
     value.to_string().unwrap_or_else(|_| value.type_name().to_owned())
 }
 
-/// Rewords errors of the VM about the host's restrictions, which the VM cannot explain.
+/// Rewords errors of the VM that result from restrictions of the host, which the VM cannot explain.
 fn in_our_words(limits: &Limits, message: &str) -> String {
     if message.contains("attempt to modify a readonly table") {
         return text::READ_ONLY.into();
@@ -159,14 +159,14 @@ fn in_our_words(limits: &Limits, message: &str) -> String {
     if message == NO_MEMORY {
         return of_abort(limits, Abort::Memory);
     }
-    // Its own limit: 200 levels of metamethods, callbacks and coroutines; 20,000 of plain calls.
+    // The limits of the VM: 200 levels of metamethods, callbacks and coroutines; 20,000 of plain calls.
     if ["stack overflow", "C stack overflow"].contains(&message) {
         return limits::too_deep_calls(limits.sandbox.call_depth);
     }
     message.to_owned()
 }
 
-/// Returns a hint about syntax that other versions of Lua have and this one lacks.
+/// Returns a hint about syntax of other languages or versions of Lua that Luau lacks.
 fn syntax_hint(message: &str, line: &str) -> Option<String> {
     if !message.contains("Expected") && !message.contains("Unexpected") {
         return None;
@@ -184,9 +184,9 @@ fn syntax_hint(message: &str, line: &str) -> Option<String> {
     hints.iter().find(|(sign, _)| line.contains(sign)).map(|(_, hint)| (*hint).to_owned())
 }
 
-/// Splits `handlers.lua:12: text` if it begins with the name of a text of this VM.
+/// Splits `handlers.lua:12: text` if it begins with the name of a source of this VM.
 fn split_position<'a>(world: &World, text: &'a str) -> (Option<Position>, &'a str) {
-    // The host's own Lua is no place for users: the stack says which line of theirs called it.
+    // A position in the host's own Lua is useless to users: the stack shows which line of the script called it.
     if let Some((line, message)) = text.strip_prefix("kopf:").and_then(|it| it.split_once(": "))
         && line.bytes().all(|it| it.is_ascii_digit())
     {
@@ -210,7 +210,7 @@ fn script_frames(world: &World, stack: &str) -> Vec<String> {
     stack.lines().map(str::trim).filter(of_script).map(str::to_owned).collect()
 }
 
-/// Returns the error for a method that was called as a function: its first argument is not the object.
+/// Returns the error for a method that was called with a dot: its first argument is not the object.
 fn without_colon(error: &mlua::Error) -> Option<String> {
     let mlua::Error::BadArgument { to: Some(to), name: Some(name), .. } = error else {
         return None;
@@ -219,7 +219,7 @@ fn without_colon(error: &mlua::Error) -> Option<String> {
     (name == "self").then(|| format!("{method} must be called with a colon: `:{method}(…)`"))
 }
 
-/// Returns the first cause of nested errors. The error in an argument says more than that an argument is wrong.
+/// Returns the first cause of nested errors. The cause of an argument error says more than that the argument is invalid.
 fn innermost(error: &mlua::Error) -> &mlua::Error {
     if let mlua::Error::CallbackError { cause, .. } = error {
         return innermost(cause);

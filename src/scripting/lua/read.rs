@@ -1,4 +1,4 @@
-//! Lua values into JSON, refusing what JSON cannot hold instead of losing it.
+//! Converts Lua values to JSON; refuses what JSON cannot hold, instead of losing it.
 
 use std::{collections::BTreeMap, ffi::c_void};
 
@@ -21,7 +21,7 @@ pub(super) struct Reader<'a> {
     shapes: &'a Shapes,
     levels: &'a Levels,
     account: Account<'a>,
-    /// The tables around the present one, to notice cycles.
+    /// The tables that contain the current one, to detect cycles.
     around: Vec<*const c_void>,
 }
 
@@ -33,8 +33,7 @@ impl<'a> Reader<'a> {
 
     /// Converts a value to JSON. Nil is null.
     ///
-    /// `like` is what is at the same place now, if anything: an empty table becomes what that is, and an equal number keeps
-    /// its spelling.
+    /// `like` is the current value at the same place, if any: an empty table takes its type, and an equal number keeps its spelling.
     pub(super) fn read(
         &mut self,
         value: &LuaValue,
@@ -69,7 +68,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns the items of a table whose keys are numbers or truth values, also some of them; `None` if it is an object or a list.
+    /// Returns the items of a table that has keys which are numbers or booleans; `None` if the table is an object or a list.
     ///
     /// A table with the keys 1, 2, 3, … is a list, as everywhere in Lua.
     pub(super) fn read_keyed(
@@ -171,7 +170,7 @@ impl<'a> Reader<'a> {
         Ok(Value::Object(map))
     }
 
-    /// Reads an unfilled level at this depth. The result is that of a filled one: sorted keys, and integers for whole numbers.
+    /// Reads an unfilled level at this depth. The result equals that of a filled one: sorted keys, and integers without a fraction.
     fn read_level(
         &mut self,
         level: &Value,
@@ -235,7 +234,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Keeps the type of a table from the cluster; a new one becomes what it replaces.
+    /// Returns the empty list or object: a table from the cluster keeps its type; a new one takes the type of the value it replaces.
     fn empty(&self, table: &Table, like: Option<&Value>) -> Value {
         let shape = table.metatable();
         let is_array = match &shape {
@@ -246,7 +245,7 @@ impl<'a> Reader<'a> {
         if is_array { Value::Array(Vec::new()) } else { Value::Object(Map::new()) }
     }
 
-    /// Returns list items by place and fields by key, both sorted: tables have no order of their own.
+    /// Returns list items by index and fields by key, both sorted: tables have no order.
     fn entries(&self, table: &Table) -> Result<Entries, Refused> {
         let (mut items, mut fields) = (BTreeMap::new(), BTreeMap::new());
         let mut problem = None;
@@ -273,15 +272,15 @@ impl<'a> Reader<'a> {
         problem.map_or(Ok((items, fields)), |it| Err(Refused::because(it)))
     }
 
-    /// Looks now and then whether the walk through a table should end: `seen` entries are kept already.
+    /// Checks from time to time whether to stop iterating over a table, of which `seen` entries have been collected.
     fn glance(&self, seen: usize) -> mlua::Result<()> {
-        /// Less than a millisecond.
+        /// Takes less than a millisecond.
         const ENTRIES: usize = 1024;
         if seen % ENTRIES == ENTRIES - 1 && self.account.look_at_time().is_err() {
             return Err(mlua::Error::runtime("out of time"));
         }
         if seen > self.account.items_left() {
-            // Whoever walks tells it in better words.
+            // The caller replaces this error with a better message.
             return Err(mlua::Error::runtime("too many items"));
         }
         Ok(())
@@ -290,14 +289,14 @@ impl<'a> Reader<'a> {
 
 type Entries = (BTreeMap<i64, LuaValue>, BTreeMap<String, LuaValue>);
 
-/// Returns the keys of the null fields of an object from the cluster, which are not among its entries.
+/// Returns the keys of an object's null fields, which a frozen table does not contain.
 fn nulls(table: &Table) -> Vec<String> {
     let meta = table.metatable();
     let keys = meta.and_then(|it| it.raw_get::<Vec<String>>(NULLS.to_string_lossy()).ok());
     keys.unwrap_or_default()
 }
 
-/// Lua has no `1.0` beside `1`: a number that was not changed stays as it was written.
+/// Returns the number, or the old one if they are equal: Lua does not distinguish `1.0` from `1`.
 fn number(read: Number, like: Option<&Value>) -> Value {
     match like {
         Some(Value::Number(old)) if old.is_f64() && old.as_f64() == read.as_f64() => {
@@ -307,7 +306,7 @@ fn number(read: Number, like: Option<&Value>) -> Value {
     }
 }
 
-/// The bytes of a table as JSON, without its content.
+/// The bytes of an empty table as JSON, with a comma.
 const TABLE: usize = 3;
 
 /// Estimates the size of a value as JSON, without its items.
@@ -320,7 +319,7 @@ fn weight(value: &LuaValue) -> usize {
         LuaValue::Integer(it) => limits::number(&Number::from(*it)),
         LuaValue::Number(it) => Number::from_f64(*it).map_or(0, |it| limits::number(&it)),
         LuaValue::Nil | LuaValue::Boolean(_) | LuaValue::LightUserData(_) => 5,
-        // What is behind it is counted when it is copied.
+        // Its content is counted when it is copied.
         LuaValue::UserData(_) => 0,
         LuaValue::Vector(_)
         | LuaValue::Table(_)

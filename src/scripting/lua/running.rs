@@ -1,7 +1,7 @@
 //! A call that runs in the VM: its coroutine, slice by slice, and what it waits for in between.
 //!
-//! There may be many thousands that wait, so one that does is little more than its coroutine. The coroutine gives up its turn
-//! in the prelude, after a function of the host has said with [`World::wait_for`](super::world::World::wait_for) what for.
+//! Many thousands of calls may wait, so a waiting call is little more than its coroutine. The coroutine yields in the prelude, after a
+//! function of the host has set what to wait for with [`World::wait_for`](super::world::World::wait_for).
 
 use std::{
     future::Future,
@@ -25,20 +25,20 @@ use super::{
 use crate::call::Invocation;
 use crate::scripting::{functions::locking, values::errors::ScriptError};
 
-/// Something that a call waits for, and what the script gets when it is over.
+/// The future that a call waits for, with the result for the script.
 pub(super) type Wait = LocalBoxFuture<'static, mlua::Result<MultiValue>>;
 
 /// Why a call has no result.
 pub(super) enum Failure {
     /// The script failed.
     Script(ScriptError),
-    /// It was ended.
+    /// It was aborted.
     Aborted(Abort),
 }
 
-/// What a call begins and ends with. Both are parts of it and of its running time.
+/// The arguments and the result of a call. Both methods run inside the call and count towards its running time.
 pub(super) trait Purpose: Unpin {
-    /// What becomes of the call.
+    /// The outcome of the call.
     type Result;
 
     /// Returns the arguments of the function; called once.
@@ -48,28 +48,28 @@ pub(super) trait Purpose: Unpin {
         present: Option<&Arc<Invocation>>,
     ) -> mlua::Result<MultiValue>;
 
-    /// Makes something of what the function returns; may call metamethods of the script.
+    /// Converts the result of the function; may call metamethods of the script.
     fn finish(&mut self, world: &World, value: &LuaValue) -> mlua::Result<Self::Result>;
 }
 
-/// A call on its way to its result.
+/// A call in progress.
 pub(super) struct Running<P> {
     vm: Rc<Vm>,
     coroutine: Thread,
     budget: Budget,
-    /// What it is about.
+    /// What the call is about.
     present: Option<Arc<Invocation>>,
     purpose: P,
     next: Next,
 }
 
-/// How it goes on.
+/// How the call continues.
 enum Next {
     /// With its arguments.
     Begin,
-    /// After others had a turn: what it had said by then that it waits for is kept for it.
+    /// After it has yielded to other calls, with the wait that it had set by then, if any.
     Again(Option<Wait>),
-    /// After this, which it waits for since then.
+    /// After this wait, which began at this time.
     Wait(Wait, Instant),
 }
 
@@ -77,13 +77,13 @@ enum Next {
 enum With {
     Arguments,
     Nothing,
-    /// What it waited for.
+    /// The result of the wait.
     Result(mlua::Result<MultiValue>),
 }
 
-/// What became of a slice.
+/// How a slice ended.
 enum Slice<T> {
-    /// Others get a turn.
+    /// It yields to other calls.
     Interrupted,
     Waits,
     Ended(Result<T, ScriptError>),
@@ -102,12 +102,12 @@ impl<P: Purpose> Running<P> {
         Ok(Running { vm, coroutine, budget, present, purpose, next })
     }
 
-    /// Returns the VM it runs in.
+    /// Returns the VM that the call runs in.
     pub(super) fn vm(&self) -> &Vm {
         &self.vm
     }
 
-    /// Computes until it waits, has ended, or others should have a turn. Tells also why it must end, if it must.
+    /// Runs until the call waits, ends, or yields to other calls. Also returns why it must be aborted, if it must.
     fn slice(&mut self, with: With) -> (Slice<P::Result>, Option<Abort>) {
         let vm = Rc::clone(&self.vm);
         let running = vm.watchdog().begin(&self.coroutine, self.budget);
@@ -124,7 +124,7 @@ impl<P: Purpose> Running<P> {
         (slice, abort)
     }
 
-    /// Returns the error of an aborted call, with the place where it was aborted.
+    /// Returns the error of an aborted call, with the place at which it was aborted.
     fn aborted(&self, slice: Slice<P::Result>, abort: Abort) -> Failure {
         let world = self.vm.world();
         let place = world.meter.take_place();
@@ -135,7 +135,7 @@ impl<P: Purpose> Running<P> {
                 Failure::Script(error.of_aborted(raised::of_abort(&world.limits, abort)))
             }
             Slice::Ended(Ok(_)) => Failure::Aborted(abort),
-            // The host's own Lua was interrupted, too: the stack of the call is as it was.
+            // The interrupt may have hit the host's own Lua code: the coroutine still has its stack.
             Slice::Ended(Err(_)) | Slice::Waits | Slice::Interrupted => {
                 let stack = world.traceback.get().map(|it| it.call::<String>(&self.coroutine));
                 let stack = stack.and_then(Result::ok).unwrap_or_default();
@@ -153,7 +153,7 @@ impl<P: Purpose> Running<P> {
         };
         let (code, value, trace) =
             vm.drive().call::<(u8, LuaValue, LuaValue)>((&self.coroutine, values))?;
-        // The numbers are those of the prelude.
+        // The codes are defined in the prelude.
         match code {
             0 => Ok(Slice::Interrupted),
             1 => Ok(Slice::Waits),
@@ -176,7 +176,7 @@ impl<P: Purpose> Future for Running<P> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         loop {
-            // Whoever waits for this call drops it when the loss of the leadership is noticed.
+            // A call that may no longer act stops here: its caller drops it when it notices that the leadership is lost.
             if self.present.as_ref().is_some_and(|it| !it.services.leadership.may_act()) {
                 return Poll::Pending;
             }
@@ -189,7 +189,7 @@ impl<P: Purpose> Future for Running<P> {
                 }
                 Next::Wait(wait, since) => {
                     let result = ready!(wait.as_mut().poll(cx));
-                    // Work of the call on another thread is no rest.
+                    // Work of this call on another thread does not count as waiting.
                     let since = *since;
                     let worked = self.vm.world().surroundings.heavy.take_worked();
                     let waited = since.elapsed().saturating_sub(worked);
@@ -197,7 +197,7 @@ impl<P: Purpose> Future for Running<P> {
                     With::Result(result)
                 }
             };
-            // What it waited for is freed before it goes on.
+            // The wait is freed before the call continues.
             drop(mem::replace(&mut self.next, Next::Again(None)));
             let (slice, abort) = self.slice(with);
             let wait = self.vm.world().waited_for();
@@ -226,7 +226,7 @@ impl<P: Purpose> Future for Running<P> {
 }
 
 impl<F> Drop for Running<F> {
-    /// Ends the streams, locks and scratch files of the call; the collector may come much later.
+    /// Ends the streams, locks and scratch files of the call; a garbage collection may come much later.
     fn drop(&mut self) {
         self.vm.world().streams.close(self.present.as_ref());
         self.vm.world().surroundings.scratch.free(self.present.as_ref());
@@ -236,7 +236,7 @@ impl<F> Drop for Running<F> {
     }
 }
 
-/// Yields to the other calls first.
+/// Lets the other calls run first.
 fn again<T>(cx: &Context<'_>) -> Poll<T> {
     cx.waker().wake_by_ref();
     Poll::Pending

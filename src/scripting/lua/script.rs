@@ -1,4 +1,4 @@
-//! One script, as each of its VMs is made from it.
+//! One script, from which each of its VMs is created.
 
 use std::sync::{Arc, atomic::AtomicU32};
 
@@ -9,15 +9,15 @@ use crate::telemetry::ScriptUsage;
 
 /// What does not change when a VM is replaced.
 pub(super) struct Script {
-    /// Its functions are known by this.
+    /// Identifies the functions of the script.
     pub(super) id: ScriptId,
     /// Its text and modules.
     pub(super) source: Source,
-    /// What each VM may use up.
+    /// The limits of each VM.
     pub(super) limits: Limits,
-    /// What it has put into memos, whichever VM did.
+    /// The size of what all its VMs have stored in memos.
     pub(super) memos: Arc<Memos>,
-    /// The next slot for a function that a call leaves behind.
+    /// The next slot to lend for a function of a call.
     pub(super) lent: Arc<AtomicU32>,
     /// Counts its memory and its CPU time.
     pub(super) usage: ScriptUsage,
@@ -30,7 +30,7 @@ pub(super) struct Script {
 pub(super) enum Reason {
     /// Its memory was full.
     Memory,
-    /// A native did not return.
+    /// A native function did not return.
     Stuck,
 }
 
@@ -49,7 +49,7 @@ impl Script {
         }
     }
 
-    /// Logs that its VM is replaced, and counts it.
+    /// Logs that the VM is replaced, and counts it.
     pub(super) fn replaced(&self, reason: Reason) {
         let name = &self.source.name;
         match reason {
@@ -67,7 +67,7 @@ impl Script {
         self.terms.metrics.vm_restarted(name, reason.label());
     }
 
-    /// Logs that it could not be restarted.
+    /// Logs that the script could not be restarted.
     pub(super) fn broken(&self, problem: &str) {
         let name = &self.source.name;
         tracing::error!(
@@ -86,15 +86,15 @@ impl Reason {
     }
 }
 
-/// What the top level of a script declared: its handlers and the default lifecycles it set, each in order.
+/// The declarations of a script's top level: its handlers and the default lifecycles that it set, each in order.
 pub(super) type Declared = (Vec<Handler>, Vec<Chooser>);
 
-/// What identifies a set of declarations: a VM must declare what the one before it did, or its functions would be others.
+/// Identifies a set of declarations. A VM must declare the same as the VM it replaces, because functions are identified by position.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Print(String);
 
 impl Print {
-    /// Returns the print of these declarations.
+    /// Returns the fingerprint of these declarations.
     pub(super) fn of(declared: &Declared) -> Self {
         Print(format!("{declared:?}"))
     }

@@ -1,6 +1,6 @@
-//! What scripts loop over, such as `for event in kube.watch("pods") do`: one value after another, each waited for.
+//! Streams that scripts loop over, such as `for event in kube.watch("pods") do`: the loop waits for each value.
 //!
-//! A loop that is left has no way to say so: what it was over ends with the call at the latest, and with the garbage before.
+//! Lua does not report when a script leaves a loop, so its stream ends when its handle is collected, at the latest with its call.
 
 use std::{
     cell::{Cell, RefCell},
@@ -15,19 +15,19 @@ use super::{library::ended, world::World};
 use crate::call::Invocation;
 use crate::scripting::functions::outcome::Flow;
 
-/// Streams of one VM that are open; above that the garbage is looked through for loops that were left.
+/// Minimum number of open streams of one VM for a collection, which ends those of loops that were left.
 const OPEN_USUALLY: usize = 16;
-/// A script may not have many more than this, so that it must be sure.
+/// From this number on, every new stream collects garbage first: the maximum of a script is reached.
 const OPEN_NEARLY: usize = 1000;
 
-/// One that is looped over; `None` while its next value is waited for, and after its end.
+/// A stream; `flow` is `None` while its next value is awaited, and after its end.
 struct Stream {
     flow: RefCell<Option<Flow>>,
-    /// Nothing comes any more.
+    /// Whether the stream has ended.
     is_over: Cell<bool>,
-    /// The call it belongs to.
+    /// The call that the stream belongs to.
     owner: Option<Arc<Invocation>>,
-    /// The function that was called for it.
+    /// The function that opened the stream, for messages.
     place: Rc<str>,
 }
 
@@ -38,16 +38,16 @@ impl Stream {
     }
 }
 
-/// As a value of the language.
+/// The stream as a Lua value.
 struct Handle(Rc<Stream>);
 
 impl UserData for Handle {}
 
-/// All of one VM that may be open.
+/// The streams of one VM that may be open.
 #[derive(Default)]
 pub(super) struct Streams {
     open: RefCell<Vec<Weak<Stream>>>,
-    /// How many were left when the garbage was looked through.
+    /// The number of open streams after the last collection.
     kept: Cell<usize>,
 }
 
@@ -78,8 +78,8 @@ impl Streams {
         streams.len()
     }
 
-    /// Returns whether many may have been left: twice as many as were kept the last time, so that hundreds of daemons that
-    /// all loop do not collect for each; always near the bound of `scripting/functions/loops.rs`.
+    /// Returns whether many streams may belong to loops that were left: twice as many are open as after the last collection, so that
+    /// hundreds of daemons that all loop do not collect for each; always near the bound of `scripting/functions/loops.rs`.
     fn is_time_to_collect(&self) -> bool {
         self.count() >= OPEN_USUALLY.max(self.kept.get().saturating_mul(2)).min(OPEN_NEARLY)
     }
@@ -89,7 +89,7 @@ impl Streams {
     }
 }
 
-/// Collects garbage before another stream is opened, if many may have been left: this ends them.
+/// Collects garbage before another stream is opened, if many streams may belong to loops that were left.
 pub(super) fn collect(lua: &Lua, world: &World) -> mlua::Result<()> {
     if world.streams.is_time_to_collect() {
         lua.gc_collect()?;
@@ -112,13 +112,13 @@ pub(super) fn open(
     lua.create_userdata(Handle(stream))
 }
 
-/// Ends a stream that is no longer looped over.
+/// Ends a stream that is no longer used.
 pub(super) fn finish(handle: &AnyUserData) -> mlua::Result<()> {
     handle.borrow::<Handle>()?.0.end();
     Ok(())
 }
 
-/// Makes the computing call wait for the next value.
+/// Makes the running call wait for the next value.
 pub(super) fn next(lua: &Lua, handle: &AnyUserData) -> mlua::Result<()> {
     let stream = Rc::clone(&handle.borrow::<Handle>()?.0);
     let world = World::of(lua)?;

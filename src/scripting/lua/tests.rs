@@ -1,4 +1,4 @@
-//! A VM that is of no more use, and calls that are interrupted at a bad moment.
+//! A VM that does not respond, and calls that are interrupted just before they wait.
 
 use std::{
     io::{Read as _, Write as _},
@@ -27,11 +27,11 @@ use crate::scripting::{Placement, ScriptHost, Source, Terms};
 use crate::settings::{Sandbox, Settings};
 use crate::telemetry::{Metrics, RestartLabels};
 
-/// Gives scripts of unit tests three functions.
+/// Adds three functions to scripts of unit tests.
 ///
-/// `block(port)` never looks at the interrupt: it says on a connection that it has begun, and comes back when the other side
-/// closes that. `wait_late(value)` waits for others, and returns the value; its call is interrupted before it can give up its
-/// turn. `filled(table)` returns a frozen copy that was never lazy.
+/// `block(port)` never reaches the interrupt: it connects, sends a byte when it begins, and returns when the other side closes the
+/// connection. `wait_late(value)` yields to other calls and returns the value; its call is interrupted just before it yields.
+/// `filled(table)` returns a frozen copy that was never lazy.
 pub(super) fn install(lua: &Lua, tools: &Tools) -> mlua::Result<()> {
     let block = |_: &Lua, port: u16| {
         let mut stream = TcpStream::connect(("127.0.0.1", port))?;
@@ -82,7 +82,7 @@ async fn a_call_that_is_interrupted_before_it_waits_gets_what_it_has_waited_for(
     assert_eq!(message(got.2), "C1 C2 C3");
 }
 
-/// Computes for one slice of one call.
+/// Runs this native function as one slice of one call.
 fn compute(lua: &Lua, watchdog: &Watchdog, native: impl FnOnce()) {
     let function = lua.create_function(|_, ()| Ok(())).expect("a function");
     let coroutine = lua.create_thread(function).expect("a coroutine");
@@ -96,7 +96,7 @@ fn a_native_that_does_not_come_back_is_told_outside() {
     let limits = Limits { sandbox: Sandbox::default(), cpu: Duration::from_millis(50) };
     let stuck = CancellationToken::new();
     let watchdog = Watchdog::of(&lua, &Rc::new(limits), stuck.clone()).expect("a thread");
-    // Never looks at the interrupt, and never waits.
+    // Never reaches the interrupt, and never waits.
     compute(&lua, &watchdog, || {
         while !stuck.is_cancelled() {
             std::hint::spin_loop();
@@ -122,7 +122,7 @@ fn writing_to_a_slow_reader_is_not_being_stuck() {
     assert!(!stuck.is_cancelled());
 }
 
-/// Returns a script that counts its calls, which shows the VM that responds.
+/// Returns a script that counts its calls, which shows which VM responds.
 fn counting(id: &str, port: u16) -> Source {
     let text = format!(
         "local calls = 0
@@ -162,7 +162,7 @@ async fn a_script_that_is_stuck_in_a_native_goes_on_with_another_vm_and_nobody_e
         ended = &mut blocked => panic!("it does not block: {ended:?}"),
         stream = begun => stream,
     };
-    // From here to the end of the test the native does not come back.
+    // From here to the end of the test, the native function does not return.
     let mut served = 0;
     let raised = loop {
         assert_eq!(ask("beside", "Pod").await, Ok(false), "the same VM as before");

@@ -54,32 +54,32 @@ use crate::scripting::{
     },
 };
 
-/// Collect early: Luau has no collection at the limit, so garbage would count as full memory.
+/// Collects early: Luau does not collect when it reaches the memory limit, so garbage would count as full memory.
 const GC_GOAL: i32 = 120;
-/// Work per allocation that keeps up with [`GC_GOAL`].
+/// The work per allocation that keeps up with [`GC_GOAL`].
 const GC_STEP_MULTIPLIER: i32 = 400;
 
-/// Built-ins that are replaced, and that the compiler would otherwise call directly. It does the same in loops over `next, t`.
+/// Replaced built-ins that compiled code would otherwise call directly. For loops over `next, t`, see `set_mutable_globals`.
 const REPLACED: [&str; 7] =
     ["pcall", "rawget", "rawlen", "setmetatable", "table.unpack", "unpack", "xpcall"];
 
-/// Coroutines that are kept for calls to come: as many as short calls usually are there at once.
+/// Maximum number of coroutines kept for reuse: about as many as short calls run at once.
 const SPARE_MAX: usize = 16;
 
 /// A VM whose script is loaded.
 pub(super) struct Vm {
-    /// First: it must go before the VM.
+    /// First: it must be dropped before the VM.
     watchdog: Watchdog,
-    /// Lets the coroutine of a call go on.
+    /// Resumes the coroutine of a call.
     drive: LuaFunction,
-    /// Coroutines of calls that have returned, for calls to come.
+    /// Coroutines of calls that have returned, for reuse.
     spare: RefCell<Vec<Thread>>,
     world: Rc<World>,
     lua: Lua,
 }
 
 impl Vm {
-    /// Makes a VM and runs the top level of the script in it.
+    /// Creates a VM and runs the top level of the script in it.
     pub(super) async fn load(
         script: &Script,
         stuck: CancellationToken,
@@ -121,7 +121,7 @@ impl Vm {
         lua.set_memory_limit(limits.sandbox.memory_limit)?;
         let gc = GcIncParams::default().goal(GC_GOAL).step_multiplier(GC_STEP_MULTIPLIER);
         lua.gc_set_mode(GcMode::Incremental(gc));
-        // Some built-ins have other forms here, which the shortcut for calls of the original ones must not pass by.
+        // Without this, compiled code bypasses the replacements of these built-ins.
         let compiler = Compiler::new().set_disabled_builtins(REPLACED);
         lua.set_compiler(compiler.set_mutable_globals(["next"]));
         let sources = Sources::default();
@@ -160,7 +160,7 @@ impl Vm {
         Ok(Vm { watchdog, drive, spare: RefCell::default(), world, lua })
     }
 
-    /// Returns whether its memory was full: it may be unusable.
+    /// Returns whether the memory of the VM was full once; the VM may be unusable.
     pub(super) fn is_exhausted(&self) -> bool {
         self.world.meter.is_exhausted()
     }
@@ -174,7 +174,7 @@ impl Vm {
         }
     }
 
-    /// Asks a filter callback.
+    /// Calls a filter callback and returns whether it matched.
     pub(super) async fn ask(
         self: &Rc<Self>,
         question: Question,
@@ -184,7 +184,7 @@ impl Vm {
         self.ask_about(question.function, about, invocation, is_true).await
     }
 
-    /// Asks the function of a selector.
+    /// Calls the function of a selector and returns whether it matched.
     pub(super) async fn choose(
         self: &Rc<Self>,
         function: Function,
@@ -194,7 +194,7 @@ impl Vm {
         self.run_function(function.slot, record, None, is_true).await
     }
 
-    /// Calls a function for what it returns.
+    /// Calls a function and returns its result as JSON.
     pub(super) async fn compute(
         self: &Rc<Self>,
         function: Function,
@@ -204,7 +204,7 @@ impl Vm {
         self.ask_about(function, about, invocation, data).await
     }
 
-    /// Calls a function with what it is asked about, if it is asked about something, and `ctx`.
+    /// Calls a function with a value, if there is one, and `ctx`.
     async fn ask_about<T>(
         self: &Rc<Self>,
         function: Function,
@@ -221,7 +221,7 @@ impl Vm {
         self.run_function(function.slot, arguments, Some(invocation), finish).await
     }
 
-    /// Lets a function change a copy of a body.
+    /// Calls a function that changes a copy of a body, and returns the changed copy.
     pub(super) async fn transform(
         self: &Rc<Self>,
         function: Function,
@@ -246,7 +246,7 @@ impl Vm {
         raised::of_error(&self.world, error).into_raised(&self.world.sources)
     }
 
-    /// Calls the function in this slot with these arguments, if they could be made.
+    /// Calls the function in this slot with these arguments, unless creating them failed.
     async fn run_function<T>(
         self: &Rc<Self>,
         slot: u32,
@@ -279,7 +279,7 @@ impl Vm {
         }
     }
 
-    /// Returns a coroutine for a call of this function: one that has returned before, or a new one.
+    /// Returns a coroutine for a call of this function: a spare one, or a new one.
     pub(super) fn coroutine(&self, function: LuaFunction) -> mlua::Result<Thread> {
         match self.spare.borrow_mut().pop() {
             Some(spare) => spare.reset(function).map(|()| spare),
@@ -287,7 +287,7 @@ impl Vm {
         }
     }
 
-    /// Takes back the coroutine of a call that has returned. A new one for each would be most of the garbage of short calls.
+    /// Keeps the coroutine of a call that has returned. A new one for each call would be most of the garbage of short calls.
     pub(super) fn spare(&self, coroutine: Thread) {
         let mut spare = self.spare.borrow_mut();
         if spare.len() < SPARE_MAX {
@@ -295,7 +295,7 @@ impl Vm {
         }
     }
 
-    /// Records the end of a call. Returns whether the script keeps too much of such calls.
+    /// Records the end of a call. Returns whether the script keeps too much of calls that have ended.
     pub(super) fn ended(&self, call: Option<&Arc<Invocation>>) -> bool {
         let Some(call) = call else { return false };
         let limit = self.world.limits.sandbox.memory_limit;
@@ -304,13 +304,13 @@ impl Vm {
         if !leftovers.is_due(limit) || leftovers.look() <= limit / 2 {
             return false;
         }
-        // To the collector a handle is small, whatever it leads to. Values that go may be borrowing from here.
+        // The collector counts a handle as small, whatever it keeps alive. Collecting may drop values that borrow `leftovers`.
         drop(leftovers);
         let collected = self.lua.gc_collect();
         collected.is_err() || self.world.leftovers.borrow_mut().look() > limit
     }
 
-    /// Collects all garbage, and gives back what is free then.
+    /// Collects all garbage, and returns free memory to the system.
     pub(super) fn tidy(&self) {
         if self.lua.gc_collect().is_ok() {
             self.world.leftovers.borrow_mut().look();
@@ -339,11 +339,11 @@ impl Vm {
     }
 }
 
-/// The call of a handler. A small future of its own, because very many may wait.
+/// The call of a handler. A separate, small future, because very many may wait.
 pub(super) enum Calling {
     /// It has begun.
     Runs(Running<Handling>),
-    /// It could not begin; `None` when that is told.
+    /// It could not begin; `None` once the error is returned.
     Failed(Option<Box<Raised>>),
 }
 
@@ -365,7 +365,7 @@ impl Future for Calling {
     }
 }
 
-/// What the function of a handler is called for.
+/// The arguments and the result of a handler's function.
 pub(super) struct Handling;
 
 impl Purpose for Handling {
@@ -388,10 +388,10 @@ impl Purpose for Handling {
     }
 }
 
-/// A call with arguments that are there, for what a closure makes of the result.
+/// A call with ready arguments, whose result is passed to a closure.
 struct Simply<F> {
     arguments: MultiValue,
-    /// `None` afterwards.
+    /// `None` after the call.
     finish: Option<F>,
 }
 
@@ -410,7 +410,7 @@ impl<T, F: FnOnce(&World, &LuaValue) -> mlua::Result<T> + Unpin> Purpose for Sim
 
     fn finish(&mut self, world: &World, value: &LuaValue) -> mlua::Result<T> {
         let finish = self.finish.take();
-        // A call returns once.
+        // A call returns only once.
         finish.ok_or_else(|| mlua::Error::runtime("the call has returned"))?(world, value)
     }
 }
@@ -421,7 +421,7 @@ fn result(world: &World, value: &LuaValue) -> mlua::Result<Ended> {
     Ok(Ended::Returned((!read.is_null()).then_some(read)))
 }
 
-/// Reads the result of an index function: its keys need not be strings.
+/// Reads the result of an index function, whose keys need not be strings.
 fn contribution(world: &World, call: &Invocation, value: &LuaValue) -> mlua::Result<Ended> {
     let ended = match world.read_keyed(value).map_err(refused)? {
         Some(entries) => Ended::Keyed(entries),

@@ -1,13 +1,12 @@
-//! Stops calls that compute too long, at no cost for those that do not.
+//! Aborts calls that compute too long, at no cost for those that do not.
 //!
-//! Luau asks an interrupt function at every loop iteration and call, if one is installed; a permanent one doubles the time of
-//! hot loops. So none is installed while calls are short: a thread beside the VM watches how long the present slice (one poll
-//! of one call) takes and installs the interrupt when it takes too long. The interrupt lets neighbours run by yielding, and
-//! aborts a call that has used up its budget. Short slices cost no look at a clock: now and then the thread finds one running,
-//! and that charges the call with the time between two looks, which is right on the average.
+//! Luau calls an interrupt function at every loop iteration and call, if one is set; a permanent one doubles the time of hot loops. So none
+//! is set while calls are short: a separate thread measures how long the current slice (one poll of one call) takes, and sets the interrupt
+//! when it takes too long. The interrupt yields to other calls, and aborts a call that has used up its budget. Short slices never read a
+//! clock: when the thread finds one running, the call is charged with the time between two checks, which is right on average.
 //!
-//! Natives that do not come back are beyond the reach of an interrupt. The thread notices, and says that the VM is stuck:
-//! whoever runs it can only leave it alone and make another.
+//! An interrupt cannot stop a native function that does not return. The thread detects this and reports that the VM is stuck; its owner can
+//! only abandon the VM and create another.
 #![expect(unsafe_code, reason = "the place of Luau's interrupt is a C struct")]
 
 use std::{
@@ -38,17 +37,17 @@ use crate::scripting::{
 };
 use crate::settings::Sandbox;
 
-/// How long a call may compute before its neighbours get a turn.
+/// How long a call may compute before other calls run.
 const SLICE: Duration = Duration::from_millis(10);
-/// How often the thread looks; the error of a slice's length.
+/// How often the thread checks, and the error of a slice's length.
 const TICK: Duration = Duration::from_millis(5);
-/// Without calls for this many ticks, the thread sleeps until the next call: waking it costs that call about as much as two ticks.
+/// Number of ticks without calls after which the thread sleeps until the next call: waking it costs that call about as much as two ticks.
 const IDLE_TICKS: u32 = 4;
-/// A VM that was interrupted and has not noticed for so long is stuck. Nothing that a script can call takes a tenth of it; a
-/// machine without a processor to spare might hold it up for a while.
+/// A VM that has not reacted to the interrupt for this time is stuck. No function that a script can call takes a tenth of it; a machine
+/// without a free processor may delay it for a while.
 const STUCK: Duration = Duration::from_secs(2);
 
-/// Why a call was ended. What the script made of the error does not matter.
+/// Why a call was aborted; scripts cannot prevent it by catching the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Abort {
     /// It computed too long.
@@ -64,67 +63,67 @@ pub(super) struct Watchdog {
     thread: thread::Thread,
 }
 
-/// What the running call may still use up; shared by the interrupt and by the host's functions.
+/// What the running call may still use; shared by the interrupt and the functions of the host.
 pub(super) struct Meter {
     limits: Rc<Limits>,
-    /// Of the call that runs; between calls there is none.
+    /// The running call; `None` between calls.
     present: Cell<Option<Present>>,
     shared: Arc<Shared>,
     interrupt: Cell<Option<Interrupt>>,
-    /// The stack of the place where the running call was aborted first: the script may catch the error.
+    /// The stack at which the running call was first aborted. Kept because the script may catch the error.
     place: RefCell<String>,
-    /// The memory was full once: what is left of the VM may be too little.
+    /// Whether the memory was full once: the VM may be unusable.
     exhausted: Cell<bool>,
     noticed: Noticed,
 }
 
-/// What one call has used. It is the call's own between its slices; so many calls may wait.
+/// What one call has used. Each call keeps its own between slices, so it is small: many calls may wait.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Budget {
     spent: Duration,
 }
 
-/// The call that runs.
+/// The running call.
 #[derive(Clone, Copy)]
 struct Present {
     budget: Budget,
-    /// What the thread had computed when it was last measured in this slice.
+    /// The CPU time of the thread at the last measurement in this slice.
     measured: Option<Duration>,
     aborted: Option<Abort>,
-    /// The coroutine of the call itself. Only this one may be suspended: suspending a coroutine that the script made would
-    /// look to the script as if it had yielded.
+    /// The coroutine of the call itself. Only this one may be suspended: a coroutine that the script created would look to the script as if
+    /// it had yielded.
     coroutine: *mut ffi::lua_State,
 }
 
 struct Shared {
     /// Odd while a slice runs.
     slice: AtomicU64,
-    /// How often the thread has found the present slice running.
+    /// How often the thread has found the current slice running.
     looks: AtomicU32,
-    /// The slice has lasted long enough, and the VM has not noticed yet.
+    /// The slice has lasted long enough, and the VM has not reacted yet.
     due: AtomicBool,
-    /// The host waits for something in the middle of a slice: the VM cannot notice.
+    /// The host is blocked in the middle of a slice, so the VM cannot react.
     outside: AtomicBool,
     /// The thread sleeps and must be woken.
     asleep: AtomicBool,
-    /// `None` when the VM is gone.
+    /// `None` once the VM is dropped.
     interrupt: Mutex<Option<Interrupt>>,
-    /// Told when the VM is stuck.
+    /// Cancelled when the VM is stuck.
     stuck: CancellationToken,
 }
 
-/// The place in the VM where the interrupt function is, and the function.
+/// Where the VM stores its interrupt function, and that function.
 #[derive(Clone, Copy)]
 struct Interrupt {
     place: *mut *mut (),
     function: *mut (),
 }
 
-// SAFETY: the place is written as an atomic only, and only under the lock that the VM's side takes before the VM goes.
+// SAFETY: the place is only written atomically; other threads write only under the lock that the VM's side takes before it drops the VM.
 unsafe impl Send for Interrupt {}
 
 impl Watchdog {
-    /// Watches this VM from a thread of its own; `stuck` is cancelled if the VM no longer listens.
+    /// Watches this VM from a separate thread; `stuck` is cancelled when the VM no longer responds.
     pub(super) fn of(
         lua: &Lua,
         limits: &Rc<Limits>,
@@ -153,7 +152,7 @@ impl Watchdog {
         *shared.lock() = Some(interrupt);
         gauge::watch(lua, &meter);
         let watching = Arc::clone(&shared);
-        // Ends by itself when the VM is gone: nobody needs to join it.
+        // Ends by itself when the watchdog is dropped, so it is not joined.
         let handle = thread::Builder::new()
             .name("lua-watchdog".into())
             .stack_size(64 * 1024)
@@ -166,29 +165,29 @@ impl Watchdog {
         &self.meter
     }
 
-    /// Tells functions that compute long when the running call has to end.
+    /// Returns the check that long-running functions of the host use: whether the running call must end.
     pub(super) fn pace(meter: &Rc<Meter>) -> Pace {
         let meter = Rc::clone(meter);
         Rc::new(move || meter.is_over())
     }
 
-    /// Begins a slice of the call that is this coroutine; it ends when what this gives is dropped or ended.
+    /// Begins a slice of the call of this coroutine. It ends when the returned value is ended or dropped.
     pub(super) fn begin(&self, coroutine: &Thread, budget: Budget) -> Slice<'_> {
-        // A call that has computed for long is measured exactly.
+        // A call that has used budget before is measured exactly.
         let is_long = !budget.spent.is_zero();
         let measured = is_long.then(running_time);
         let coroutine = coroutine.state();
         self.meter.place.take();
         self.meter.present.set(Some(Present { budget, measured, aborted: None, coroutine }));
         self.shared.slice.fetch_add(1, Ordering::SeqCst);
-        // After the count: the thread looks at the count once more after it has said that it sleeps.
+        // Must come after the increment: the thread checks the count again after it has announced that it sleeps.
         if self.shared.asleep.load(Ordering::SeqCst) {
             self.thread.unpark();
         }
         Slice(self)
     }
 
-    /// Ends the slice. Gives what is left for the next one, and why there must be none.
+    /// Ends the slice. Returns what the call has used, and why it must be aborted, if it must.
     fn end(&self) -> (Budget, Option<Abort>) {
         let Watchdog { shared, meter, .. } = self;
         let Some(mut present) = meter.present.take() else { return (Budget::default(), None) };
@@ -197,7 +196,7 @@ impl Watchdog {
         let looks = shared.looks.swap(0, Ordering::Relaxed);
         if looks > 0 {
             let exact = present.measured.map(|it| running_time().saturating_sub(it));
-            // The end of a call that has done its work is no time to abort it.
+            // Not checked against the limit: a call that has just finished is not aborted.
             present.budget.spend(exact.unwrap_or(TICK * looks));
         }
         (present.budget, present.aborted)
@@ -211,7 +210,7 @@ impl Deadline for Meter {
 }
 
 impl Meter {
-    /// Returns whether the running call must end, for natives of the host that take long: they look every few microseconds.
+    /// Returns whether the running call must end. For long-running functions of the host, which check every few microseconds.
     pub(super) fn is_over(&self) -> bool {
         let Some(mut present) = self.present.get() else { return false };
         if self.shared.due.swap(false, Ordering::Relaxed) {
@@ -220,7 +219,7 @@ impl Meter {
         present.aborted.is_some()
     }
 
-    /// Returns an error of the VM. It does not matter if the script catches it: the call counts as aborted.
+    /// Returns the error that the VM raises. The call counts as aborted even if the script catches it.
     pub(super) fn error(&self, abort: Abort) -> mlua::Error {
         mlua::Error::runtime(raised::of_abort(&self.limits, abort))
     }
@@ -235,7 +234,7 @@ impl Meter {
         }
     }
 
-    /// Takes the stack of the place where the running call was aborted first; empty if that is not known.
+    /// Takes the stack at which the running call was first aborted; empty if unknown.
     pub(super) fn take_place(&self) -> String {
         self.place.take()
     }
@@ -245,7 +244,7 @@ impl Meter {
         self.exhausted.get()
     }
 
-    /// Lets the host do something that may be held up by others, such as writing to a pipe.
+    /// Runs host code that others may block, such as a write to a pipe.
     pub(super) fn outside<T>(&self, something: impl FnOnce() -> T) -> T {
         self.shared.outside.store(true, Ordering::Relaxed);
         let result = something();
@@ -253,7 +252,7 @@ impl Meter {
         result
     }
 
-    /// Records that a string of this length was made, or that calls are nested deeper. Called while the VM is in any state.
+    /// Records that a string of this length was made, or that calls are nested deeper. The VM may be in any state meanwhile.
     pub(super) fn notice(&self, text: Option<usize>, is_deeper: bool) {
         let is_long = text.is_some_and(|it| it > self.limits.sandbox.string_size);
         if is_long {
@@ -267,12 +266,12 @@ impl Meter {
         }
     }
 
-    /// Ignores the strings that were made just now: they are not the script's.
+    /// Ignores long strings that were made just now: they belong to the host.
     pub(super) fn forget_texts(&self) {
         self.noticed.long.set(false);
     }
 
-    /// Looks closely at what was noticed.
+    /// Checks the limits that may be exceeded, and raises the error.
     fn look(&self, lua: &Lua) -> mlua::Result<()> {
         let Sandbox { string_size, call_depth, .. } = self.limits.sandbox;
         if self.noticed.long.take() {
@@ -283,7 +282,7 @@ impl Meter {
             if depth > call_depth && self.noticed.may_raise() {
                 return Err(mlua::Error::runtime(limits::too_deep_calls(call_depth)));
             }
-            // Near the limit, each step is looked at: the stack has grown already for some more.
+            // Near the limit, every step is checked: the stack is already large enough for more calls, so no allocation reports them.
             if depth >= call_depth / 2 {
                 return Ok(());
             }
@@ -293,7 +292,7 @@ impl Meter {
         Ok(())
     }
 
-    /// Decides at an armed interrupt: continue, yield to other calls, or abort.
+    /// Decides at the interrupt whether to continue, yield to other calls, or abort.
     fn interrupted(&self, lua: &Lua) -> mlua::Result<VmState> {
         let is_due = self.shared.due.swap(false, Ordering::Relaxed);
         if let Some(mut present) = self.present.get() {
@@ -317,7 +316,7 @@ impl Meter {
         Ok(VmState::Continue)
     }
 
-    /// Charges the running call with what it has computed since it was last measured.
+    /// Charges the running call with the time since the last measurement.
     fn spend(&self, present: &mut Present) {
         let now = running_time();
         let used = present.measured.replace(now).map_or(SLICE, |it| now.saturating_sub(it));
@@ -344,11 +343,11 @@ impl Meter {
     }
 }
 
-/// A slice that runs. It ends also when the host panics in it.
+/// A running slice. It also ends if the host panics in it.
 pub(super) struct Slice<'a>(&'a Watchdog);
 
 impl Slice<'_> {
-    /// Ends it. Gives what the call has used, and why it must end, if it must.
+    /// Ends the slice. Returns what the call has used, and why it must be aborted, if it must.
     pub(super) fn end(self) -> (Budget, Option<Abort>) {
         self.0.end()
     }
@@ -356,7 +355,7 @@ impl Slice<'_> {
 
 impl Drop for Slice<'_> {
     fn drop(&mut self) {
-        // Nothing is left to end after `end`.
+        // After `end`, this does nothing.
         let _ended = self.0.end();
     }
 }
@@ -373,7 +372,7 @@ impl Shared {
         self.interrupt.lock()
     }
 
-    /// Runs the thread.
+    /// Runs the watchdog's thread until the VM is dropped.
     fn watch(&self) {
         let (mut seen, mut since, mut idle) = (0, Instant::now(), 0);
         while self.lock().is_some() {
@@ -391,7 +390,7 @@ impl Shared {
                     } else if since.elapsed() >= STUCK {
                         self.stuck.cancel();
                     }
-                    // Again: the VM may have taken the interrupt away at the moment when it was put there.
+                    // Again: the VM may have disarmed the interrupt just after it was armed.
                     self.arm();
                 } else if since.elapsed() >= SLICE {
                     self.due.store(true, Ordering::Relaxed);
@@ -403,7 +402,7 @@ impl Shared {
                 self.sleep();
                 idle = 0;
             }
-            // After a sleep, too: looking at once would find the call that has ended it, and charge it, however short it is.
+            // Also after a sleep: an immediate check would find the call that ended the sleep, and charge it, however short it is.
             thread::park_timeout(TICK);
         }
     }
@@ -424,14 +423,14 @@ impl Shared {
 }
 
 impl Interrupt {
-    /// Makes the interrupt of this VM, not armed.
+    /// Installs the interrupt in this VM, not armed.
     fn of(lua: &Lua, meter: Rc<Meter>) -> Self {
         lua.set_interrupt(move |lua| meter.interrupted(lua));
-        // SAFETY: the state is alive, and its table of callbacks lives as long as it.
+        // SAFETY: the state is alive, and its table of callbacks lives as long as the state.
         let place = unsafe { &raw mut (*ffi::lua_callbacks(lua.state())).interrupt };
-        // An optional function pointer is a pointer that may be null.
+        // `Option` of a function pointer has the layout of a nullable pointer.
         let place = place.cast::<*mut ()>();
-        // SAFETY: aligned and initialized by `set_interrupt`; nobody else knows the place yet.
+        // SAFETY: aligned, and initialized by `set_interrupt`; no other thread knows the place yet.
         let function = unsafe { AtomicPtr::from_ptr(place) }.load(Ordering::Relaxed);
         let interrupt = Interrupt { place, function };
         interrupt.disarm();
@@ -439,13 +438,13 @@ impl Interrupt {
     }
 
     fn arm(&self) {
-        // SAFETY: the VM is alive while the lock around `self` holds `Some`. Luau reads the place anew at every safe point
-        // and allows to change it at any time.
+        // SAFETY: the VM is alive: other threads hold the lock while it contains `Some`, and the VM's thread runs in it. Luau rereads the
+        // place at every safe point and allows changes at any time.
         unsafe { AtomicPtr::from_ptr(self.place) }.store(self.function, Ordering::Relaxed);
     }
 
     fn disarm(&self) {
-        // SAFETY: called on the VM's own thread, with the VM alive.
+        // SAFETY: called on the VM's thread, while the VM is alive.
         unsafe { AtomicPtr::from_ptr(self.place) }.store(std::ptr::null_mut(), Ordering::Relaxed);
     }
 }
@@ -455,7 +454,7 @@ impl Budget {
         self.spent = self.spent.saturating_add(used);
     }
 
-    /// Restores one second of CPU budget per second of waiting: a long-lived daemon is not aborted for the sum of its short turns.
+    /// Restores one second of CPU budget per second of waiting: a long-lived daemon is not aborted for the sum of its short slices.
     pub(super) fn pay_back(&mut self, waited: Duration) {
         self.spent = self.spent.saturating_sub(waited);
     }

@@ -1,4 +1,4 @@
-//! What belongs to one VM and is reachable from every host function in it.
+//! The data of one VM that every host function in it can reach.
 
 use std::{
     cell::{OnceCell, RefCell},
@@ -39,56 +39,54 @@ use crate::scripting::{
 };
 use crate::settings::Sandbox;
 
-/// What one VM may use up.
+/// The limits of one VM.
 #[derive(Clone, Debug)]
 pub(super) struct Limits {
-    /// Of the VM, and of what its calls leave behind.
+    /// Of the VM, and of what its calls leave in memory.
     pub(super) sandbox: Sandbox,
-    /// Of one call: running time.
+    /// The CPU time of one call.
     pub(super) cpu: Duration,
 }
 
-/// The host's part of one VM.
+/// The host's data of one VM.
 pub(super) struct World {
-    /// What it may use up.
+    /// The limits of the VM.
     pub(super) limits: Rc<Limits>,
-    /// What the running call may still use up.
+    /// What the running call may still use.
     pub(super) meter: Rc<Meter>,
-    /// The script.
     pub(super) script: ScriptId,
-    /// The marks of tables that came from JSON.
+    /// The metatables that mark tables made from JSON.
     pub(super) shapes: Shapes,
-    /// Creates lazy tables.
     pub(super) levels: Levels,
-    /// The tables that trees of calls have become.
+    /// The tables that were created from trees of calls.
     pub(super) pushed: Pushed,
     /// `string.format`, as it was before the script ran.
     pub(super) format: OnceCell<LuaFunction>,
     /// `debug.traceback`, as it was before the script ran.
     pub(super) traceback: OnceCell<LuaFunction>,
-    /// Functions that somebody outside refers to.
+    /// Functions that the host has references to.
     pub(super) functions: Functions,
-    /// What its top level declares.
+    /// The declarations of the top level.
     pub(super) top_level: TopLevel,
-    /// What the call is about that computes now; `None` at the top level and in calls that are about nothing.
+    /// The invocation of the running call; `None` at the top level and in calls without one.
     pub(super) present: RefCell<Option<Arc<Invocation>>>,
     /// What that call is about to wait for.
     pub(super) wait: RefCell<Option<Wait>>,
-    /// `wait` of `ctx.stopped`: made by the prelude.
+    /// The method `wait` of `ctx.stopped`, created by the prelude.
     pub(super) wait_method: OnceCell<LuaFunction>,
-    /// What calls loop over, and would leave open.
+    /// The open streams that scripts loop over.
     pub(super) streams: Streams,
     /// What the script keeps of calls that have ended.
     pub(super) leftovers: RefCell<Leftovers>,
-    /// What handles need to know.
+    /// The properties of Lua that handles depend on.
     pub(super) border: Border,
-    /// What the script has put into memos.
+    /// The size of what the script has stored in memos.
     pub(super) memos: Arc<Memos>,
-    /// What the libraries know of the script.
+    /// What the libraries know about the script.
     pub(super) surroundings: Arc<Surroundings>,
-    /// Tells the libraries when the running call has to end.
+    /// Whether the running call must end, for libraries that compute long.
     pub(super) pace: Pace,
-    /// The texts of the script and its modules, by chunk name, for messages.
+    /// The source text of the script and its modules, by chunk name, for messages.
     pub(super) sources: Sources,
 }
 
@@ -99,12 +97,12 @@ impl World {
         world.ok_or_else(|| mlua::Error::runtime("the VM is not set up"))
     }
 
-    /// Makes the computing call wait for this next. For host functions that the prelude calls right before it gives up the turn.
+    /// Makes the running call wait for this next. For host functions that the prelude calls right before it yields.
     pub(super) fn wait_for(
         &self,
         something: impl Future<Output = mlua::Result<MultiValue>> + 'static,
     ) {
-        // A wait that never began, because the script could not give up its turn, is dropped here.
+        // This drops a wait that never began, because the script could not yield.
         self.wait.replace(Some(Box::pin(something)));
     }
 
@@ -118,8 +116,8 @@ impl World {
         self.wait.take()
     }
 
-    /// Refers to a function: for as long as the VM lives if the top level declares something with it, otherwise for as
-    /// long as somebody has it.
+    /// Creates a reference to a function. It is valid for as long as the VM exists if the top level is running, otherwise until its last
+    /// clone is dropped.
     pub(super) fn refer(&self, function: &LuaFunction, name: &str) -> Function {
         if self.top_level.is_loading() {
             self.functions.keep(self.script, function, name)
@@ -131,7 +129,7 @@ impl World {
     /// Converts JSON to Lua.
     pub(super) fn push(&self, lua: &Lua, value: &Value, style: Style) -> mlua::Result<LuaValue> {
         let pushed = push::push(lua, &self.shapes, value, style);
-        // The host's own texts may be as long as they are.
+        // Strings of the host are exempt from the limit.
         self.meter.forget_texts();
         pushed
     }
@@ -153,7 +151,7 @@ impl World {
         self.reader(self.account(self.text_room())).read(value, like)
     }
 
-    /// Lua into JSON that is kept: a result, a part of a patch or of a memo, below so many levels of that.
+    /// Converts Lua to JSON that is kept: a result, or a part of a patch or of a memo. `around` is the number of levels around that part.
     pub(super) fn read_kept(
         &self,
         value: &LuaValue,
@@ -171,7 +169,7 @@ impl World {
         self.reader(self.account(self.room())).read_keyed(value)
     }
 
-    /// Creates the account of a copy of host data.
+    /// Returns the account that limits one conversion.
     pub(super) fn account(&self, room: Room) -> Account<'_> {
         Account::new(room, 1, &*self.meter)
     }
@@ -190,21 +188,21 @@ impl World {
         Reader::new((&self.shapes, &self.levels), account)
     }
 
-    /// Converts Lua to JSON, as a host function with an argument of this name does it.
+    /// Converts Lua to JSON for a host function; errors start with the name of the argument.
     pub(super) fn read_as(&self, name: &str, value: &LuaValue) -> mlua::Result<Value> {
         self.read(value, None).map_err(|it| mlua::Error::runtime(it.at(name)))
     }
 }
 
-/// The functions of a VM by slot.
+/// The functions of a VM, by slot.
 pub(super) struct Functions {
-    /// Those of the top level: a VM that replaces another declares the same, in the same places.
+    /// Functions of the top level. A VM that replaces another declares the same ones, in the same slots.
     kept: RefCell<Vec<LuaFunction>>,
-    /// Those of calls: their slots are never used again, not by a VM that replaces this one either.
+    /// Functions of calls. Their slots are never reused, not even by a VM that replaces this one.
     lent: RefCell<BTreeMap<u32, LuaFunction>>,
     /// The next slot to lend, shared by all VMs of the script.
     next: Arc<AtomicU32>,
-    /// Slots whose last reference went, maybe on another thread.
+    /// Slots whose last reference was dropped, maybe on another thread.
     released: Arc<Mutex<Vec<u32>>>,
 }
 
@@ -214,24 +212,24 @@ struct Lease {
     released: Arc<Mutex<Vec<u32>>>,
 }
 
-/// The first slot of functions that are lent.
+/// The first slot of lent functions.
 pub(super) const LENT: u32 = 1 << 31;
 
 impl Functions {
-    /// Creates an empty table; `next` is where slots to lend are counted, from [`LENT`] on.
+    /// Creates an empty table; `next` counts the slots to lend, starting at [`LENT`].
     pub(super) fn new(next: Arc<AtomicU32>) -> Self {
         let (kept, lent, released) = (RefCell::default(), RefCell::default(), Arc::default());
         Functions { kept, lent, next, released }
     }
 
-    /// Creates a reference that lives as long as the VM; the same function gets the same slot.
+    /// Creates a reference that is valid as long as the VM exists; the same function gets the same slot.
     pub(super) fn keep(&self, script: ScriptId, function: &LuaFunction, name: &str) -> Function {
         let mut kept = self.kept.borrow_mut();
         let slot = kept.iter().position(|it| it == function).unwrap_or_else(|| {
             kept.push(function.clone());
             kept.len() - 1
         });
-        // Never reached: the memory limit of a VM is far below.
+        // Never exceeded: the memory limit of a VM allows far fewer functions.
         Function::new(script, u32::try_from(slot).unwrap_or(u32::MAX), name)
     }
 
@@ -248,7 +246,7 @@ impl Functions {
         Function::new(script, slot, name).keeping(Arc::new(lease))
     }
 
-    /// Returns the function in this slot, unless it belongs to a VM that is gone.
+    /// Returns the function in this slot, unless it belonged to a VM that was replaced.
     pub(super) fn get(&self, slot: u32) -> Option<LuaFunction> {
         if slot >= LENT {
             return self.lent.borrow().get(&slot).cloned();

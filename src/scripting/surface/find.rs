@@ -4,7 +4,7 @@
 use super::{Item, Section, Shape, Surface};
 use crate::logic::text::nearest::nearest;
 
-/// An entry with a documentation.
+/// An entry with documentation.
 #[derive(Debug)]
 pub enum Found<'a> {
     /// A global or a class.

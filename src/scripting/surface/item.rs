@@ -169,7 +169,7 @@ impl Signature {
 }
 
 impl Item {
-    /// Returns an example of a declaration in Lua and in Rhai; none for other names.
+    /// Returns an example of a declaration in Lua and in Rhai; `None` for other names.
     pub fn examples(&self, path: &str) -> Option<[(&'static str, String); 2]> {
         let signature = self.signature()?;
         signature.handler?;
@@ -289,7 +289,7 @@ pub(super) const fn optional(name: &'static str, ty: Ty, doc: &'static str) -> P
     Parameter { name, ty, required: false, doc }
 }
 
-/// Returns the first sentence of a documentation.
+/// Returns the first sentence of a documentation text.
 pub fn summary(doc: &str) -> &str {
     doc.split_once(". ").map_or(doc, |(first, _)| first).trim_end_matches('.')
 }

@@ -43,7 +43,7 @@ pub(crate) fn leaking() -> String {
         .into()
 }
 
-/// Returns the error of recursion without an end, or nearly.
+/// Returns the error of calls that are nested too deep.
 pub(crate) fn too_deep_calls(limit: usize) -> String {
     format!("calls are nested deeper than {limit} levels ({CALL_DEPTH})")
 }
@@ -59,7 +59,7 @@ pub(crate) fn too_long_text(limit: usize) -> String {
 }
 
 /// Maximum number of items of a list or fields of a map, nested ones included. Applies to values of Rhai, and to arguments and
-/// results of libraries in both languages. An item takes at least a hundred bytes of memory, whatever its size as JSON.
+/// results of libraries in both languages. An item takes at least a hundred bytes of memory, independent of its size as JSON.
 pub(crate) const ITEMS_MAX: usize = 100_000;
 
 /// Returns the error of a list or a map with too many items, nested ones included.
@@ -112,10 +112,10 @@ pub(crate) fn is_within(value: &impl Serialize, limit: usize) -> bool {
     serde_json::to_writer(Left(limit), value).is_ok()
 }
 
-/// The bytes of a string as JSON besides its content.
+/// The bytes of a string as JSON, without its content.
 const TEXT: usize = 3;
 
-/// Returns the bytes of a field as JSON besides its value.
+/// Returns the bytes of a field as JSON, without its value.
 pub(crate) fn field(key: &str) -> usize {
     text(key) + 1
 }

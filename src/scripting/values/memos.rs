@@ -18,7 +18,7 @@ use super::limits;
 use crate::call::{Document, Invocation, WeakDocument, entry_bytes};
 use crate::logic::handlers::outcome::Ended;
 
-/// Minimum number of notes that are searched for memos which are gone.
+/// Minimum number of notes before those of dropped memos are removed.
 const NOTES_MIN: usize = 64;
 
 /// The memos of one script, shared by its calls.
@@ -112,7 +112,7 @@ impl Memos {
 }
 
 impl Notes {
-    /// Removes the notes of objects that are gone.
+    /// Removes the notes of dropped memos.
     fn sweep(&mut self) {
         self.all.retain(|_, (memo, _)| memo.is_alive());
         self.total = self.all.values().map(|(_, bytes)| bytes).sum();

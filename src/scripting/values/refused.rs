@@ -5,7 +5,7 @@ use std::fmt;
 use super::limits;
 use crate::logic::text::size;
 
-/// Maximum depth of a structure. Readers of JSON stop here, too. A value that contains itself ends here.
+/// Maximum depth of a structure. JSON parsers have this limit, too. A value that contains itself exceeds it.
 pub(crate) const DEPTH_MAX: usize = 128;
 
 /// The error of a function in place of data.
@@ -15,7 +15,7 @@ pub(crate) const BYTES: &str =
     "bytes cannot be kept as JSON: make a string of them with base64.encode";
 /// The error of a value of the host that is not data.
 pub(crate) const HOST_OBJECT: &str = "an object of the host cannot be kept as JSON";
-/// The error of a number that JSON does not have.
+/// The error of a number that JSON cannot represent.
 pub(crate) const NOT_FINITE: &str = "NaN and infinity are no JSON numbers";
 
 /// Why a value cannot become JSON.
@@ -69,7 +69,7 @@ impl Refused {
         Refused { path: Vec::new(), problem: Problem::Here(problem.into()) }
     }
 
-    /// Refuses a value that has no end, or none near.
+    /// Refuses a value that contains itself, or takes too long to read.
     pub(crate) fn endless(problem: impl Into<String>) -> Self {
         Refused { path: Vec::new(), problem: Problem::Endless(problem.into()) }
     }

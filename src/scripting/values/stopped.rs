@@ -1,6 +1,6 @@
 //! `ctx.stopped`: what daemons and timers can learn about their end; the same for both languages.
 //!
-//! `reason` is absent until they are asked to stop; then it is a value that prints like `RESOURCE_DELETED|DAEMON_SIGNALLED`,
+//! `reason` is absent until they must stop; then it is a value that prints like `RESOURCE_DELETED|DAEMON_SIGNALLED`,
 //! iterates over the names, and has a method `contains`. As data it is the list of the names.
 
 use std::{

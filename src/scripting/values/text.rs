@@ -1,4 +1,4 @@
-//! Strings for the authors of scripts, the same in both languages: how data print, and errors of invalid operations.
+//! Messages for the authors of scripts, the same in both languages: printed data, and errors of invalid operations.
 //!
 //! Data print as compact JSON. Keys are sorted, because maps of the languages have no order.
 
@@ -17,10 +17,10 @@ pub(crate) const READ_ONLY: &str =
 pub(crate) const INDEX_READ_ONLY: &str =
     "indexes are read-only: they are filled with what the functions of kopf.index return";
 
-/// The error of `kopf.values` of something else.
+/// The error of `kopf.values` for a value that is not an index.
 pub(crate) const NO_INDEX: &str = "kopf.values: expected an index, such as ctx.<id of the index>";
 
-/// Returns the number that a step of a path is.
+/// Returns a step of a path as a number, if it is one.
 pub(crate) fn number(step: &str) -> Option<i64> {
     step.parse().ok()
 }
@@ -55,7 +55,7 @@ fn arranged(value: &Value, is_field: fn(&Value) -> bool) -> Value {
     }
 }
 
-/// Returns the end of a message about an unknown name: the nearest known one, if it is near.
+/// Returns the end of a message about an unknown name: the nearest known one, if it is similar.
 pub(crate) fn did_you_mean<'a>(
     name: &str,
     known: impl Iterator<Item = &'a str>,

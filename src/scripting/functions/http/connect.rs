@@ -1,4 +1,4 @@
-//! Connects only to what is granted.
+//! Connects only to granted hosts and addresses.
 //!
 //! A granted name may resolve to any address: its owner decides. So the address of the connection is checked, too: those of the
 //! machine itself, and of cloud services that provide credentials, must be granted explicitly.

@@ -25,7 +25,7 @@ pub(super) enum Content {
 pub(super) type Sent = Either<Full<Bytes>, FileBody>;
 
 impl Content {
-    /// Returns whether nothing is sent.
+    /// Returns whether the body is empty.
     pub(super) fn is_empty(&self) -> bool {
         match self {
             Content::Bytes(bytes) => bytes.is_empty(),

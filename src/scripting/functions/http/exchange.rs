@@ -45,7 +45,7 @@ use crate::scripting::functions::{
     tree,
 };
 
-/// Maximum number of concurrent requests of one script, because their responses are in memory; others wait for their turn.
+/// Maximum number of concurrent requests of one script, because their responses are in memory; further ones wait.
 const TOGETHER_MAX: usize = 32;
 /// Maximum number of headers of a response.
 const HEADERS_MAX: usize = 100;

@@ -101,7 +101,7 @@ enum Material<'a> {
 }
 
 impl<'a> Material<'a> {
-    /// Reads the argument. Whatever looks like a PEM is one: a public key must never be mistaken for a secret.
+    /// Reads the argument. Anything that looks like PEM is read as PEM: a public key must never be mistaken for a secret.
     fn of(key: &'a [u8]) -> Result<Self, Failure> {
         let has = |part: &[u8]| key.windows(part.len()).any(|it| it == part);
         if has(b"-----BEGIN") || has(b"ssh-rsa ") || has(b"ssh-ed25519 ") || has(b"ecdsa-sha2-") {

@@ -1,4 +1,4 @@
-//! The functions of `kube` that change nothing.
+//! The functions of `kube` that do not change the cluster.
 
 use std::time::Duration;
 
@@ -234,7 +234,7 @@ pub(super) async fn pod(client: &KubeClient, call: &Call) -> Result<ObjectAddres
     Ok(address)
 }
 
-/// Implements `kube.can_i`: asks the API server for a permission.
+/// Implements `kube.can_i`: asks the API server whether an action is permitted.
 pub(super) fn can_i(call: Call) -> BoxFuture<'static, Outcome> {
     Box::pin(async move {
         let client = KubeClient::of(&call, Attempt::Read)?;

@@ -232,7 +232,7 @@ impl Plan {
         let demand = Demand { subresource: Some("log".into()), query, ..pods.demand(Verb::Get) };
         match client.send(demand).await {
             Ok(log) => set(&mut result, "log", String::from_utf8_lossy(&log).into()),
-            // The node may be gone by now, and the program has run.
+            // The program has run, but its node may have been removed since.
             Err(error) if error.class != ErrorClass::Denied => {
                 let problem = format!("the log cannot be read: {error}");
                 set(&mut result, "problem", problem.into());

@@ -249,7 +249,7 @@ impl Waiting {
             Ok(Some((Datum::Json(state), self)))
         };
         tokio::select! {
-            biased; // what has come is given, also at the last moment
+            biased; // a state that has arrived is returned, even at the deadline
             next = time::timeout_at(deadline, next) => {
                 next.unwrap_or_else(|_late| Err(failed("Timeout", late)))
             }

@@ -14,7 +14,7 @@ use super::raw;
 pub(in crate::scripting::lua) fn install(lua: &Lua, host: &Table) -> mlua::Result<()> {
     let globals = lua.globals();
     let empty = lua.create_table()?;
-    // The function that `ipairs` returns to loops; it has no name.
+    // The function that `ipairs` returns to loops; no global holds it.
     let next_place = globals.get::<LuaFunction>("ipairs")?.call::<LuaFunction>(empty)?;
     let next = function(lua, c"next", raw::next, None)?;
     globals.raw_set("pairs", function(lua, c"pairs", pairs, Some(&next))?)?;
@@ -124,6 +124,6 @@ unsafe extern "C-unwind" fn fill(state: *mut lua_State) -> c_int {
 }
 
 unsafe extern "C-unwind" fn origin(state: *mut lua_State) -> c_int {
-    // SAFETY: returns what it says.
+    // SAFETY: pushes as many values as it returns.
     unsafe { raw::push_origin(state) }
 }

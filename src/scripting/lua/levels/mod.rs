@@ -1,10 +1,10 @@
 //! Lazy tables: the parts of objects that scripts read become native tables level by level.
 //!
-//! A handler usually reads a few fields of an object, so most of its levels never become tables. An unfilled level is a native,
-//! read-only table in every way that a script can observe; `raw.rs` says how, and proves that its pointers are valid.
+//! A handler usually reads a few fields of an object, so most of its levels never become tables. To scripts, an unfilled level is
+//! indistinguishable from a native, read-only table; `raw.rs` describes how, and proves that its pointers are valid.
 //!
-//! Unfilled levels keep the tree of the host, which the memory limit of the VM does not count, so it is counted here. Small parts,
-//! and all parts while the trees of a VM take too much, are filled at once.
+//! Unfilled levels keep a tree of the host alive, which the memory limit of the VM does not count, so it is counted here. Small parts are
+//! filled at once, and so are all parts while the trees of a VM take too much.
 
 mod builtins;
 mod raw;
@@ -20,18 +20,18 @@ pub(in crate::scripting::lua) use self::builtins::install;
 use self::raw::Root;
 use super::push::{self, FEW, Shapes, Style};
 
-/// The trees of unfilled levels may take this part of the memory limit. It is small because the garbage collector of the VM does
-/// not see their size.
+/// The trees of unfilled levels may take the memory limit divided by this. A small share, because the garbage collector of the VM does not
+/// see their size.
 const PART: usize = 16;
 
 /// Creates lazy tables in one VM.
 pub(super) struct Levels {
-    /// The metatables of unfilled maps and lists, for each tree to copy.
+    /// The metatables of unfilled maps and lists; each tree gets copies.
     map: Table,
     list: Table,
     fill: LuaFunction,
     origin: LuaFunction,
-    /// The bytes of trees that unfilled levels may keep, and those that they do keep.
+    /// The maximum and the current size of the trees that unfilled levels keep, in bytes.
     limit: usize,
     held: Rc<Cell<usize>>,
 }
@@ -73,7 +73,7 @@ impl Levels {
         raw::push(lua, (&self.map, &self.list), part, root)
     }
 
-    /// Fills a level that is not filled. Call it before a table is read raw.
+    /// Fills a table if it is an unfilled level. Must be called before a table is read raw.
     pub(super) fn fill(&self, table: &Table) -> mlua::Result<()> {
         if table.metatable().is_none() {
             return Ok(());
@@ -94,7 +94,7 @@ impl Levels {
     }
 }
 
-/// Creates the metatable of unfilled levels that become levels of this shape.
+/// Creates the metatable of unfilled levels that take this shape when they are filled.
 fn template(lua: &Lua, shape: &Table) -> mlua::Result<Table> {
     let meta = lua.create_table_with_capacity(0, 8)?;
     for name in ["__metatable", "__tostring"] {

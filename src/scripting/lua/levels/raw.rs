@@ -1,24 +1,24 @@
 //! The unsafe part of lazy tables: levels of a tree of the host that become native tables when something reads them.
 //!
 //! # An unfilled level
-//! An unfilled level is a read-only table whose only entry of its own is [`VALUE`]: a light userdata that points to its
-//! [`Value`]. Scripts can make neither the key nor the value. Its metatable belongs to one tree and one shape (map or list),
-//! and reaches a userdata with an [`Arc`] of the tree. A level that is filled gets the metatable of its shape, and is the same
-//! table as one that [`push`](super::super::push) makes: same keys, same layout, same order.
+//! An unfilled level is a read-only table with the entry [`VALUE`]: a light userdata that points to its [`Value`]. Scripts can create
+//! neither the key nor the value. Its metatable belongs to one tree and one shape (map or list), and references a userdata with an [`Arc`]
+//! of the tree. A level that is filled gets the metatable of its shape, and equals a table that [`push`](super::super::push) creates: same
+//! keys, same layout, same order.
 //!
-//! The first read of a level with few items fills it. A level with many items keeps its pointer, and each read finds one item;
-//! tables among these are stored in the level, so that each read returns the same table. Iterating fills the level.
+//! The first read of a level with few items fills it. A level with many items keeps its pointer, and each read looks up one item; tables
+//! among the items are stored in the level, so that each read returns the same table. Iterating fills the level.
 //!
 //! # Why the pointers are valid
-//! 1. `VALUE` is set only by [`push_unfilled`], to a reference into the tree whose metatables are given with it, and only
-//!    [`fill`] removes it, together with the metatable.
-//! 2. While it is set, the table keeps its metatable (`__metatable` and read-only: scripts cannot replace it), this keeps the
-//!    userdata, and this keeps the tree. Nobody changes a tree that is shared.
-//! 3. References are not kept across anything that can run code of a script: the functions here only read, allocate and set
-//!    raw. The table stays on the stack or in a reference of the host meanwhile. The collector may run and drop other trees.
+//! 1. Only [`push_unfilled`] sets `VALUE`, to a reference into the tree that the given metatables keep, and only [`fill`] removes it,
+//!    together with the metatable.
+//! 2. While it is set, the table keeps its metatable (`__metatable` and read-only: scripts cannot replace it), the metatable keeps
+//!    the userdata, and the userdata keeps the tree. A shared tree is never changed.
+//! 3. References are not kept across anything that can run code of a script: the functions here only read, allocate and set raw
+//!    entries. Meanwhile the table stays on the stack or in a reference of the host. The collector may run and drop other trees.
 //!
-//! No frame of these functions owns a value with a destructor: Lua may raise an error through them whenever it allocates. If the
-//! memory is full in the middle of [`fill`], the level stays half-filled; the call is aborted and the VM is replaced.
+//! No frame of these functions owns a value with a destructor: Lua may raise an error through them whenever it allocates. If the memory is
+//! full in the middle of [`fill`], the level stays half-filled; the call is aborted and the VM is replaced.
 #![expect(unsafe_code, reason = "the raw API of Lua")]
 
 use std::{
@@ -37,15 +37,15 @@ use crate::scripting::lua::{
     push::{self, FEW},
 };
 
-/// The tag of our light userdata: those of scripts (`kopf.null`) have none.
+/// The tag of the host's light userdata; the one that scripts have (`kopf.null`) is untagged.
 const TAG: c_int = 77;
-/// Our keys: small numbers instead of addresses, so that the layout of tables is the same in each process.
+/// Keys are small numbers instead of addresses, so that the layout of tables is the same in each process.
 const VALUE: *const c_void = ptr::without_provenance(1);
-/// In a metatable of unfilled levels: that of the same tree for the other shape.
+/// In a metatable of unfilled levels: the metatable of the same tree for the other shape.
 const OTHER: *const c_void = ptr::without_provenance(2);
-/// In a metatable of unfilled levels: the metatable of filled ones.
+/// In a metatable of unfilled levels: the metatable of filled levels.
 const SHAPE: *const c_void = ptr::without_provenance(3);
-/// In a metatable of unfilled maps: the userdata that keeps the tree.
+/// In a metatable of unfilled maps: the userdata that keeps the tree alive.
 const ROOT: *const c_void = ptr::without_provenance(4);
 
 /// Keeps a tree alive for its unfilled levels, and counts its bytes.
@@ -63,7 +63,7 @@ impl Drop for Root {
 }
 
 unsafe extern "C" fn drop_root(_: *mut lua_State, root: *mut c_void) {
-    // SAFETY: the userdata was initialized by `push_tree` before anything else could fail, and is freed once.
+    // SAFETY: `push_tree` initialized the userdata before anything else could fail, and it is freed once.
     unsafe { ptr::drop_in_place(root.cast::<Root>()) }
 }
 
@@ -73,15 +73,15 @@ pub(super) fn complete(lua: &Lua, template: &Table, shape: &Table) -> mlua::Resu
     unsafe { lua.exec_raw((template, shape), |state| complete_template(state)) }
 }
 
-/// Makes the table of a map or a list, which must be part of the tree of the root.
+/// Creates the table of a map or a list, which must be part of the tree of the root.
 pub(super) fn push(
     lua: &Lua,
     (map, list): (&Table, &Table),
     value: &Value,
     root: impl FnOnce() -> Root,
 ) -> mlua::Result<LuaValue> {
-    // SAFETY: the templates are where `push_tree` takes them; the stack of a C function has room. The closure owns nothing
-    // before the root is written into its userdata.
+    // SAFETY: the templates are where `push_tree` expects them; the stack of a C function has room. The closure owns nothing before the
+    // root is written into its userdata.
     unsafe {
         lua.exec_raw((map, list), |state| {
             push_tree(state, value, root);
@@ -101,16 +101,16 @@ pub(super) fn read<T>(
     let (LuaValue::LightUserData(value), LuaValue::LightUserData(root)) = (value, root) else {
         return Ok(None);
     };
-    // SAFETY: both were valid when they were returned, and the table still has them: nothing has run since.
+    // SAFETY: both were valid when they were returned, and the table still keeps them: nothing has run since.
     let (value, root) =
         unsafe { (value.0.cast::<Value>().as_ref(), root.0.cast::<Root>().as_ref()) };
-    // The tree stays, whatever happens to the table meanwhile.
+    // Keeps the tree, whatever happens to the table meanwhile.
     let _tree = root.map(|it| Arc::clone(&it.tree));
     Ok(value.map(read))
 }
 
 unsafe fn complete_template(state: *mut lua_State) {
-    // SAFETY: two tables are on the stack; the placeholders make clones as large as they get.
+    // SAFETY: two tables are on the stack. The placeholders reserve the final size of clones.
     unsafe {
         ffi::lua_rawsetptagged(state, -2, SHAPE, TAG);
         for key in [OTHER, ROOT] {
@@ -129,7 +129,7 @@ unsafe fn complete_template(state: *mut lua_State) {
 
 /// Pushes the level of a value. The templates of maps and lists are at 1 and 2.
 unsafe fn push_tree(state: *mut lua_State, value: &Value, root: impl FnOnce() -> Root) {
-    // SAFETY: pushes the two metatables and the level; the root is written as soon as its memory is there.
+    // SAFETY: pushes the two metatables and the level; the root is written right after its memory is allocated.
     unsafe {
         ffi::lua_clonetable(state, 1);
         ffi::lua_clonetable(state, 2);
@@ -145,7 +145,7 @@ unsafe fn push_tree(state: *mut lua_State, value: &Value, root: impl FnOnce() ->
     }
 }
 
-/// Where the metatables of the unfilled levels of one tree are on the stack.
+/// The stack positions of the metatables of one tree's unfilled levels.
 #[derive(Clone, Copy)]
 struct Metas {
     map: c_int,
@@ -166,7 +166,7 @@ fn size(value: &Value) -> usize {
     }
 }
 
-/// Pushes a value that the script reads now.
+/// Pushes a value that the script is reading.
 unsafe fn push_level(state: *mut lua_State, value: &Value, metas: Metas) {
     // SAFETY: leaves one value.
     unsafe {
@@ -194,7 +194,7 @@ unsafe fn push_item(state: *mut lua_State, value: &Value, metas: Metas) {
 }
 
 unsafe fn push_unfilled(state: *mut lua_State, value: &Value, metas: Metas) {
-    // SAFETY: the value lives as long as the metatable, see above.
+    // SAFETY: the value lives as long as the metatable, see the header.
     unsafe {
         push_table(state, value);
         ffi::lua_pushlightuserdatatagged(state, ptr::from_ref(value).cast_mut().cast(), TAG);
@@ -205,7 +205,7 @@ unsafe fn push_unfilled(state: *mut lua_State, value: &Value, metas: Metas) {
     }
 }
 
-/// Pushes an empty table with space for the items, and for [`VALUE`] in their place or besides them.
+/// Pushes an empty table with space for the items, and for [`VALUE`] in place of them or in addition.
 unsafe fn push_table(state: *mut lua_State, value: &Value) {
     let size = size(value);
     let (items, fields) = if value.is_array() { (size, 0) } else { (0, push::frozen_size(size)) };
@@ -213,7 +213,7 @@ unsafe fn push_table(state: *mut lua_State, value: &Value) {
     unsafe { ffi::lua_createtable(state, push::capacity(items), push::capacity(fields)) }
 }
 
-/// Fills the empty table on top of the stack. `known` is the place of a table with those items that were already made.
+/// Fills the empty table on top of the stack. `known` is the position of a table with those items that were already created.
 unsafe fn fill_table(state: *mut lua_State, value: &Value, metas: Metas, known: Option<c_int>) {
     // SAFETY: each item is pushed and set; the metatable of the shape is pushed and set.
     unsafe {
@@ -258,7 +258,7 @@ unsafe fn fill_table(state: *mut lua_State, value: &Value, metas: Metas, known: 
     }
 }
 
-/// Pushes the table that was already made of an item, if there is one.
+/// Pushes the table that was already created for an item. Returns whether there is one.
 unsafe fn push_known(state: *mut lua_State, at: c_int, get: impl FnOnce(c_int) -> c_int) -> bool {
     if get(at) == ffi::LUA_TTABLE {
         return true;
@@ -284,7 +284,7 @@ unsafe fn push_scalar(state: *mut lua_State, value: &Value) {
     }
 }
 
-/// Pushes a string of the host, which no limit for strings applies to.
+/// Pushes a string of the host, which is exempt from the limit for strings.
 unsafe fn push_text(state: *mut lua_State, text: &str) {
     // SAFETY: Lua copies the string.
     unsafe {
@@ -299,7 +299,7 @@ unsafe fn push_text(state: *mut lua_State, text: &str) {
 /// # Safety
 /// The reference is valid as long as the level is unfilled and reachable.
 pub(super) unsafe fn value_at<'a>(state: *mut lua_State, at: c_int) -> Option<&'a Value> {
-    // SAFETY: only `push_unfilled` makes such light userdata, and its values live as long as their levels.
+    // SAFETY: only `push_unfilled` creates such light userdata, and its values live as long as their levels.
     unsafe {
         if ffi::lua_type(state, at) != ffi::LUA_TTABLE {
             return None;
@@ -311,7 +311,7 @@ pub(super) unsafe fn value_at<'a>(state: *mut lua_State, at: c_int) -> Option<&'
     }
 }
 
-/// Pushes the metatables of the tree of an unfilled level.
+/// Pushes the two metatables of the tree that an unfilled level belongs to.
 unsafe fn push_metas(state: *mut lua_State, at: c_int, value: &Value) -> Metas {
     // SAFETY: unfilled levels have these metatables.
     unsafe {
@@ -326,12 +326,12 @@ unsafe fn push_metas(state: *mut lua_State, at: c_int, value: &Value) -> Metas {
     }
 }
 
-/// Fills the level at this place of the stack, if it is one that is not filled.
+/// Fills the level at this stack position, if it is unfilled.
 ///
 /// # Safety
 /// In protected mode, with 10 free slots of the stack.
 pub(super) unsafe fn fill(state: *mut lua_State, at: c_int) {
-    // SAFETY: the level stays on the stack, and the tree with its metatables: see the beginning.
+    // SAFETY: the level stays on the stack, and keeps the tree with its metatables: see the header.
     unsafe {
         let Some(value) = value_at(state, at) else { return };
         let top = ffi::lua_gettop(state);
@@ -367,7 +367,7 @@ unsafe extern "C-unwind" fn index(state: *mut lua_State) -> c_int {
 
 /// Pushes the item at a key (2) of a level with many items (1).
 unsafe fn push_found(state: *mut lua_State, value: &Value) {
-    // SAFETY: pushes one value; the key is set in a table that is there for it.
+    // SAFETY: pushes one value; the key is set in a table that has room for it.
     unsafe {
         let found = match value {
             Value::Array(items) => place_at(state, 2).and_then(|it| items.get(it)),
@@ -388,7 +388,7 @@ unsafe fn push_found(state: *mut lua_State, value: &Value) {
     }
 }
 
-/// Returns the index that a key refers to, from 0.
+/// Returns the 0-based index that a key refers to.
 unsafe fn place_at(state: *mut lua_State, at: c_int) -> Option<usize> {
     // SAFETY: reads the stack.
     let number = unsafe {
@@ -454,7 +454,7 @@ unsafe extern "C-unwind" fn len(state: *mut lua_State) -> c_int {
 pub(super) unsafe fn push_len(state: *mut lua_State) {
     // SAFETY: pushes one value.
     unsafe {
-        // Maps have no places.
+        // Maps have no list items.
         let len = match value_at(state, 1) {
             Some(value) => value.as_array().map_or(0, Vec::len),
             None => ffi::lua_objlen(state, 1),
@@ -476,7 +476,7 @@ unsafe extern "C-unwind" fn iterate(state: *mut lua_State) -> c_int {
     }
 }
 
-/// Implements `next` of the language, for unfilled levels too.
+/// Implements the global `next`, also for unfilled levels.
 pub(super) unsafe extern "C-unwind" fn next(state: *mut lua_State) -> c_int {
     // SAFETY: as the original.
     unsafe {

@@ -1,4 +1,4 @@
-//! Whatever a script does with an unfilled level, it sees what it sees of a table that was filled at once.
+//! Whatever a script does with an unfilled level, it sees the same as with a table that was filled at once.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::scripting::{
 };
 use crate::settings::Settings;
 
-/// Returns a part of an object with levels of all kinds. Keys are sorted, as those of a copy are.
+/// Returns a part of an object with levels of all kinds. Keys are sorted, like those of a copy.
 fn spec() -> Value {
     let many = |size: usize| -> Map<String, Value> {
         let key = |it| format!("key{it:02}");
@@ -51,7 +51,7 @@ fn spec() -> Value {
     })
 }
 
-/// Bodies of functions with a part as the argument `t`; results and errors are compared.
+/// Bodies of functions whose argument `t` is a part of an object; results and errors are compared.
 const LOOKS: &[&str] = &[
     "return type(t), typeof(t), type(t.map), type(t.long)",
     "return getmetatable(t), getmetatable(t.list), getmetatable(t.map), getmetatable(t.empty.list)",
@@ -126,7 +126,7 @@ const LOOKS: &[&str] = &[
     "return string.rep('x', 2000) .. #t.wide, t.wide == string.rep('x', 5000)",
 ];
 
-/// Functions that the bodies use: a whole loop as a list, and results as JSON.
+/// Functions that the bodies use: one collects a whole loop as a list, one shows results as JSON.
 const AROUND: &str = "
     local function all(step, state, key)
         local items, value = {}, nil
@@ -160,7 +160,7 @@ fn script() -> String {
     [AROUND.to_owned()].into_iter().chain(declarations).collect()
 }
 
-/// Returns a call about an object with that part.
+/// Returns a call about an object with this part.
 fn creation(handler: &Arc<Handler>) -> Invocation {
     Invocation {
         handler: handler.for_scripts(),
@@ -202,7 +202,7 @@ async fn a_level_looks_as_if_it_had_been_filled_at_once() {
     assert!(different.is_empty(), "{}", different.join("\n"));
 }
 
-/// A VM with nothing but what levels need.
+/// A VM with only what levels need.
 struct Bench {
     lua: Lua,
     shapes: Shapes,
@@ -334,7 +334,7 @@ fn full_memory_raises_an_error_wherever_it_comes() {
         let table = bench.push(&tree, &tree, 10);
         let limit = bench.lua.used_memory() + left;
         bench.lua.set_memory_limit(limit).expect("a limit");
-        // Some are enough, as garbage is collected.
+        // Some succeed, because garbage is collected.
         let _ended = look.call::<usize>(&table);
         bench.lua.set_memory_limit(0).expect("a limit");
     }

@@ -1,4 +1,4 @@
-//! `ctx`: the kwargs of one call, made on first use.
+//! `ctx`: the kwargs of one call, created on first use.
 
 use std::{
     borrow::Cow,
@@ -24,15 +24,15 @@ use crate::scripting::{
     values::text,
 };
 
-/// The part that is equal to itself whenever it is made, and in the hands of thousands that have looked at no other.
+/// A part that is not cached: it equals itself whenever it is created, and thousands of daemons read no other part.
 const STOPPED: &str = "stopped";
 
 /// The argument of handlers.
 pub(in crate::scripting::lua) struct CtxView {
     invocation: Arc<Invocation>,
-    /// A part is the same table each time it is read. Few are, so that a list is the smallest.
+    /// Cached parts, so that each read returns the same table. Few are read, so a list is the smallest container.
     made: RefCell<Vec<(Cow<'static, str>, LuaValue)>>,
-    /// The version of the object that the parts in daemons and timers were made of.
+    /// The version of the object that the cached parts of daemons and timers were created from.
     seen: Cell<u32>,
 }
 
@@ -56,14 +56,14 @@ impl CtxView {
         let is_kept = !value.is_nil() && name != STOPPED;
         if is_kept {
             let mut made = self.made.borrow_mut();
-            // One by one: there may be many thousands that have looked at one or two.
+            // Exact growth: there may be many thousands of calls that have read one or two parts.
             made.reserve_exact(1);
             made.push((ctx::known(name), value.clone()));
         }
         Ok(value)
     }
 
-    /// Forgets the parts of an object that has changed since.
+    /// Drops the cached parts if the object has changed since.
     fn renew(&self) {
         let Some(background) = self.invocation.background() else { return };
         let latest = background.live.version();
@@ -96,7 +96,7 @@ impl CtxView {
             }
             Kwarg::Handle(handle) => handle.wrap(Viewing(lua)),
             Kwarg::Warn(warnings) => {
-                // Also as a method: then `ctx` comes first.
+                // Called as a method, `ctx` comes first; so the last argument is the message.
                 let warn = move |lua: &Lua, given: mlua::Variadic<LuaValue>| {
                     let text = given.last().cloned().unwrap_or(LuaValue::Nil);
                     let text = World::of(lua)?.read_as("ctx.warn", &text)?;
@@ -108,7 +108,7 @@ impl CtxView {
         }
     }
 
-    /// Estimates the memory of the body of its object.
+    /// Estimates the memory of the object's body.
     fn weight(&self, body: &Value) -> usize {
         match self.object().map_or(0, |it| it.size()) {
             0 => leftovers::weight_of_tree(body),
@@ -116,7 +116,7 @@ impl CtxView {
         }
     }
 
-    /// Returns the loop over the parts that exist in this call, for `pairs`.
+    /// Returns the iterator over the parts that exist in this call, for `pairs`.
     pub(super) fn iterate(&self, lua: &Lua) -> mlua::Result<(LuaFunction, LuaValue)> {
         let fields = lua.create_table()?;
         for name in ctx::names() {

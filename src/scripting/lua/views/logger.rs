@@ -1,4 +1,4 @@
-//! `ctx.logger`: lines about the handled object.
+//! `ctx.logger`: log lines about the handled object.
 
 use mlua::{
     Lua, MetaMethod, MultiValue, UserData, UserDataFields, UserDataMethods, Value as LuaValue,
@@ -51,10 +51,10 @@ fn cut_line(lua: &Lua, arguments: MultiValue) -> mlua::Result<Line> {
     Ok((limits::cut(text), fields))
 }
 
-/// A text, and structured fields.
+/// A message, and structured fields.
 type Line = (String, Option<Map<String, Value>>);
 
-/// Returns the message, and the structured fields if one argument more is given than the message has places for.
+/// Returns the message, and the structured fields: a table after the arguments that the template formats.
 fn line(lua: &Lua, mut arguments: MultiValue) -> mlua::Result<Line> {
     let world = World::of(lua)?;
     let template = arguments.pop_front().unwrap_or(LuaValue::Nil).to_string()?;
@@ -66,7 +66,7 @@ fn line(lua: &Lua, mut arguments: MultiValue) -> mlua::Result<Line> {
         arguments.pop_back();
     }
     if arguments.is_empty() {
-        // Nothing to fill in: a percent sign is a percent sign.
+        // Without arguments, a percent sign stands for itself.
         return Ok((template, fields));
     }
     let Some(format) = world.format.get() else { return Ok((template, fields)) };
@@ -74,9 +74,9 @@ fn line(lua: &Lua, mut arguments: MultiValue) -> mlua::Result<Line> {
     format.call(arguments).map(|text| (text, fields))
 }
 
-/// Counts the arguments of a template. A percent sign that formats nothing takes none.
+/// Counts the arguments that a template formats.
 fn places(template: &str) -> usize {
-    /// What may stand between the percent sign and the letter.
+    /// Characters allowed between the percent sign and the letter.
     const MODIFIERS: &[char] =
         &['-', '+', ' ', '#', '.', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'];
     let text = template.replace("%%", "");

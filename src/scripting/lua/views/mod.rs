@@ -1,4 +1,4 @@
-//! Objects of the host in scripts: `ctx`, and the handles of `scripting/handles`.
+//! Userdata for scripts: `ctx`, and the handles of `scripting/handles`.
 
 mod ctx;
 mod logger;
@@ -27,9 +27,9 @@ use crate::scripting::{
     },
 };
 
-/// A handle as a value of the language.
+/// A handle as userdata.
 ///
-/// Every object is true in Lua, the stop flag too: `if ctx.stopped()` asks, `if ctx.stopped` does not.
+/// Userdata is always true in Lua, the stop flag too: use `if ctx.stopped()`, not `if ctx.stopped`.
 pub(super) struct View<H>(H);
 
 /// The function and the first argument of a loop.
@@ -103,12 +103,12 @@ impl<H: HandleType> UserData for View<H> {
     }
 }
 
-/// Concatenates `a .. b`, where one prints as a string.
+/// Concatenates `a .. b`, where at least one is userdata that prints as a string.
 pub(super) fn concat(_: &Lua, (a, b): (LuaValue, LuaValue)) -> mlua::Result<String> {
     Ok(format!("{}{}", a.to_string()?, b.to_string()?))
 }
 
-/// Converts a value of the host to Lua; data is converted in this style.
+/// Converts a value of the host to Lua; `style` applies to data.
 pub(super) fn native(lua: &Lua, value: HostValue, style: Style) -> mlua::Result<LuaValue> {
     let data = |value: &Value| {
         if value.is_null() {
@@ -126,7 +126,7 @@ pub(super) fn native(lua: &Lua, value: HostValue, style: Style) -> mlua::Result<
     }
 }
 
-/// Makes views of handles.
+/// Creates views of handles.
 struct Viewing<'a>(&'a Lua);
 
 impl Wrap for Viewing<'_> {
@@ -137,7 +137,7 @@ impl Wrap for Viewing<'_> {
     }
 }
 
-/// Looks something up by a key of the language.
+/// Converts a key from Lua, and looks it up.
 fn with_key<H: HandleType, T>(
     lua: &Lua,
     key: &LuaValue,
@@ -146,7 +146,7 @@ fn with_key<H: HandleType, T>(
     let name = key.as_string().and_then(|it| it.to_str().ok());
     let key = match (&name, key) {
         (Some(name), _) => Key::Name(name),
-        // Lists begin with 1.
+        // List items count from 1.
         (None, LuaValue::Integer(it)) => {
             Key::Place(*it, usize::try_from(*it).ok().and_then(|it| it.checked_sub(1)))
         }
@@ -168,7 +168,7 @@ fn with_key<H: HandleType, T>(
 fn look_up(lua: &Lua, handle: &dyn Handle, key: &Key<'_>) -> mlua::Result<LuaValue> {
     let mut found = handle.get(key);
     if found.is_err() && World::of(lua)?.border.take_refusal() {
-        // Handles that nobody has any more are still there until they are collected.
+        // Handles that are no longer used exist until they are collected.
         lua.gc_collect()?;
         found = handle.get(key);
     }
@@ -216,7 +216,7 @@ fn walk(lua: &Lua, handle: AnyHandle) -> mlua::Result<Walk> {
                 let key = keys.borrow_mut().next();
                 let Some(key) = key else { return Ok((LuaValue::Nil, LuaValue::Nil)) };
                 let mut item = look_up(lua, &*handle, &Key::of(&key))?;
-                // Nil is the end of a loop: what is there without a value is null, and what has just gone is passed over.
+                // Nil would end the loop: a present item without a value is null, and an item that was just removed is skipped.
                 if item.is_nil() && handle.has(&Key::of(&key)).is_ok_and(|it| it) {
                     item = LuaValue::NULL;
                 }
@@ -273,7 +273,7 @@ pub(super) fn handle(object: &AnyUserData) -> Option<AnyHandle> {
     find.1
 }
 
-/// Copies the content of a view, which has so many levels of a value around it; `None` if the object has none.
+/// Copies the content of a view that is nested `depth` levels deep; `None` if the object has no content.
 pub(super) fn copy(
     object: &AnyUserData,
     account: &mut Account<'_>,
@@ -285,12 +285,12 @@ pub(super) fn copy(
     handle(object).filter(|it| it.kind().is_some()).map(|it| it.copy(account, depth))
 }
 
-/// Returns the kind of the data behind a handle, without a copy; `None` if it is not data.
+/// Returns whether a handle is a list or a map, without copying it; `None` if it is not data.
 pub(super) fn kind(object: &AnyUserData) -> Option<Nested> {
     if object.is::<ErrorValue>() { Some(Nested::Map) } else { handle(object)?.kind() }
 }
 
-/// Returns a copy of the data behind a handle for Lua; null if the object is no data.
+/// Returns a copy of the data behind a handle for Lua; `None` if the object is not data.
 pub(super) fn plain(lua: &Lua, object: &AnyUserData) -> mlua::Result<Option<LuaValue>> {
     let world = World::of(lua)?;
     let content = copy(object, &mut world.account(world.text_room()), 0);
@@ -298,19 +298,19 @@ pub(super) fn plain(lua: &Lua, object: &AnyUserData) -> mlua::Result<Option<LuaV
     content.map(|it| world.push(lua, &it, Style::Frozen)).transpose()
 }
 
-/// Returns the object that `ctx` is about, if the value is a `ctx`: for functions that take objects.
+/// Returns the object that a `ctx` is about, for functions that take objects; `None` if there is none.
 pub(super) fn handled(value: &LuaValue) -> Option<Value> {
     let ctx = value.as_userdata()?.borrow::<CtxView>().ok()?;
     ctx.object().map(|it| Value::clone(it.body()))
 }
 
-/// Returns whether the value is a `ctx` that is about an object.
+/// Returns whether the value is a `ctx` with an object.
 pub(super) fn is_handled(value: &LuaValue) -> bool {
     let ctx = value.as_userdata().and_then(|it| it.borrow::<CtxView>().ok());
     ctx.is_some_and(|it| it.object().is_some())
 }
 
-/// Returns the function and the first argument of `pairs` of a view.
+/// Returns the function and the first argument of `pairs` for a view.
 pub(super) fn iterate(lua: &Lua, object: &AnyUserData) -> mlua::Result<Walk> {
     if let Ok(ctx) = object.borrow::<CtxView>() {
         return ctx.iterate(lua);
@@ -321,7 +321,7 @@ pub(super) fn iterate(lua: &Lua, object: &AnyUserData) -> mlua::Result<Walk> {
     }
 }
 
-/// Begins the method `wait`; the prelude does the rest.
+/// Begins `ctx.stopped.wait`; the prelude does the rest.
 pub(super) fn wait(
     lua: &Lua,
     (view, timeout): (UserDataRef<View<StopFlag>>, LuaValue),
@@ -337,7 +337,8 @@ pub(super) fn wait(
     Ok(())
 }
 
-/// One step of a path into something that is too large to be converted, where places count from 0; `None` if it is not.
+/// Returns the item at a path step of an index or a store, which are too large to convert; steps count from 0. `None` for every other
+/// object.
 pub(super) fn item(
     lua: &Lua,
     object: &AnyUserData,

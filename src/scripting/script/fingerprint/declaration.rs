@@ -1,6 +1,6 @@
 //! The parts of a declaration that stands alone: `kopf.on_create(SELECTOR…, [OPTIONS], FUNCTION)`, as a statement of the top level.
 //!
-//! Other declarations (in a loop, by way of a function of the script) have no parts: there, one piece of source declares several
+//! Other declarations (in a loop, through a function of the script) have no parts: there, one piece of source declares several
 //! handlers.
 
 use super::{
@@ -8,7 +8,7 @@ use super::{
     statements::{Inside, Placed, Statement},
 };
 
-/// The options that are filters. All others say how a handler is called, not for what.
+/// The options that are filters. All others define how a handler is called, not for which changes.
 const FILTERS: &[&str] = &["labels", "annotations", "field", "value", "old", "new", "when"];
 
 /// A part of a declaration.

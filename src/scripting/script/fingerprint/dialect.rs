@@ -2,18 +2,18 @@
 
 /// The syntax of a language, as far as facts about statements depend on it.
 pub(super) struct Dialect {
-    /// Begin the declaration of variables.
+    /// The keywords that begin a declaration of variables.
     pub(super) declaring: &'static [&'static str],
     pub(super) assigning: &'static [&'static str],
-    /// Separate a name from a member of it.
+    /// The separators between a name and a member of it.
     pub(super) accessing: &'static [&'static str],
     /// The separator that calls a method.
     pub(super) method: &'static str,
     /// The separator with which `M.f` is tracked as a name separate from `M`.
     pub(super) member: &'static str,
-    /// Separates a key from its value.
+    /// The separator between a key and its value.
     pub(super) keyed: &'static str,
-    /// Begin an expression that creates a value.
+    /// The tokens that begin an expression which creates a value.
     pub(super) fresh: &'static [&'static str],
     /// Whether `f "text"` and `f { … }` are calls.
     pub(super) calls_with_literals: bool,
@@ -25,7 +25,7 @@ pub(super) struct Dialect {
     pub(super) changing: &'static [&'static str],
     /// Names that give access to everything.
     pub(super) opaque: &'static [&'static str],
-    /// Turns a string into a function.
+    /// The function that converts a string to a function.
     pub(super) names_functions: Option<&'static str>,
     /// Functions that return the table that they are passed.
     pub(super) wrapping: &'static [&'static str],

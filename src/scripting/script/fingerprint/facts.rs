@@ -1,6 +1,6 @@
 //! How a statement of the top level relates to the others.
 //!
-//! When in doubt, a fact is such that more depends on the statement.
+//! When in doubt, facts are chosen so that more depends on the statement.
 
 use std::{
     cell::Cell,

@@ -94,7 +94,7 @@ pub fn kube_calls(extension: &str, text: &str) -> KubeCalls {
     KubeCalls { calls, objects: reader.objects }
 }
 
-/// What is assigned to a name.
+/// A value that is assigned to a name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Bound<'a> {
     Target(KubeTarget),

@@ -25,7 +25,7 @@ use crate::scripting::values::files::{Files, Unread};
 
 /// Maximum number of modules that one script may request. Missing ones count: each is remembered.
 const MODULES_MAX: usize = 256;
-/// Larger than a module that somebody writes; keeps a wrong file from filling the memory.
+/// Maximum size of a module. Larger than any that is written by hand; keeps a wrong file from filling the memory.
 const MODULE_BYTES_MAX: u64 = 1 << 20;
 /// Maximum size of all modules of one script together: their sources are kept for messages.
 const ALL_BYTES_MAX: usize = 16 << 20;

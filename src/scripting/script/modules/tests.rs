@@ -154,7 +154,7 @@ fn a_volume_that_is_replaced_during_a_load_is_not_mixed() {
     here.mount("two", "return 2");
     refused(&modules, "more", "was replaced while the script was loaded");
     assert_eq!(read(&here.modules(), "more"), Ok("return 2".into()));
-    // After the load, the script reads what is there, but nothing twice.
+    // After the load, the script reads the current files, each of them once.
     modules.settle();
     assert_eq!(read(&modules, "more"), Ok("return 2".into()));
     here.mount("three", "return 3");

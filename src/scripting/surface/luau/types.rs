@@ -50,7 +50,7 @@ pub(super) fn given(ty: Ty) -> String {
         Ty::Duration => "KopfDuration".into(),
         Ty::Map => "{ [string]: any }".into(),
         Ty::List => "{ any }".into(),
-        // Luau's old solver takes no table of literals for a table of words.
+        // Luau's old solver rejects a table of literals where a table of words is expected.
         Ty::ListOf(Ty::Words(_)) => "{ string }".into(),
         Ty::ListOf(item) => format!("{{ {} }}", given(*item)),
         Ty::Object => "KopfObject".into(),
@@ -70,7 +70,7 @@ pub(super) fn returned(ty: Ty) -> String {
     if matches!(ty, Ty::Nothing) {
         "()".to_owned()
     } else if matches!(ty, Ty::Class("Error")) {
-        // In the checker, no function of errors accepts a class: `pcall(error, problem)`.
+        // Luau's checker rejects a class as an argument of error functions: `pcall(error, problem)`.
         "any".to_owned()
     } else {
         given(ty)

@@ -12,7 +12,7 @@ use rustls::{
 
 use super::*;
 
-/// An authority that only those trust who have its certificate.
+/// A certificate authority that only clients with its certificate trust.
 struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
