@@ -68,7 +68,7 @@ pub(super) struct Wait {
     pub(super) resume: oneshot::Sender<Duration>,
 }
 
-/// How many operations may follow before an abort, see [`operation`]: expressions without a variable are shorter.
+/// How many operations a call may begin after it had to end, see [`operation`]: expressions without a variable are shorter.
 const OPERATIONS_OF_GRACE: u32 = 32;
 
 /// Why a call is aborted. Scripts cannot catch it.

@@ -151,7 +151,7 @@ impl Vm {
     /// Checks what is still in use after the old state was dropped. Other calls may still hold that state: then this call fails. Otherwise
     /// the memory is leaked, and is not counted any more; fails if that has happened too often.
     fn forgive(&self) -> Result<(), Raised> {
-        // A smaller rest leaves enough memory for the new state.
+        // A smaller remainder leaves enough memory for the new state.
         let much = isize::try_from(self.terms.limits.memory_limit / 16).unwrap_or(isize::MAX);
         control::look_at_leftovers();
         if control::holds() <= much {

@@ -288,7 +288,8 @@ fn call(
     }
 }
 
-/// Implements the functions of `fake`: registers the function of a test that answers requests.
+/// Implements `fake.http` and similar: registers the function of the script that returns the faked results. Fails if it has too many
+/// parameters.
 fn keep(caller: &NativeCallContext<'_>, what: Faked, arguments: &[Dynamic]) -> Result<(), Failure> {
     let here = caller.engine().default_tag().read_lock::<Here>();
     let answer = arguments.last().and_then(Dynamic::read_lock::<FnPtr>);
