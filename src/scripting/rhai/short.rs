@@ -66,8 +66,8 @@ pub(super) fn is_plain(value: &Dynamic) -> bool {
     !value.is_shared() && items(value).is_some_and(|it| it <= CONSTANT_MAX)
 }
 
-/// Returns whether a short function is short for this call: the object is small, and there are no indexes, which might have names of parts
-/// of `ctx`.
+/// Returns whether a short function is short for this call: the object is small, and no index is a part of `ctx` that [`is_small_part`]
+/// does not know.
 pub(super) fn is_small(call: &Invocation) -> bool {
     let is_small = match &call.cause {
         Cause::Object(cause) => {

@@ -1,4 +1,4 @@
-//! Conversion of values between JSON and Rhai, without loss.
+//! Conversion of values between JSON and Rhai. Only integers above the range of `i64` lose precision.
 //!
 //! Values that JSON cannot represent are refused with their path. Integers stay `i64`, floats stay floats, `()` is null.
 

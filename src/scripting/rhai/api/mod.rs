@@ -48,7 +48,7 @@ impl HostFn {
         HostFn { name, arguments, body: Arc::new(body) }
     }
 
-    /// Adds the function to a module: as a method if there is a type of receivers. The function does not get the receiver.
+    /// Adds the function to a module, as a method if there is a type of its receiver; the function does not get the receiver.
     fn add(&self, module: &mut Module, receiver: Option<TypeId>) {
         self.add_to(module, receiver, usize::from(receiver.is_some()));
     }
