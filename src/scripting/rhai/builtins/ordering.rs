@@ -65,7 +65,8 @@ fn merge_sorted<'a>(
     let mut right = merge_sorted(right, compare)?.into_iter().peekable();
     while let (Some(a), Some(b)) = (left.peek(), right.peek()) {
         step()?;
-        let next = if compare(a, b)?.is_gt() { right.next() } else { left.next() };
+        // This way around: a function that returns whether its first argument comes first says false for equal items.
+        let next = if compare(b, a)?.is_lt() { right.next() } else { left.next() };
         merged.extend(next);
     }
     merged.extend(left);

@@ -265,6 +265,10 @@ async fn replaced_functions_do_what_those_of_the_language_do() {
         ("let x = [3, 1, 2]; x.sort_desc(); x", json!([3, 2, 1])),
         ("[\"b\", \"a\"].order()", json!(["a", "b"])),
         ("let x = [3, 1, 2]; x.sort(|a, b| b - a); x", json!([3, 2, 1])),
+        (
+            "let x = [[1, 1], [0, 2], [1, 3]]; x.sort(|a, b| a[0] < b[0]); x",
+            json!([[0, 2], [1, 1], [1, 3]]),
+        ),
         ("[3, 1, 2].order_by(|a, b| a < b)", json!([1, 2, 3])),
         ("let x = [1, 1, 2, 1]; x.dedup(); x", json!([1, 2, 1])),
         ("let x = [1, 3, 4]; x.dedup(|a, b| a % 2 == b % 2); x", json!([1, 4])),
