@@ -1,5 +1,7 @@
-//! Counts the memory that each thread has allocated: the only way to separate the memory of a script from all other memory.
+//! The allocator of the process: that of libc, which counts the memory that each thread has allocated, and keeps freed blocks at hand for
+//! the operator's thread (`free_lists.rs`).
 //!
+//! Counting is the only way to separate the memory of a script from all other memory.
 //! Rhai limits the size of each value, but not of all values together. So the allocator of the process counts, per thread, the
 //! bytes allocated less the bytes freed, and the engine checks the count before each step of a script. Counting adds to a
 //! thread-local number: no lock, no atomic, no allocation.
@@ -8,10 +10,15 @@
 //! allocated it.
 #![expect(unsafe_code, reason = "the trait of allocators is unsafe to implement")]
 
+mod free_lists;
+
 use std::{
     alloc::{GlobalAlloc, Layout, System},
     cell::Cell,
+    ptr,
 };
+
+use self::free_lists::{FreeLists, rounded};
 
 /// Bytes that an allocator adds to each allocation, and the unit to which it rounds up: those of libc.
 const HEADER_BYTES: usize = 8;
@@ -20,6 +27,8 @@ const STEP_BYTES: usize = 16;
 thread_local! {
     // Constant and without a destructor: reading it never allocates, and works until the very end of the thread.
     static HELD: Cell<isize> = const { Cell::new(0) };
+    static FREE: FreeLists = const { FreeLists::new() };
+    static IS_KEEPING: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The counting allocator of the process.
@@ -34,8 +43,15 @@ pub fn held() -> isize {
     HELD.get()
 }
 
+/// Lets the calling thread keep some of the small blocks that it frees. What it keeps is lost when the thread ends.
+pub fn keep_free_blocks() {
+    IS_KEEPING.set(true);
+}
+
 /// Returns free memory to the system, also between used blocks. Takes some milliseconds.
 pub fn give_back() {
+    // SAFETY: each block was allocated with the layout that it is kept with.
+    FREE.with(|it| it.drain(|block, layout| unsafe { System.dealloc(block, layout) }));
     // SAFETY: no preconditions; the allocator locks what it reads.
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     unsafe {
@@ -63,35 +79,48 @@ fn count(bytes: isize) {
     HELD.set(HELD.get().wrapping_add(bytes));
 }
 
-// SAFETY: all memory comes from `System`, with exactly the arguments of the caller; the counting touches only a thread-local
-// number, which neither allocates nor unwinds.
+// SAFETY: all memory comes from `System`, with the rounded layouts of the callers; the counts and lists are thread-local, and neither
+// allocate nor unwind.
 unsafe impl GlobalAlloc for Counting {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(cost(layout.size()));
-        // SAFETY: the caller keeps the promises of `alloc`.
-        unsafe { System.alloc(layout) }
+        FREE.with(|it| it.take(layout)).unwrap_or_else(|| {
+            // SAFETY: the caller keeps the promises of `alloc`; rounding only makes it larger.
+            unsafe { System.alloc(rounded(layout)) }
+        })
     }
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(cost(layout.size()));
         // SAFETY: the caller keeps the promises of `alloc_zeroed`.
-        unsafe { System.alloc_zeroed(layout) }
+        unsafe { System.alloc_zeroed(rounded(layout)) }
     }
 
     #[inline]
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         count(-cost(layout.size()));
+        // SAFETY: `alloc` has rounded the layout, and the caller gives the block up.
+        if IS_KEEPING.get() && FREE.with(|it| unsafe { it.keep(pointer, layout) }) {
+            return;
+        }
         // SAFETY: the caller keeps the promises of `dealloc`.
-        unsafe { System.dealloc(pointer, layout) }
+        unsafe { System.dealloc(pointer, rounded(layout)) }
     }
 
     #[inline]
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(cost(size) - cost(layout.size()));
+        let Ok(next) = Layout::from_size_align(size, layout.align()) else {
+            return ptr::null_mut();
+        };
+        let (before, after) = (rounded(layout), rounded(next));
+        if before == after {
+            return pointer;
+        }
         // SAFETY: the caller keeps the promises of `realloc`.
-        unsafe { System.realloc(pointer, layout, size) }
+        unsafe { System.realloc(pointer, before, after.size()) }
     }
 }
 
