@@ -215,7 +215,7 @@ fn unreadable_files_are_reported() {
         ("files.read", "large/x", "files.read: there is no "),
         ("files.list", "none", "files.list: there is no "),
         ("files.list", "large", "files.list: there is no "),
-        ("files.read_json", "wrong", "is no JSON: EOF while parsing a list at line 3"),
+        ("files.read_json", "wrong", "is invalid JSON: EOF while parsing a list at line 3"),
         ("files.read_yaml", "wrong", "is invalid YAML: "),
     ] {
         let message = refused(&reach, name, &here.path(&format!("granted/{file}")));

@@ -394,7 +394,7 @@ kopf::test("parameters", || {
                 stack traceback:
                     handlers.lua:5
         FAILED  errors_test.rhai: parameters
-            errors_test.rhai:8:11: fake.http: the function has 3 parameters: it gets the call
+            errors_test.rhai:8:11: fake.http: the function has 3 parameters: a fake takes one, the call
                 fake::http("*", |a, b, c| a);
             stack traceback:
                 errors_test.rhai:8

@@ -372,7 +372,7 @@ fn an_operator_that_does_not_start_or_a_test_that_does_not_end_fails() {
                 [2030-01-01 00:00:00,000] auth       [INFO    ] Initial authentication has been initiated.
                 [2030-01-01 00:00:00,000] auth       [INFO    ] Initial authentication has finished.
             FAILED  tests/stuck_test.lua: it is short
-                tests/stuck_test.lua:5: the call computed for more than 1 s and was aborted (settings.execution.cpu_limit)
+                tests/stuck_test.lua:5: the call used more than 1 s of CPU time and was aborted (settings.execution.cpu_limit)
                     kopf.test("it is short", function() while true do end end)
                 stack traceback:
                     tests/stuck_test.lua:5

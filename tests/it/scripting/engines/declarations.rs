@@ -93,7 +93,7 @@ fn errors_are_told_as_a_compiler_tells_them() {
           |
         1 | local ok <const> = 1
           | ^^^^^^^^^^^^^^^^^^^^
-        hint: there is no <const> in Luau; leave it out"]],
+        hint: Luau has no <const>; remove it"]],
     );
     check(
         "local function f()\n    error('no luck')\nend\n\tf()",
