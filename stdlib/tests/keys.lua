@@ -55,14 +55,14 @@ check(crypto.parse(crypto.certificate({ ca = ca, csr = request.csr, names = { "o
 fails(function() crypto.certificate({ days = 0 }) end, "crypto.certificate: `days`: expected 1 to 36500, got 0")
 fails(function() crypto.certificate({ names = { "a b" } }) end, "crypto.certificate: `names`: item 1: expected a host name, an IP address, a URI or a mail address, in ASCII, got \"a b\"")
 fails(function() crypto.certificate({ names = { 5 } }) end, "crypto.certificate: `names`: item 1: expected a host name, an IP address, a URI or a mail address, in ASCII, got 5")
-fails(function() crypto.certificate({ csr = request.csr }) end, "crypto.certificate: `csr` needs `ca`, which signs it")
+fails(function() crypto.certificate({ csr = request.csr }) end, "crypto.certificate: `csr` needs `ca`, the CA that signs the request")
 fails_with(function() crypto.certificate({ ca = ca, csr = request.csr, name = "x" }) end, "`csr` has the key and the name already")
 fails(function() crypto.certificate({ ca = { cert = ca.cert, key = keys.p256.pem } }) end, "crypto.certificate: `ca`: the key does not belong to the certificate")
 fails(function() crypto.certificate({ ca = { cert = own.cert, key = own.key } }) end, "crypto.certificate: `ca`: the certificate is not that of a CA")
-fails_with(function() crypto.certificate({ ca = { cert = ca.cert } }) end, "`key` is missing or no string")
+fails_with(function() crypto.certificate({ ca = { cert = ca.cert } }) end, "`key` is missing or not a string")
 fails(function() crypto.certificate({ key = made.key, kind = "p256" }) end, "crypto.certificate: `key`, `kind`: expected one of them, got both")
 fails(function() crypto.parse(keys.p256.pem) end, "crypto.parse: `pem`: expected a certificate in PEM (`-----BEGIN CERTIFICATE-----`), got a PEM with `PRIVATE KEY`")
-fails_with(function() crypto.parse("secret") end, "got a string that is no PEM")
+fails_with(function() crypto.parse("secret") end, "got a string that is not PEM")
 
 -- Keystores.
 local store = crypto.pkcs12(made.cert, "changeit", { key = made.key, ca = ca.cert, name = "db" })

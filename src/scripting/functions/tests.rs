@@ -180,12 +180,12 @@ fn links_lead_only_to_what_is_granted() {
         assert_eq!(
             refused(&reach, name, &leak),
             format!(
-                "{name}: {leak} leads to {secret}: reading {secret} is not granted to this script; \
+                "{name}: {leak} resolves to {secret}: reading {secret} is not granted to this script; \
                  --allow-read={secret} would allow it"
             )
         );
         let message = refused(&reach, name, &here.path("granted/root/etc/passwd"));
-        assert!(message.contains("leads to /etc/passwd: "), "{message}");
+        assert!(message.contains("resolves to /etc/passwd: "), "{message}");
     }
     // The granted directory may be a link itself.
     let by_alias = granted(Permission::Read, &here.path("alias"));

@@ -86,10 +86,10 @@ async fn definitions(call: Call) -> Result<(Call, Vec<Value>), Failure> {
 
 fn check(definitions: &[Value]) -> Result<(), Failure> {
     if definitions.is_empty() {
-        return Err("`crd`: there is no CRD in it".into());
+        return Err("`crd`: contains no CRD".into());
     }
     if definitions.len() > CRDS_MAX {
-        return Err(format!("`crd`: more than {CRDS_MAX} CRDs").into());
+        return Err(format!("`crd`: contains more than {CRDS_MAX} CRDs").into());
     }
     for (place, definition) in definitions.iter().enumerate() {
         let kind = definition.get("kind").and_then(Value::as_str).unwrap_or_default();

@@ -45,7 +45,7 @@ fn scratch_files_that_were_received_can_be_sent() {
             (from("../a_b"), Err("did you mean `../a b`?")),
             (
                 own("put", "/length", &json!({ "from": "a", "body": "x" })),
-                Err("`body` and `from`: a request has one body"),
+                Err("`body` and `from`: expected only one of them"),
             ),
         ],
     );
