@@ -136,7 +136,11 @@ const STOPPED: &[Entry] = &[
         "Waits until the handler must stop, or until the timeout. Returns true if it must stop.",
     ),
     method("is_set", taking(&[]).giving(Ty::Boolean), "Returns whether the handler must stop."),
-    value("reason", Ty::Maybe(&Ty::Class("StopReasons")), "Why it must stop; nil if it need not."),
+    value(
+        "reason",
+        Ty::Maybe(&Ty::Class("StopReasons")),
+        "The reasons why it must stop; nil while it need not stop.",
+    ),
 ];
 
 const REASONS: &[&str] = &[
@@ -247,6 +251,10 @@ const ERROR: &[Entry] = &[
 const REFUSAL: &[Entry] = &[
     value("status", Ty::Maybe(&Ty::Integer), "The HTTP status; nil if there was no response."),
     value("reason", Ty::Text, "The reason in one word, such as `Conflict`."),
-    value("message", Ty::Text, "What was attempted, why it failed, and what to do about it."),
+    value(
+        "message",
+        Ty::Text,
+        "The full message: what was attempted, why it failed, and what to do.",
+    ),
     value("details", Ty::Any, "Details from the server; nil if there are none."),
 ];

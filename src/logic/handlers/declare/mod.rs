@@ -125,8 +125,8 @@ fn titled(arguments: &[Argument]) -> Result<String, DeclareError> {
         return Ok(title.clone());
     }
     Err(DeclareError::new(
-        "test: what it shows must be said, as a text",
-        "kopf.test(\"what it shows\", OPTIONS, FUNCTION), where the options may be left out",
+        "kopf.test: the first argument must be a string that describes the test",
+        "kopf.test(\"DESCRIPTION\", OPTIONS, FUNCTION); OPTIONS can be omitted",
     ))
 }
 

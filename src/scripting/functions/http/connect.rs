@@ -233,7 +233,7 @@ mod tests {
         assert!(
             check("169.254.169.254", "169.254.169.254:80")
                 .unwrap_err()
-                .contains("a pattern does not grant")
+                .contains("patterns do not grant")
         );
     }
 }

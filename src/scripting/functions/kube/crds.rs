@@ -118,11 +118,13 @@ async fn until_established(
             return Ok(definition);
         }
         if let Some(message) = condition(&definition, "NamesAccepted", "False") {
-            let message = format!("{} cannot be established: {message}", address.shown());
+            let message =
+                format!("{} cannot be served by the API server: {message}", address.shown());
             return Err(failed("NamesNotAccepted", message));
         }
         if Instant::now() >= deadline {
-            let message = format!("{} is not established before the timeout", address.shown());
+            let message =
+                format!("{} was not served by the API server before the timeout", address.shown());
             return Err(failed("Timeout", message));
         }
         time::sleep_until(deadline.min(Instant::now() + PAUSE)).await;

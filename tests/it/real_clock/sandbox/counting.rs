@@ -195,7 +195,7 @@ fn texts_of_too_many_words_are_not_compiled() {
             run_paused(try_load_all(vec![source], Placement::CurrentRuntime)).err()
         };
         let error = loaded(statement.repeat(70_000)).expect("a refusal");
-        assert_eq!(error.message, "the source has more than 200000 words and symbols", "{name}");
+        assert_eq!(error.message, "the source has more than 200000 tokens", "{name}");
         let comment = if name.ends_with("lua") { "--" } else { "//" };
         let error = loaded(format!("{comment}{}", "x".repeat(1 << 20))).expect("a refusal");
         assert!(error.message.ends_with("more than 1 MiB"), "{}", error.message);
