@@ -135,7 +135,7 @@ async fn is_allowed(
     let answer = cluster.ask(Demand::access_review(&attributes)).await;
     let answer = answer.map_err(|it| Report::failure(format!("cannot ask the server: {it}")))?;
     let review: Value = serde_json::from_slice(&answer).map_err(|it| {
-        Report::failure(format!("the response of the server is not understood: {it}"))
+        Report::failure(format!("the response of the API server is invalid: {it}"))
     })?;
     Ok(ports::is_allowed(&review))
 }

@@ -12,7 +12,7 @@ pub(crate) fn of_call(
     children.ok_or_else(|| DeclareError {
         message: format!("kopf.{function}: only handlers of changes have sub-handlers"),
         hint: Some(
-            "call it while a handler of on_create, on_update, on_delete, on_resume or on_field runs, or a sub-handler".into(),
+            "call it in a handler of on_create, on_update, on_delete, on_resume or on_field, or in a sub-handler".into(),
         ),
     })
 }

@@ -75,8 +75,8 @@ pub(super) fn times(options: &Options<'_>) -> Result<Option<Times>, DeclareError
         return Ok(None);
     };
     if let Some(other) = ["interval", "idle", "sharp"].into_iter().find(|it| options.has(it)) {
-        let message = format!("the options `schedule` and `{other}` exclude each other");
-        return Err(DeclareError::new(message, "leave one of them out"));
+        let message = format!("the options `schedule` and `{other}` cannot be combined");
+        return Err(DeclareError::new(message, "remove one of them"));
     }
     let zone = options.text("timezone")?;
     let cron = |text: &str| {

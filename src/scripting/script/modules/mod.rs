@@ -162,7 +162,7 @@ impl Modules {
         taken.bytes += if fits { size } else { 0 };
         text.ok_or_else(|| {
             let mib = ALL_BYTES_MAX >> 20;
-            Problem::Refused(format!("all modules together are larger than {mib} MiB"))
+            Problem::Refused(format!("all modules are larger than {mib} MiB in total"))
         })
     }
 
