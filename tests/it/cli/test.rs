@@ -367,7 +367,7 @@ fn an_operator_that_does_not_start_or_a_test_that_does_not_end_fails() {
         1,
         &expect![[r#"
             FAILED  tests/stuck_test.lua: it ends
-                not finished after 3600 s of virtual time; increase the option `timeout` of kopf.test
+                the test did not finish within 3600 s of virtual time; increase the option `timeout` of kopf.test
                 the log of the operator:
                 [2030-01-01 00:00:00,000] auth       [INFO    ] Initial authentication has been initiated.
                 [2030-01-01 00:00:00,000] auth       [INFO    ] Initial authentication has finished.
