@@ -243,7 +243,7 @@ impl Transport {
         self.fetch_unless(request, networking, None).await
     }
 
-    /// The same, but gives up if a pause before another attempt is interrupted.
+    /// Sends a request as [`Transport::fetch`] does, but fails if a pause before another attempt is interrupted.
     pub(super) async fn fetch_unless(
         &self,
         request: &Request<'_>,
@@ -493,7 +493,7 @@ impl<'a> AttemptLog<'a> {
         }
     }
 
-    /// Kopf's line, and ours: at debug level in an outage, which `outage.rs` reports once for all requests.
+    /// Logs a failed attempt in Kopf's words and in ours: at debug level in an outage, which `outage.rs` reports once for all requests.
     fn failed(&self, end: &str, next: &str, failure: &Failure) {
         let (number, attempts, label) = (self.number(), &self.attempts, self.label());
         let is_outage = matches!(failure, Failure::Unreachable(_));

@@ -98,7 +98,7 @@ pub trait Cluster: Send + Sync + 'static {
     /// Uses these settings for all requests from now on. Streams have their own settings.
     fn configure(&self, settings: Arc<Settings>);
 
-    /// From now on, sends requests that write only while the operator may act. Requests for leases are always sent.
+    /// Restricts further writing requests to times when the operator may act. Requests for leases are always sent.
     fn fence(&self, leadership: Leadership);
 }
 

@@ -347,7 +347,7 @@ impl Default for Peering {
 }
 
 impl Default for Leadership {
-    /// The values of client-go.
+    /// Uses the values of client-go.
     fn default() -> Self {
         Leadership {
             enabled: false,
@@ -390,7 +390,7 @@ impl Default for Queueing {
 }
 
 impl Default for Sandbox {
-    /// The limits that script authors can rely on. The depth is far below the limit of a thread's stack, and every API server
+    /// Returns the limits that script authors can rely on. The depth is far below the limit of a thread's stack, and every API server
     /// rejects a larger result.
     fn default() -> Self {
         const MIB: usize = 1 << 20;

@@ -45,7 +45,8 @@ pub(super) fn leaf(
     Ok(pem(&certificate, &key))
 }
 
-/// The same for each certificate of one CA: the name of the issuer is that of the CA.
+/// Returns the parameters of a CA certificate. They depend only on name and life, so the issuer's name in a server certificate is that of
+/// the CA.
 fn ca_params(name: &str, life: Life) -> CertificateParams {
     let mut params = with_life(life);
     params.distinguished_name = common_name(name);

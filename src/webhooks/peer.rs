@@ -63,7 +63,7 @@ fn describe(certificate: &X509Certificate<'_>) -> Value {
     Value::Object(described)
 }
 
-/// A list of lists of pairs, as in Python.
+/// Converts a name into a list of lists of pairs, as in Python.
 fn names(name: &X509Name<'_>) -> Value {
     let part = |part: &x509_parser::x509::RelativeDistinguishedName<'_>| -> Value {
         let attributes = part.iter().map(|it| {

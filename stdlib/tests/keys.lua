@@ -117,7 +117,7 @@ for _, public in { keys.rsa2048.public_pem, own.cert, keys.p256.public_pem } do
     fails(function() jwt.verify(forged({ alg = "HS256" }, { a = 1 }, public), public) end, "jwt.verify: `key`: expected a shared secret for HS256, got a key in PEM")
 end
 fails(function() jwt.verify(forged({ alg = "RS256" }, { a = 1 }, "secret"), "secret") end, "jwt.verify: `key`: expected a key in PEM for RS256, got a shared secret")
-fails(function() jwt.verify(forged({ alg = "ES256" }, { a = 1 }), keys.rsa2048.public_pem) end, "jwt.verify: `key`: is a key of the kind rsa2048, which is not for ES256")
+fails(function() jwt.verify(forged({ alg = "ES256" }, { a = 1 }), keys.rsa2048.public_pem) end, "jwt.verify: `key`: a key of the kind rsa2048 cannot be used for ES256")
 fails_with(function() jwt.verify(forged({ alg = "HS256", crit = { "b64" }, b64 = false }, { a = 1 }, "secret"), "secret") end, "critical extensions")
 fails(function() jwt.verify(jwt.sign(claims, "secret"), "secret", { alg = "HS512", aud = "a" }) end, "jwt.verify: `token`: was signed with HS256, not with `alg`")
 fails(function() jwt.verify(jwt.sign(claims, "secret"), "secret") end, "jwt.verify: `token`: has an audience: the option `aud` must name it")
@@ -131,7 +131,7 @@ fails_with(function() jwt.verify("a.b", "secret") end, "expected a JSON Web Toke
 fails(function() jwt.sign({ exp = "1h" }, "secret") end, "jwt.sign: `claims`: `exp`: expected seconds since 1970, as time.now() returns them")
 fails(function() jwt.sign({}, "") end, "jwt.sign: `key`: expected a key, got an empty string")
 fails(function() jwt.sign({}, keys.p256.public_pem) end, "jwt.sign: `key`: expected an unencrypted private key in PEM (`-----BEGIN PRIVATE KEY-----`), got a PEM with `PUBLIC KEY`")
-fails(function() jwt.sign({}, "secret", { headers = { alg = "none" } }) end, "jwt.sign: `headers`: `alg` cannot be set there")
+fails(function() jwt.sign({}, "secret", { headers = { alg = "none" } }) end, "jwt.sign: `headers`: `alg` cannot be set")
 -- Errors show no keys.
 fails(function() jwt.sign({}, { pem = "secret" }) end, "jwt.sign: `key`: expected a string or bytes, got a map")
 fails(function() jwt.verify({ "secret" }, "x") end, "jwt.verify: `token`: expected a string, got a list")

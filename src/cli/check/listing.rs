@@ -98,7 +98,7 @@ pub(super) fn colored(text: &str) -> String {
     colored
 }
 
-/// Whether marks follow this.
+/// Returns whether this precedes the `^` marks of a source excerpt.
 fn is_gutter(text: &str) -> bool {
     text.trim_end().trim_start() == "|"
 }

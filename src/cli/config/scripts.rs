@@ -13,6 +13,7 @@ pub struct ScriptEntry {
     pub grants: Vec<(Permission, Vec<String>, String)>,
 }
 
+/// Reads the scripts with their permissions:
 /// ```yaml
 /// scripts:
 ///   database.lua: {allow-env: PG_*}

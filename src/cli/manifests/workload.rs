@@ -178,7 +178,7 @@ impl Workload<'_> {
         iter::once(Mounted::mount()).chain(scratch).collect()
     }
 
-    /// Whether an `OperatorGroup` determines the namespaces.
+    /// Returns whether an `OperatorGroup` determines the namespaces.
     fn has_targets(&self) -> bool {
         let is_limited = matches!(self.survey.options.scope, ScopeOption::Namespaces(_));
         self.installer == Installer::Olm && is_limited

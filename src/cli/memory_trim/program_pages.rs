@@ -28,7 +28,7 @@ pub(super) fn release() {
     }
 }
 
-/// Not supported on other systems.
+/// Does nothing: not supported on other systems.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn release() {}
 
@@ -60,7 +60,7 @@ struct Mapping<'a> {
     path: &'a str,
 }
 
-/// `55d0c0a4d000-55d0c0e51000 r-xp 00604000 fe:00 1004   /kopf`
+/// Parses the first line of a mapping, such as `55d0c0a4d000-55d0c0e51000 r-xp 00604000 fe:00 1004   /kopf`.
 #[cfg(target_os = "linux")]
 fn mapping(line: &str) -> Option<Mapping<'_>> {
     let mut fields = line.splitn(6, ' ');

@@ -84,7 +84,7 @@ impl Needs {
         Needs::by(Installer::Kopf, survey, args)
     }
 
-    /// The same for an installer.
+    /// Returns what these scripts need if this installer installs them.
     pub(in crate::cli) fn by(
         installer: Installer,
         survey: &Survey,

@@ -164,7 +164,7 @@ impl Ended {
     }
 }
 
-/// A number, which Lua may have as 1.0.
+/// Returns an exit code between 0 and 255; Lua may have it as 1.0.
 fn exit_code(value: &Value) -> Option<i32> {
     (0..=255).find(|it| value.as_f64() == Some(f64::from(*it)))
 }

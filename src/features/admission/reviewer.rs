@@ -194,7 +194,7 @@ impl OperatorReviewer {
         Ok(review.answer(converted).to_string().into())
     }
 
-    /// A new object has no memory yet, and may never have one.
+    /// Returns the memo of the object, or an empty one: a new object has no memory yet, and may never have one.
     fn memo_of(&self, request: &Request) -> Memo {
         let known = (request.operation.as_deref() != Some("CREATE"))
             .then(|| (self.recall)(request.object.header()))

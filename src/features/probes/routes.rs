@@ -41,13 +41,13 @@ impl Routes {
         Routes { health, liveness: None, log: None }
     }
 
-    /// Also serves the probe handlers on exactly this path.
+    /// Adds the probe handlers, on exactly this path.
     #[must_use]
     pub fn with_liveness(self, path: String, liveness: Liveness) -> Self {
         Routes { liveness: Some((path, liveness)), ..self }
     }
 
-    /// Also serves the levels of the log, to clients on this machine.
+    /// Adds the levels of the log, for clients on this machine.
     #[must_use]
     pub fn with_log(self, log: Arc<dyn LogControl>) -> Self {
         Routes { log: Some(log), ..self }

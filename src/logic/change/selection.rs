@@ -201,7 +201,7 @@ fn any(
     Ok(sum)
 }
 
-/// An excluded handler is undecided only if its filters do not rule it out.
+/// Returns whether a handler is selected. An excluded handler is undecided only if its filters do not rule it out.
 fn verdict(
     handler: &Arc<Handler>,
     answers: &Answers,

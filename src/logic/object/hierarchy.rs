@@ -84,7 +84,7 @@ pub fn label(
     })
 }
 
-/// Names objects by a name: as a prefix, or exactly. Objects with a name or a prefix keep it unless `forced`.
+/// Sets `metadata.generateName` of objects to `NAME-`, or `metadata.name` if `strict`. Objects with either keep it unless `forced`.
 pub fn harmonize_naming(
     objects: &mut Value,
     name: Option<&str>,

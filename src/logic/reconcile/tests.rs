@@ -54,7 +54,7 @@ fn one(name: &str, data: &Value) -> Child {
     children(&json!({ "children": [map(name, data)] }), false).expect("a child").remove(0)
 }
 
-/// A child as a server shows it.
+/// Returns a child as a server shows it.
 fn seen(child: &Child, version: u64) -> Observed {
     let mut body = child.body.clone();
     let meta = body["metadata"].as_object_mut().expect("metadata");

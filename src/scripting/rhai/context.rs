@@ -1,4 +1,4 @@
-//! `ctx`, the one argument of handlers, with `ctx.logger`.
+//! `ctx`, the single argument of handlers, with `ctx.logger`.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -29,11 +29,11 @@ use crate::scripting::{
     values::{limits::cut, text::not_assignable},
 };
 
-/// The argument of a call.
+/// The `ctx` of a call.
 #[derive(Clone, Debug)]
 pub(super) struct Ctx {
     invocation: Arc<Invocation>,
-    /// Trees and handles that are made for this call, so that they are made once.
+    /// Trees and handles that were created for this call, so that each is created once.
     made: Arc<Mutex<Vec<Made>>>,
 }
 
@@ -44,25 +44,25 @@ type Made = (Cow<'static, str>, Dynamic);
 #[derive(Clone, Debug)]
 struct ScriptLogger(Logger);
 
-/// Returns the object that `ctx` is about, if the value is a `ctx`: for functions that take objects.
+/// Returns the object of a `ctx`, for functions that take objects; `None` if the value is not a `ctx` or has no object.
 pub(super) fn handled(value: &Dynamic) -> Option<Value> {
     let ctx = value.read_lock::<Ctx>()?;
     let object = ctx.invocation.object()?;
     Some(Value::clone(given(|| Arc::clone(object.body())).as_ref()))
 }
 
-/// Returns whether the value is a `ctx` that is about an object.
+/// Returns whether the value is a `ctx` with an object.
 pub(super) fn is_handled(value: &Dynamic) -> bool {
     value.read_lock::<Ctx>().is_some_and(|it| it.invocation.object().is_some())
 }
 
 impl Ctx {
-    /// Returns the argument of this call.
+    /// Creates the `ctx` of this call.
     pub(super) fn new(invocation: Arc<Invocation>) -> Self {
         Ctx { invocation, made: Arc::default() }
     }
 
-    /// Returns the call that it belongs to.
+    /// Returns the invocation that it belongs to.
     pub(super) fn invocation(&self) -> &Arc<Invocation> {
         &self.invocation
     }
@@ -90,7 +90,7 @@ impl Ctx {
         made
     }
 
-    /// Refuses every change. Rhai assigns parts back after something in them was assigned; that is none.
+    /// Refuses every change. After an assignment inside of a part, Rhai assigns the part back: that changes nothing and succeeds.
     fn set(&self, name: &str, value: &Dynamic) -> Result<(), Box<EvalAltResult>> {
         if unknown(&self.invocation, name).is_some() {
             return Err(problem(not_assignable(name)));
@@ -99,7 +99,7 @@ impl Ctx {
         let unchanged = if is_handle(&present) || is_handle(value) {
             is_same_handle(&present, value)
         } else {
-            // A part is assigned back as it is; a map in its place would be a change that is lost.
+            // Rhai assigns back the view itself; a map in its place would be a change that is lost.
             present.is::<View>() == value.is::<View>() && same(&present, value)
         };
         if unchanged { Ok(()) } else { Err(problem(not_assignable(name))) }
@@ -113,7 +113,7 @@ impl ScriptLogger {
         }
         let message = cut(text(message));
         let fields = fields.map(structured);
-        // The line waits for its reader in the host's memory.
+        // Until it is written, the line is memory of the host.
         given(|| match &fields {
             Some(fields) => self.0.with_fields(level, &message, fields),
             None => self.0.log(level, &message),
@@ -134,12 +134,12 @@ impl ScriptLogger {
     }
 }
 
-/// Returns the fields of a log line, as the host keeps them.
+/// Converts the fields of a log line for the host.
 fn structured(fields: &Dynamic) -> serde_json::Map<String, Value> {
     names::log_fields(&RhaiPassed { shared: None, value: fields }).unwrap_or_default()
 }
 
-/// Registers `ctx` and those of its parts that are not data.
+/// Registers `ctx`, and those of its parts that are not data.
 pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
     engine
         .register_type_with_name::<Ctx>("ctx")
@@ -149,7 +149,7 @@ pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
                 None => Ok(ctx.get(&name)),
             }
         })
-        // Parentheses behind a name call a method: this is what `ctx.stopped()` is.
+        // `ctx.stopped()` is a method call for Rhai.
         .register_fn("stopped", |ctx: Ctx| match ctx.invocation.background() {
             Some(background) => Ok(background.stopped.is_set()),
             None => Err(problem("only daemons and timers have ctx.stopped")),
@@ -166,7 +166,7 @@ pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
         }
     });
     register_setter(engine, Ctx::set);
-    // The same by name: Rhai makes an error of each property that it does not know before it asks the indexer.
+    // The same for each known name: Rhai creates an error for each property without a getter before it tries the indexer.
     for name in names() {
         engine.register_get(name, move |ctx: &mut Ctx| ctx.get(name));
         FuncRegistration::new_setter(name)
@@ -209,7 +209,7 @@ fn register_logger(engine: &mut Engine) {
     }
 }
 
-/// Returns a value that is passed to a filter.
+/// Returns the argument of a filter or a similar function; `()` if the value is missing.
 pub(super) fn about(value: Option<Value>) -> Dynamic {
     value.map_or(Dynamic::UNIT, |it| View::tree(own(it)))
 }

@@ -1,6 +1,6 @@
-//! The running call of a thread: its limits, its waiting, its end before time.
+//! The control of the running call of a thread: its limits, its waits, its abort.
 //!
-//! Rhai reports progress without saying whose, so the control of a call lies in a thread-local while the call runs.
+//! Rhai's progress callback does not identify the call, so the control is in a thread-local while the call runs.
 
 use std::{
     cell::{Cell, RefCell},
@@ -37,18 +37,18 @@ use crate::scripting::{
 };
 use crate::settings::Sandbox;
 
-/// How many operations of a script pass between two looks at its limits, while operations are short: some microseconds.
+/// Operations of a script between two checks of its limits, while operations are short: some microseconds.
 const LOOK_EVERY: u32 = 16;
-/// If they took longer than this, the next operation is looked at too: one of them may work on a text of megabytes.
+/// If they took longer than this, the limits are checked at the next operation, too: one operation may process megabytes of text.
 const LOOKS_APART: Duration = Duration::from_micros(500);
 
-/// How long a call may compute while others of its script want to.
+/// How long a call may compute while other calls of its script wait for their turn.
 const SLICE: Duration = Duration::from_millis(5);
 
-/// How often a call that computes for long shows that it still looks at its limits.
+/// The interval of the heartbeats with which a call that computes for long proves that it still checks its limits.
 const SIGNS_APART: Duration = Duration::from_millis(100);
 
-/// Operations that stand for a second of [`Budget::Operations`]: about what an unoptimized build does in one.
+/// Operations that count as a second of [`Budget::Operations`]: about what an unoptimized build does in one.
 const OPERATIONS_PER_SECOND: u128 = 10_000_000;
 
 /// How long a call may compute. Waiting does not count.
@@ -56,50 +56,50 @@ const OPERATIONS_PER_SECOND: u128 = 10_000_000;
 pub(super) enum Budget {
     /// Running time, for production.
     Time(Duration),
-    /// So many operations as stand for this time, for tests: the same on every machine.
+    /// The number of operations that counts as this time, for tests: the same on every machine.
     Operations(Duration),
 }
 
-/// What a call asks of the runtime while it runs.
+/// A wait that a running call requests from the runtime.
 pub(super) struct Wait {
     /// What to wait for.
     pub(super) until: BoxFuture<'static, ()>,
-    /// Told how long it took; dropped if the call is given up.
+    /// Receives how long the wait took; dropped if the call is aborted.
     pub(super) resume: oneshot::Sender<Duration>,
 }
 
-/// See [`operation`]: expressions without a variable are short.
+/// How many operations a call may begin after it had to end, see [`operation`]: expressions without a variable are shorter.
 const OPERATIONS_OF_GRACE: u32 = 32;
 
-/// Why a call was ended from outside. Scripts cannot catch it.
+/// Why a call is aborted. Scripts cannot catch it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Abort {
     /// It computed for longer than this.
     Exhausted(Duration),
-    /// Its script holds more than so many bytes.
+    /// Its script holds more than this many bytes.
     Full(usize),
-    /// Its script fills its memory again and again with what cannot be freed.
+    /// Its script has repeatedly filled its memory with values that cannot be freed.
     Leaking,
-    /// Nobody waits for the result any more.
+    /// The result is no longer needed.
     Cancelled,
-    /// A text is longer than this.
+    /// A string is longer than this many bytes.
     TooLong(usize),
-    /// A list or a map, as it is called, has more items than it may have.
+    /// A collection, such as "a list", has too many items.
     TooMany(&'static str),
 }
 
-/// What the calls of one script share.
+/// State that the calls of one script share.
 #[derive(Debug)]
 pub(super) struct Common {
     pub(super) budget: Budget,
     pub(super) turns: Arc<Turns>,
     pub(super) ledger: Ledger,
-    /// Bytes of a patch as JSON.
+    /// Maximum bytes of a value that the host stores, such as a result or a patch, as JSON.
     pub(super) result_size: usize,
-    /// Bytes of a value that is passed to the host as JSON.
+    /// Maximum bytes of a string, and of a value that is passed to the host, as JSON.
     pub(super) string_size: usize,
     pub(super) kept: Kept,
-    /// How often the script was started afresh: the calls of before have to end then. And the same for those that wait.
+    /// How often the script was restarted: earlier calls have to end then. `fresh` wakes those that wait.
     restarts: AtomicU64,
     fresh: watch::Sender<()>,
 }
@@ -109,46 +109,46 @@ pub(super) struct Common {
 pub(super) struct Control {
     common: Arc<Common>,
     link: Arc<Link>,
-    /// `None` on the operator's thread, where no call waits.
+    /// `None` for inline calls, which never wait.
     waits: Option<mpsc::Sender<Wait>>,
-    /// Restarts of the script when the call was made.
+    /// Restarts of the script when the call was created.
     restarts: u64,
-    /// On the clock of the runtime, which tests pause and threads do not know.
+    /// When the call was created, on the runtime's clock: tests may pause it, and threads of scripts do not read it.
     began: Instant,
     watch: Cell<Stopwatch>,
-    /// What the thread had computed when the call began, and what waiting has paid back since.
+    /// CPU time of the thread when the call began, plus the time that waiting has restored since.
     computed_before: Cell<Duration>,
-    /// From which running time on the thread may have computed for too long: its own time is asked for only then, because a
-    /// busy machine gives it less than that.
+    /// Running time from which on the thread may have exceeded the limit. Its CPU time, which is less than the running time on a busy
+    /// machine, is read only then.
     suspect: Cell<Duration>,
-    /// The running time at the begin of the present turn, and at the last look.
+    /// The running time at the beginning of the current turn, and at the last check.
     turn_began: Cell<Duration>,
     looked: Cell<Duration>,
-    /// The running time at the last sign of life.
+    /// The running time at the last heartbeat.
     seen: Cell<Duration>,
     operations: Cell<u64>,
-    /// What the thread held at the begin of the present turn.
+    /// Bytes that the thread held at the beginning of the current turn.
     held: Cell<isize>,
-    /// Why the call ends. Once it has to end, every further step is refused.
+    /// Why the call has to end; from then on, every step is refused.
     ended: Cell<Option<Abort>>,
 }
 
 thread_local! {
     static CURRENT: RefCell<Option<Control>> = const { RefCell::new(None) };
-    /// Operations until the next look at the limits.
+    /// Operations until the next check of the limits.
     static LEFT: Cell<u32> = const { Cell::new(0) };
-    /// What the thread may hold; more is looked at, at once.
+    /// Bytes that the thread may hold; if it holds more, the next operation checks the limits.
     static CEILING: Cell<isize> = const { Cell::new(isize::MAX) };
-    /// How many more operations the running call may begin after it had to end, to come to a place that its error can name.
+    /// How many more operations the running call may begin after it had to end, to reach a place that its error can name.
     static GRACE: Cell<u32> = const { Cell::new(0) };
-    /// The running call has to end.
+    /// Whether the running call has to end.
     static ENDING: Cell<bool> = const { Cell::new(false) };
-    /// What the present turn took for the host.
+    /// Bytes that the current turn has allocated for the host.
     static GIVEN: Cell<isize> = const { Cell::new(0) };
 }
 
 impl Budget {
-    /// Returns the limit: the time, or the time that the operations stand for.
+    /// Returns the limit: the time, or the time that the operations count as.
     fn limit(self) -> Duration {
         match self {
             Budget::Time(limit) | Budget::Operations(limit) => limit,
@@ -157,7 +157,7 @@ impl Budget {
 }
 
 impl Common {
-    /// Creates what the calls of a script with these limits share.
+    /// Creates the shared state of a script with these limits.
     pub(super) fn new(budget: Budget, turns: Arc<Turns>, ledger: Ledger, limits: &Sandbox) -> Self {
         Common {
             budget,
@@ -171,21 +171,21 @@ impl Common {
         }
     }
 
-    /// Returns how often the script was started afresh.
+    /// Returns how often the script was restarted.
     pub(super) fn restarts(&self) -> u64 {
         self.restarts.load(Ordering::Relaxed)
     }
 
-    /// Ends all calls that run now, at their next operation; those that wait at once.
+    /// Aborts all current calls: computing ones at their next operation, waiting ones at once.
     pub(super) fn restart(&self) {
         self.restarts.fetch_add(1, Ordering::Relaxed);
         self.fresh.send_replace(());
     }
 
-    /// Waits until the script is started afresh more often than that.
+    /// Waits until the script has been restarted more often than `before`.
     pub(super) async fn restarted(&self, before: u64) {
         let mut fresh = self.fresh.subscribe();
-        // Changes from now on are seen below.
+        // Later changes wake the wait below.
         if self.restarts() == before {
             drop(fresh.changed().await);
         }
@@ -217,13 +217,13 @@ impl Control {
         }
     }
 
-    /// Runs something under this control, when it is its turn.
+    /// Waits for the turn, and runs the work under this control.
     pub(super) fn scope<T>(
         self,
         (ticket, lead): (Ticket, Option<Lead>),
         work: impl FnOnce() -> T,
     ) -> T {
-        /// Ends the turn and takes the control away, also after a panic.
+        /// Ends the turn and removes the control, also after a panic.
         struct Leave;
         impl Drop for Leave {
             fn drop(&mut self) {
@@ -243,7 +243,7 @@ impl Control {
         work()
     }
 
-    /// Lets others of the script compute. The call goes on later, on the same thread.
+    /// Ends the turn and passes on the leadership. The call continues later, on the same thread.
     fn step_aside(&self) {
         self.pause();
         self.link.pass_lead();
@@ -252,7 +252,7 @@ impl Control {
     /// Ends the turn.
     fn pause(&self) {
         self.watch.set(self.watch.get().pause());
-        // This also frees what the turn has noted of its views.
+        // Before the turn's memory is summed up: this frees its list of new views.
         self.common.kept.weigh(&self.common.ledger);
         let taken = heap::held().wrapping_sub(self.held.get());
         self.common.ledger.add(taken - GIVEN.take());
@@ -260,13 +260,13 @@ impl Control {
         self.link.pause(&self.common.turns);
     }
 
-    /// Computes again, when it is its turn.
+    /// Waits for the next turn and begins it.
     fn resume(&self) {
         self.link.resume(&self.common.turns);
         self.begin_turn();
     }
 
-    /// Everything that is counted by turns starts here.
+    /// Starts everything that is counted per turn.
     fn begin_turn(&self) {
         self.watch.set(self.watch.get().resume());
         self.turn_began.set(self.watch.get().before());
@@ -280,7 +280,8 @@ impl Control {
         self.common.ledger.held() + taken - GIVEN.get()
     }
 
-    /// Ends the turn if it lasts long and others wait for theirs. Only where time matters: counted calls are not interrupted.
+    /// Interrupts the turn if it lasts long and other calls wait for theirs. Only where time is limited: calls are not interrupted while
+    /// operations are counted.
     fn share(&self, elapsed: Duration) {
         let lasts = elapsed.saturating_sub(self.turn_began.get()) >= SLICE && self.waits.is_some();
         if lasts && matches!(self.common.budget, Budget::Time(_)) && self.common.turns.is_wanted() {
@@ -289,8 +290,8 @@ impl Control {
         }
     }
 
-    /// Restores one second of computing time for each second of waiting: a daemon lives long, and must not be aborted for the sum
-    /// of its short turns.
+    /// Restores one second of computing time for each second of waiting: a daemon runs for long, and must not be aborted for the sum of its
+    /// short turns.
     fn pay_back(&self, waited: Duration) {
         self.watch.set(self.watch.get().put_back(waited));
         self.looked.set(self.watch.get().before());
@@ -299,10 +300,10 @@ impl Control {
         self.operations.set(self.operations.get().saturating_sub(operations_in(waited)));
     }
 
-    /// Returns whether the thread itself has computed for this long; if not, notes when it may have.
+    /// Returns whether the thread has computed for this long, in CPU time; if not, sets when to check again.
     fn has_computed(&self, limit: Duration, elapsed: Duration) -> bool {
-        /// Rhai itself sleeps when a closure meets a lock of its own; so long a wait counts as computing. A busy machine gives a
-        /// thread more than this part of the time.
+        /// This part of the running time counts at least: Rhai sleeps when a closure meets a lock of its own, which takes no CPU time. Even
+        /// a busy machine gives a thread a larger share.
         const WALL_SHARE: u32 = 8;
         let computed = running_time().saturating_sub(self.computed_before.get());
         let left = limit.saturating_sub(computed.max(elapsed / WALL_SHARE));
@@ -310,7 +311,7 @@ impl Control {
         left.is_zero()
     }
 
-    /// Checks all limits, for a call that has used this much time.
+    /// Checks all limits of a call that has run for `elapsed`; returns why it has to end, if it has to.
     fn check(&self, elapsed: Duration) -> Option<Abort> {
         if let ended @ Some(_) = self.ended.get() {
             return ended;
@@ -368,8 +369,8 @@ pub(super) fn progress() -> Option<Abort> {
     CURRENT.with_borrow(|current| current.as_ref().and_then(Control::look))
 }
 
-/// Counts one operation of the engine, and returns why the call ends there. Rhai replaces the place of such an end by that of the
-/// outermost call. So the next variable that the script looks at ends the call instead ([`end_at_variable`]), unless none comes.
+/// Counts one operation of the engine; returns why the call ends here, if it does. Rhai replaces the position of such an end by that of the
+/// outermost call. So the next variable that the script reads ends the call instead ([`end_at_variable`]), unless there is none.
 pub(super) fn operation() -> Option<Abort> {
     let abort = progress()?;
     ENDING.set(true);
@@ -380,18 +381,18 @@ pub(super) fn operation() -> Option<Abort> {
     None
 }
 
-/// Returns the error of a call that has to end, at a variable: with the place of the variable, and of all calls around it.
+/// Fails if the running call has to end. At a variable, the error has the position of the variable and of all calls around it.
 pub(super) fn end_at_variable() -> Result<(), Box<EvalAltResult>> {
     if ENDING.get() { step() } else { Ok(()) }
 }
 
-/// Counts one step of a host function that works long. The error ends the call, even if the script catches it.
+/// Counts one step of a host function that runs for long. The error ends the call, even if the script catches it.
 pub(super) fn step() -> Result<(), Box<EvalAltResult>> {
     progress().map_or(Ok(()), |abort| Err(abort.into_error()))
 }
 
-/// Whether the running call should have ended by now: asked by functions of the host that work long, and after those of the
-/// language, some of which swallow the abort of a script function they call.
+/// Returns why the running call should have ended by now, if so: for host functions that run for long, and after functions of Rhai, some of
+/// which swallow the abort of a script function that they call.
 pub(super) fn overdue() -> Option<Abort> {
     CURRENT.with_borrow(|current| {
         let control = current.as_ref()?;
@@ -399,19 +400,19 @@ pub(super) fn overdue() -> Option<Abort> {
     })
 }
 
-/// Returns when the running call got its thread.
+/// Returns when the running call was created, on the runtime's clock.
 pub(super) fn began() -> Option<Instant> {
     CURRENT.with_borrow(|current| current.as_ref().map(|it| it.began))
 }
 
-/// Returns whether the running call is on the operator's thread.
+/// Returns whether the running call is inline, on the operator's thread.
 pub(super) fn is_inline() -> bool {
     CURRENT.with_borrow(|current| current.as_ref().is_some_and(|it| it.waits.is_none()))
 }
 
-/// Returns how long the present call has computed so far; a short time includes that of others on a busy machine.
+/// Returns how long the running call has computed so far. A short time includes that of others on a busy machine.
 pub(super) fn took() -> Duration {
-    /// Asking for the running time takes some tenths of a microsecond.
+    /// Below this, the CPU time is not read: that takes some tenths of a microsecond.
     const SHORT: Duration = Duration::from_micros(20);
     CURRENT.with_borrow(|current| {
         let Some(control) = current else { return Duration::ZERO };
@@ -440,29 +441,29 @@ pub(super) fn forgive() -> isize {
     })
 }
 
-/// The running call, which is this one, is about to end.
+/// Records that the running call, which is this one, is about to end.
 pub(super) fn leave(call: &Arc<Invocation>) {
     CURRENT
         .with_borrow(|current| current.as_ref().map(|it| given(|| it.common.ledger.ended(call))));
 }
 
-/// Counts what the script still keeps of calls that have ended.
+/// Checks how much the script still retains of calls that have ended, and counts it.
 pub(super) fn look_at_leftovers() {
     CURRENT.with_borrow(|current| {
         current.as_ref().map(|it| given(|| it.common.ledger.look_at_leftovers()))
     });
 }
 
-/// Makes something for the host: it will be freed there, and counts as the script's only until the end of its turn.
+/// Creates something for the host, which will free it: it counts as the script's memory only until the end of the turn.
 pub(super) fn given<T>(make: impl FnOnce() -> T) -> T {
     let (before, outer) = (heap::held(), GIVEN.get());
     let made = make();
-    // What was given inside of this is part of it.
+    // The difference includes that of nested calls.
     GIVEN.set(outer + heap::held().wrapping_sub(before));
     made
 }
 
-/// The same for something that may fail: an error stays with the script.
+/// Creates something for the host, as [`given`] does, unless it fails: an error remains the script's memory.
 pub(super) fn handed<T, E>(make: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
     let outer = GIVEN.get();
     let made = given(make);
@@ -472,16 +473,16 @@ pub(super) fn handed<T, E>(make: impl FnOnce() -> Result<T, E>) -> Result<T, E> 
     made
 }
 
-/// Copies something that the host made, for the script: freeing the original does not count for the script.
+/// Copies something that the host created, for the script: freeing the original does not reduce the script's memory.
 pub(super) fn own<T: Clone>(original: T) -> T {
     let own = original.clone();
     given(|| drop(original));
     own
 }
 
-/// The most bytes of a value that the running call keeps in the host, and of one that it passes.
+/// Returns the maximum sizes of a value that the running call stores in the host, and of one that it passes.
 pub(super) fn rooms() -> (Room, Room) {
-    /// Of calls that nobody controls.
+    /// Bytes, if there is no running call.
     const DEFAULT: usize = 4 << 20;
     let sizes = CURRENT.with_borrow(|current| {
         current.as_ref().map(|it| (it.common.result_size, it.common.string_size))
@@ -490,15 +491,15 @@ pub(super) fn rooms() -> (Room, Room) {
     (Room::Result(result), Room::Text(text))
 }
 
-/// Counts a tree of the host as the script's for as long as it is viewed.
+/// Counts a tree of the host as the script's memory for as long as it is viewed; `None` if there is no running call.
 pub(super) fn hold(tree: &Arc<Value>) -> Option<Arc<Hold>> {
     CURRENT.with_borrow(|current| current.as_ref().map(|it| Hold::of(&it.common, tree)))
 }
 
-/// Refuses what a function has returned for an index if it is too much.
+/// Checks the size of what a function has returned for an index.
 ///
 /// # Errors
-/// What the script is told.
+/// The message for the script, if it is too large.
 pub(super) fn admit_to_index(call: &Invocation, result: &Ended) -> Result<(), String> {
     given(|| with_memos(|it| it.admit_to_index(call, result))).unwrap_or(Ok(()))
 }
@@ -507,7 +508,7 @@ pub(super) fn with_memos<T>(ask: impl FnOnce(&Memos) -> T) -> Option<T> {
     CURRENT.with_borrow(|current| current.as_ref().map(|it| ask(&it.common.ledger.memos)))
 }
 
-/// Checks, before a function allocates this many bytes at once, whether the script may still have them.
+/// Checks, before a function allocates this many bytes at once, whether the script may hold them. The error ends the call.
 pub(super) fn reserve(bytes: usize) -> Result<(), Box<EvalAltResult>> {
     let bytes = isize::try_from(bytes).unwrap_or(isize::MAX);
     if heap::held().saturating_add(bytes) <= CEILING.get() {
@@ -527,7 +528,8 @@ pub(super) fn reserve(bytes: usize) -> Result<(), Box<EvalAltResult>> {
     })
 }
 
-/// Lets the running call wait; blocks only its own thread. Afterwards, says how much of the wait was work of the call elsewhere.
+/// Blocks the thread of the running call until the future is done. `worked` returns how much of that was work of the call elsewhere, which
+/// restores no computing time. Fails if the call has to end.
 fn wait(
     until: BoxFuture<'static, ()>,
     worked: impl FnOnce() -> Duration,
@@ -536,10 +538,10 @@ fn wait(
         let control = current.as_ref()?;
         let waits = control.waits.as_ref()?;
         control.step_aside();
-        // Between the turns nothing is counted: what is sent is freed by the other side.
+        // Between turns, memory is not counted: the receiver frees what is sent.
         let (resume, resumed) = oneshot::channel();
         let asked = waits.blocking_send(Wait { until, resume }).ok();
-        // A call that was given up has dropped the other end.
+        // The runtime drops its end if the call is aborted.
         let passed = asked.and_then(|()| resumed.blocking_recv().ok());
         control.pay_back(passed.unwrap_or_default().saturating_sub(worked()));
         control.resume();
@@ -548,14 +550,14 @@ fn wait(
     passed.map(drop).ok_or_else(|| overdue().unwrap_or(Abort::Cancelled).into_error())
 }
 
-/// Waits until something is done, and returns its output.
+/// Waits for a future and returns its output. Fails if the call has to end.
 pub(super) fn wait_for<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, Box<EvalAltResult>> {
     wait_for_work(work, || Duration::ZERO)
 }
 
-/// The same for work of the call on another thread, which restores no computing time: `worked` says how much it was.
+/// Waits for work of the call on another thread, which restores no computing time: `worked` returns its duration.
 pub(super) fn wait_for_work<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
     worked: impl FnOnce() -> Duration,

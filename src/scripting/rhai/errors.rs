@@ -1,4 +1,4 @@
-//! Errors of a script: what its handler meant, and where it happened.
+//! Errors of a script: what they mean for the handler, and where they happened.
 
 use rhai::{Dynamic, EvalAltResult, ParseErrorType, Position};
 use serde_json::Value;
@@ -17,10 +17,10 @@ use crate::scripting::{
 };
 use crate::settings::Sandbox;
 
-/// The name of functions without one.
+/// The name of anonymous functions in messages.
 pub(super) const CLOSURE: &str = "a closure";
 
-/// Returns the error of a function of the host, as the script catches it.
+/// Converts the error of a host function into the one that the script catches.
 pub(super) fn raise(failed: Failed) -> Box<EvalAltResult> {
     let value = match failed {
         Failed::Told(DeclareError { message, hint: None }) => return problem(message),
@@ -30,12 +30,12 @@ pub(super) fn raise(failed: Failed) -> Box<EvalAltResult> {
     EvalAltResult::ErrorRuntime(value, Position::NONE).into()
 }
 
-/// Returns an arbitrary error with this message.
+/// Returns a runtime error with this message.
 pub(super) fn problem(message: impl Into<String>) -> Box<EvalAltResult> {
     EvalAltResult::ErrorRuntime(message.into().into(), Position::NONE).into()
 }
 
-/// What the errors of a script are explained with.
+/// The texts and the limits of a script, which its error messages need.
 #[derive(Debug)]
 pub(super) struct Sources {
     pub(super) texts: Texts,
@@ -48,7 +48,7 @@ impl Sources {
         Sources { texts: Texts::default(), limits }
     }
 
-    /// A value that a handler gives to the host, if it is not too large.
+    /// Returns a value that a handler passes to the host; fails if it is too large.
     pub(super) fn within_result(&self, name: &str, value: Value) -> Result<Value, Raised> {
         let limit = self.limits.result_size;
         if limits::is_within(&value, limit) {
@@ -57,7 +57,7 @@ impl Sources {
         Err(of_value(limits::too_large(name, limit)))
     }
 
-    /// A patch, if it is not too large.
+    /// Checks the size of a patch; fails if it is too large.
     pub(super) fn within_patch(
         &self,
         fields: &serde_json::Map<String, Value>,
@@ -70,14 +70,14 @@ impl Sources {
     }
 }
 
-/// A place in the call stack of an error.
+/// A frame in the call stack of an error.
 struct Frame {
     file: String,
     position: Position,
     function: String,
 }
 
-/// An error taken apart: the innermost cause, and the frames, innermost first.
+/// An error, split into its innermost cause and its frames, innermost first.
 struct Trail {
     cause: EvalAltResult,
     frames: Vec<Frame>,
@@ -108,12 +108,12 @@ impl Trail {
         }
     }
 
-    /// Returns the innermost place that is known.
+    /// Returns the innermost frame whose position is known.
     fn place(&self) -> Option<&Frame> {
         self.frames.iter().find(|frame| !frame.position.is_none())
     }
 
-    /// The same error without what is the language's own.
+    /// Converts the error into one that is independent of Rhai.
     fn taken_apart(self, sources: &Sources) -> ScriptError {
         let told = ScriptError::new(None, String::new());
         let told = if let Some(error) = self.thrown::<ErrorValue>() {
@@ -141,7 +141,7 @@ impl Trail {
         ScriptError { position, stack, ..told }
     }
 
-    /// Returns the line of the innermost place; empty if it is not known.
+    /// Returns the source line of the innermost known position; empty if there is none.
     fn line(&self, sources: &Sources) -> String {
         let line =
             |it: &Frame| sources.texts.line(&it.file, u32::try_from(it.position.line()?).ok()?);
@@ -181,7 +181,7 @@ impl Trail {
         message
     }
 
-    /// Returns class and message of the cause; a thrown map may have both.
+    /// Returns the class and the message of the cause; a thrown map may have both.
     fn described(&self, sources: &Sources) -> (Option<String>, String) {
         if let EvalAltResult::ErrorRuntime(value, _) = &self.cause
             && let Ok(fields) = value.as_map_ref()
@@ -192,7 +192,7 @@ impl Trail {
         (None, self.message(sources))
     }
 
-    /// Returns a value of the host that was thrown.
+    /// Returns the thrown value, if it is of this host type.
     fn thrown<T: Clone + 'static>(&self) -> Option<T> {
         if let EvalAltResult::ErrorRuntime(value, _) | EvalAltResult::ErrorTerminated(value, _) =
             &self.cause
@@ -204,8 +204,7 @@ impl Trail {
     }
 }
 
-/// What is wrong with a call of a function of `kopf` or of a library, of which the signature tells: `name (kopf, …)` or
-/// `kopf::name (…)`.
+/// Explains a call of an unknown function of `kopf` or of a library. The signature is `name (kopf, …)` or `kopf::name (…)`.
 fn misused(signature: &str, line: &str) -> Option<String> {
     let (name, arguments) = signature.split_once(" (")?;
     let receiver = arguments.split([',', ')']).next().unwrap_or_default();
@@ -217,7 +216,7 @@ fn misused(signature: &str, line: &str) -> Option<String> {
     }
     let (owner, name) = name.rsplit_once("::").unwrap_or((receiver, name));
     if owner != "kopf" {
-        // Types of arguments have no commas of their own here.
+        // The types of arguments contain no commas here.
         let arguments = arguments.trim_end_matches(')').split(',').filter(|it| !it.is_empty());
         let given = arguments.count().saturating_sub(usize::from(owner == receiver));
         return api::misused((owner, name), given, line);
@@ -229,7 +228,7 @@ fn misused(signature: &str, line: &str) -> Option<String> {
     })
 }
 
-/// What is wrong with an operator that got `()`: a field that is not there.
+/// Explains an operator that was applied to `()`, the value of a missing field.
 fn missing_operand(operator: &str, operands: &str) -> Option<String> {
     let is_operator = !operator.is_empty() && operator.bytes().all(|it| it.is_ascii_punctuation());
     let operands = operands.strip_suffix(')')?;
@@ -243,7 +242,7 @@ fn missing_operand(operator: &str, operands: &str) -> Option<String> {
     })
 }
 
-/// Words that Rhai keeps for itself, of which some mean nothing yet.
+/// The reserved words of Rhai, including those without a meaning yet.
 const RESERVED: [&str; 63] = [
     "Fn",
     "as",
@@ -310,7 +309,7 @@ const RESERVED: [&str; 63] = [
     "yield",
 ];
 
-/// What to write instead of a word that Rhai keeps for itself.
+/// Returns a hint on what to write instead of a reserved word.
 fn reserved(cause: &EvalAltResult, line: &str) -> Option<String> {
     let EvalAltResult::ErrorParsing(problem, _) = cause else { return None };
     let ParseErrorType::Reserved(word) = problem else { return reserved_name(line) };
@@ -329,7 +328,7 @@ fn reserved(cause: &EvalAltResult, line: &str) -> Option<String> {
     })
 }
 
-/// The same for the name of a function or a variable, which Rhai misses then without saying why.
+/// Returns the hint for a reserved word as the name of a function or a variable: then Rhai only reports that a name is missing.
 fn reserved_name(line: &str) -> Option<String> {
     let is_word = |it: char| it.is_alphanumeric() || it == '_';
     let mut words = line.split(|it| !is_word(it)).filter(|it| !it.is_empty()).peekable();
@@ -347,34 +346,34 @@ fn reserved_as_name(word: &str) -> String {
     format!("`{word}` is a reserved word in Rhai: choose another name")
 }
 
-/// Functions without a name have one that nobody wrote.
+/// Returns the name of a function for messages; Rhai generates one for anonymous functions.
 fn readable(function: &str) -> String {
     if is_anonymous(function) { CLOSURE.into() } else { function.into() }
 }
 
-/// Returns whether a function was written without a name.
+/// Returns whether this is the generated name of an anonymous function.
 pub(super) fn is_anonymous(function: &str) -> bool {
     function.starts_with("anon$")
 }
 
-/// Determines what an error that left a function means for its handler.
+/// Converts an error that a handler has not caught into what it means for the handler.
 pub(super) fn raised(error: EvalAltResult, file: &str, sources: &Sources) -> Raised {
     Trail::of(error, file).taken_apart(sources).into_raised(&sources.texts)
 }
 
-/// Returns class and message of a caught value.
+/// Returns the class and the message of a caught value.
 pub(super) fn described(value: &Dynamic) -> Described {
     if let Some(error) = value.read_lock::<ErrorValue>() {
         return error.described();
     }
     let fields = value.as_map_ref().ok();
     let field = |name: &str| fields.as_ref().and_then(|it| it.get(name)).map(text);
-    // What the language itself raises is a map with the name of the error.
+    // Scripts catch Rhai's own errors as maps with the name of the error.
     let class = field("class").or_else(|| field("error")).unwrap_or_else(|| "Error".into());
     (class, field("message").unwrap_or_else(|| text(value)))
 }
 
-/// Returns whether an error ends its call.
+/// Returns whether an error is an abort, which ends its call.
 pub(super) fn is_abort(error: &EvalAltResult) -> bool {
     let mut cause = error;
     while let EvalAltResult::ErrorInFunctionCall(_, _, inner, _)
@@ -385,7 +384,7 @@ pub(super) fn is_abort(error: &EvalAltResult) -> bool {
     matches!(cause, EvalAltResult::ErrorRuntime(value, _) | EvalAltResult::ErrorTerminated(value, _) if value.is::<Abort>())
 }
 
-/// The place of a call that has to end, if its error has one.
+/// Returns the error of an aborted call, with its place if the error has one.
 pub(super) fn place_of_abort(
     error: EvalAltResult,
     abort: Abort,
@@ -408,19 +407,20 @@ pub(super) fn of_runner(error: &RunError) -> Raised {
     }
 }
 
-/// An error of a value that a script gave to the host.
+/// Returns the error for a value that the host cannot accept.
 pub(super) fn of_value(message: String) -> Raised {
     let ScriptError { kind, message, .. } = ScriptError::new(None, message);
     Raised { kind, message, trace: None }
 }
 
-/// What an abort means for its handler: no fault of its logic, so it is tried again later; a value that is too large is one.
+/// Returns the error of an abort, without a place. Most aborts are not the handler's fault, so it is retried later; a value that is too
+/// large is one.
 pub(super) fn aborted(abort: Abort) -> Raised {
     let ScriptError { kind, message, .. } = ended(ScriptError::new(None, String::new()), abort);
     Raised { kind, message, trace: None }
 }
 
-/// The same error, with what ended the call.
+/// Returns the error with the kind and the message of the abort, at the same place.
 fn ended(error: ScriptError, abort: Abort) -> ScriptError {
     let message = describe(abort);
     match abort {
@@ -434,7 +434,7 @@ fn ended(error: ScriptError, abort: Abort) -> ScriptError {
     }
 }
 
-/// Describes why a call was ended.
+/// Returns the message of an abort.
 pub(super) fn describe(abort: Abort) -> String {
     match abort {
         Abort::Cancelled => "the call was cancelled".into(),
@@ -446,7 +446,7 @@ pub(super) fn describe(abort: Abort) -> String {
     }
 }
 
-/// Why a script cannot be used, as a compiler tells it.
+/// Converts the error of a script that cannot be loaded, with its place and a hint, as compilers report it.
 pub(super) fn load_error(error: EvalAltResult, file: &str, sources: &Sources) -> LoadError {
     let trail = Trail::of(error, file);
     let line = trail.line(sources);

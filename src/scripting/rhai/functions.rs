@@ -1,4 +1,4 @@
-//! The functions of a script that somebody refers to: declared handlers, filters, transformations.
+//! The functions of a script that the operator refers to: declared handlers, filters, transformations.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,7 +14,7 @@ use rhai::FnPtr;
 use super::{control::given, errors::is_anonymous};
 use crate::logic::handlers::function::{Function, ScriptId};
 
-/// The table of functions of one script.
+/// The table of referenced functions of one script.
 pub(super) struct Functions {
     script: ScriptId,
     next: AtomicU32,
@@ -25,18 +25,18 @@ pub(super) struct Functions {
 #[derive(Default)]
 struct Slots {
     by_slot: Mutex<BTreeMap<u32, Slot>>,
-    /// Freed functions that have captured something. They are dropped where scripts run: what they hold may be nested deep,
-    /// and counts as the script's memory.
+    /// Functions with captured values whose slots were freed. They are dropped on a thread of the script: the values may be nested deep,
+    /// and count as the script's memory.
     freed: Mutex<Vec<FnPtr>>,
 }
 
 struct Slot {
     pointer: FnPtr,
-    /// Finds the reference again, so that one function is one `Function`.
+    /// The existing reference, so that one function has one `Function`.
     reference: Weak<Guard>,
 }
 
-/// Frees a slot when the last reference to it goes.
+/// Frees a slot when the last reference to it is dropped.
 struct Guard {
     slot: u32,
     slots: Arc<Slots>,
@@ -44,7 +44,7 @@ struct Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        // What the function has captured may refer to other slots, so it goes when the lock is open again.
+        // Captured values may refer to other slots, so they are dropped after the lock is released.
         let freed = self.slots.lock().remove(&self.slot);
         if let Some(Slot { pointer, .. }) = freed
             && !pointer.curry().is_empty()
@@ -69,7 +69,7 @@ impl Functions {
         Functions { script, next: AtomicU32::new(0), slots: Arc::default() }
     }
 
-    /// A reference to a function. A named one has one slot, however often it is referred to.
+    /// Returns a reference to a function. A function without captured values has one slot, however often it is referenced.
     pub(super) fn refer(&self, pointer: &FnPtr) -> Function {
         let known = if pointer.curry().is_empty() { self.known(pointer.fn_name()) } else { None };
         let (slot, guard) = known.unwrap_or_else(|| self.insert(pointer));
@@ -77,7 +77,7 @@ impl Functions {
         given(|| Function::new(self.script, slot, name).keeping(guard))
     }
 
-    /// The slot of a function that has captured nothing, if it has one.
+    /// Returns the slot of a function without captured values, if it has one.
     fn known(&self, name: &str) -> Option<(u32, Arc<Guard>)> {
         self.slots.lock().iter().find_map(|(slot, known)| {
             let same = known.pointer.curry().is_empty() && known.pointer.fn_name() == name;
@@ -89,7 +89,7 @@ impl Functions {
     fn insert(&self, pointer: &FnPtr) -> (u32, Arc<Guard>) {
         let slot = self.next.fetch_add(1, Ordering::Relaxed);
         let pointer = pointer.clone();
-        // What refers to the function is freed by the host.
+        // The host frees the slot and its guard.
         given(|| {
             let guard = Arc::new(Guard { slot, slots: Arc::clone(&self.slots) });
             let entry = Slot { pointer, reference: Arc::downgrade(&guard) };
@@ -98,39 +98,39 @@ impl Functions {
         })
     }
 
-    /// The next slot: all that were given away are below.
+    /// Returns the next slot; all assigned slots are below it.
     pub(super) fn next(&self) -> u32 {
         self.next.load(Ordering::Relaxed)
     }
 
-    /// Gives away no slot below this one any more.
+    /// Prevents slots below this one from being assigned.
     pub(super) fn skip_to(&self, slot: u32) {
         self.next.fetch_max(slot, Ordering::Relaxed);
     }
 
-    /// Drops what nobody refers to any more. To be called on a thread of the script.
+    /// Drops unreferenced functions. Must be called on a thread of the script.
     pub(super) fn sweep(&self) {
-        // One by one and without the lock: what a function has captured may refer to others.
+        // One by one and without the lock: captured values may refer to other functions.
         while let Some(pointer) = { self.slots.freed().pop() } {
             drop(pointer);
         }
     }
 
-    /// Forgets all functions: nobody will call them any more.
+    /// Drops all functions: none of them will be called any more.
     pub(super) fn clear(&self) {
         let all = std::mem::take(&mut *self.slots.lock());
         drop(all);
         self.sweep();
     }
 
-    /// Returns the names of all functions that have captured nothing.
+    /// Returns the names of all functions without captured values.
     pub(super) fn names(&self) -> BTreeSet<String> {
         let by_slot = self.slots.lock();
         let plain = by_slot.values().filter(|it| it.pointer.curry().is_empty());
         plain.map(|it| it.pointer.fn_name().to_owned()).collect()
     }
 
-    /// Returns whether a reference means a function with one of these names that has captured nothing.
+    /// Returns whether a reference is to a function with one of these names and without captured values.
     pub(super) fn is_one_of(&self, names: &BTreeSet<String>, function: &Function) -> bool {
         self.slots
             .lock()
@@ -138,7 +138,7 @@ impl Functions {
             .is_some_and(|it| it.pointer.curry().is_empty() && names.contains(it.pointer.fn_name()))
     }
 
-    /// Returns the function that a reference means.
+    /// Returns the function of a reference; `None` if it is no longer loaded.
     pub(super) fn find(&self, function: &Function) -> Option<FnPtr> {
         self.slots.lock().get(&function.slot).map(|it| it.pointer.clone())
     }

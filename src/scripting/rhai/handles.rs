@@ -1,4 +1,4 @@
-//! Handles of the host as values of the language: see `scripting/handles`.
+//! Handles of the host as Rhai values: see `scripting/handles`.
 
 use std::{any::TypeId, sync::Arc};
 
@@ -30,13 +30,13 @@ use crate::scripting::{
     },
 };
 
-/// A handle. Clones are the same object.
+/// A handle as a Rhai value. Clones refer to the same object.
 #[derive(Clone)]
 pub(super) struct Held<H>(pub(super) H);
 
 type Result<T> = std::result::Result<T, Box<EvalAltResult>>;
 
-/// A value of the host in the language.
+/// Converts a value of the host into a Rhai value.
 pub(super) fn native(value: HostValue) -> Dynamic {
     match value {
         HostValue::Nil => Dynamic::UNIT,
@@ -48,7 +48,7 @@ pub(super) fn native(value: HostValue) -> Dynamic {
     }
 }
 
-/// Makes values of handles.
+/// Converts handles into Rhai values.
 pub(super) struct Holding;
 
 impl Wrap for Holding {
@@ -59,9 +59,9 @@ impl Wrap for Holding {
     }
 }
 
-/// A value that a script passes.
+/// A value that a script passes to the host.
 pub(super) struct RhaiPassed<'a> {
-    /// The script, if it may refer to its functions.
+    /// The script, if the value may refer to its functions.
     pub(super) shared: Option<&'a Shared>,
     pub(super) value: &'a Dynamic,
 }
@@ -99,7 +99,7 @@ impl Passed for RhaiPassed<'_> {
     }
 }
 
-/// Looks something up by a key of the language.
+/// Converts a Rhai key, and calls `look` with it.
 fn with_key<H: HandleType, T>(
     handle: &H,
     key: &Dynamic,
@@ -124,7 +124,7 @@ fn with_key<H: HandleType, T>(
     look(&key).map_err(problem)
 }
 
-/// As lists do it: negative places count from the end.
+/// Converts an index as lists do: negative ones count from the end. `None` if that is before the first item.
 fn place<H: HandleType>(handle: &H, number: INT) -> Option<usize> {
     let distance = usize::try_from(number.unsigned_abs()).ok()?;
     if number < 0 { handle.len().checked_sub(distance) } else { Some(distance) }
@@ -139,13 +139,13 @@ fn get<H: HandleType>(handle: &H, key: &Dynamic) -> Result<Dynamic> {
     Ok(native(found))
 }
 
-/// Returns an item of a list.
+/// Returns an item of a list; `()` if there is none.
 pub(super) fn item<H: HandleType>(handle: &H, place: usize) -> Dynamic {
     let number = INT::try_from(place).unwrap_or(INT::MAX);
     handle.get(&Key::Place(number, Some(place))).map_or(Dynamic::UNIT, native)
 }
 
-/// The same for something that may not be there.
+/// Returns the value of a key; `()` if there is none.
 pub(super) fn find<H: HandleType>(handle: &H, key: &Dynamic) -> Result<Dynamic> {
     with_key(handle, key, |key| handle.find(key)).map(native)
 }
@@ -157,7 +157,7 @@ fn remove<H: HandleType>(handle: &H, key: &Dynamic) -> Result<Dynamic> {
     Ok(removed)
 }
 
-/// Rhai assigns parts back after something in them was called or assigned; that is no change.
+/// Sets the value of a key. After a call or an assignment inside of a part, Rhai assigns the part back: that changes nothing and succeeds.
 fn set<H: HandleType>(handle: &H, key: &Dynamic, value: &Dynamic) -> Result<()> {
     if is_handle(value) && get(handle, key).is_ok_and(|it| is_same_handle(&it, value)) {
         return Ok(());
@@ -183,7 +183,7 @@ fn call<H: HandleType>(handle: &H, method: &Method<H>, given: &[Dynamic]) -> Res
     if method.keeps { handed(read) } else { read() }.map_err(problem)
 }
 
-/// Registers all handles in an engine. Methods take them by value: Rhai assigns the receiver back otherwise.
+/// Registers all handles in an engine. Methods take them by value, because Rhai assigns the receiver back otherwise.
 pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
     let mut methods = Module::new();
     for_each_type(&mut Registering { engine, methods: &mut methods });
@@ -194,7 +194,7 @@ pub(super) fn register(engine: &mut Engine, shared: &Arc<Shared>) {
     register_functions(engine, shared);
 }
 
-/// Teaches an engine to collect functions of the script.
+/// Registers the operations that append functions of the script to `patch.fns`.
 fn register_functions(engine: &mut Engine, shared: &Arc<Shared>) {
     let append = {
         let shared = Arc::clone(shared);
@@ -321,7 +321,7 @@ fn register_items<H: HandleType>(engine: &mut Engine) {
     });
 }
 
-/// Teaches an engine to compare a value with others of its type, and with lists and maps.
+/// Registers `==` and `!=` for values of a type, and between them and lists and maps.
 pub(super) fn register_equality<T: Clone + Send + Sync + 'static>(
     engine: &mut Engine,
     equal: fn(&T, &Dynamic) -> bool,
@@ -340,7 +340,7 @@ impl<H: HandleType> IntoIterator for Held<H> {
     type Item = Dynamic;
     type IntoIter = Box<dyn Iterator<Item = Dynamic>>;
 
-    /// Over the items of a list and the keys of a map, as they are now.
+    /// Iterates over the items of a list or the keys of a map.
     fn into_iter(self) -> Self::IntoIter {
         if let Some(items) = self.0.snapshot() {
             Box::new(items.into_iter().map(|it| plain(&it)))
@@ -365,7 +365,7 @@ pub(super) fn is_handle(value: &Dynamic) -> bool {
     is.1
 }
 
-/// Returns the handle that a value is, if it is one.
+/// Returns the handle in a value, if there is one.
 pub(super) fn handle(value: &Dynamic) -> Option<AnyHandle> {
     struct Find<'a>(&'a Dynamic, Option<AnyHandle>);
     impl ForEachType for Find<'_> {
@@ -394,7 +394,7 @@ pub(super) fn copy(
     handle(value).filter(|it| it.kind().is_some()).map(|it| it.copy(account, depth))
 }
 
-/// One step of a path into a handle; `None` if the value is none.
+/// Follows one step of a path into a handle; `None` if the value is not a handle.
 pub(super) fn step(value: &Dynamic, step: &Value) -> Option<Dynamic> {
     let found = handle(value)?.step(step);
     Some(found.map_or(Dynamic::UNIT, native))

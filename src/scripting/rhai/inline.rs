@@ -1,7 +1,7 @@
-//! Calls that run where they are awaited, on the operator's thread: those of short functions (see `short.rs`).
+//! Inline calls: calls of short functions (see `short.rs`) run where they are awaited, on the operator's thread.
 //!
-//! Such a call costs less than waking a thread of the script. What bounds it is the function, so nothing watches it. A script whose
-//! calls take longer than expected uses its threads instead: for the rest of a window of time, or for minutes after one long call.
+//! Such a call costs less than waking a thread of the script. The function itself bounds it, so no watchdog is needed. A script whose
+//! inline calls take longer than expected uses its threads instead: for the rest of a time window, or for minutes after one long call.
 
 use std::{
     panic::{self, AssertUnwindSafe},
@@ -22,17 +22,17 @@ use crate::telemetry::ScriptUsage;
 /// Running time of a call after which the script uses its threads for [`PROBATION`]: a hundred times as much as a short call takes.
 const LONG: Duration = Duration::from_millis(1);
 const PROBATION: Duration = Duration::from_mins(10);
-/// About what the operator's thread spends on a call through another thread: that much of a call delays nobody.
+/// About what a call on another thread costs the operator's thread: an inline call of this length delays nothing.
 const FREE: Duration = Duration::from_micros(20);
-/// How much longer than that the calls of a script may take together within a window.
+/// How much time beyond [`FREE`] the calls of a script may take in total within a window.
 const ALLOWED: Duration = Duration::from_millis(2);
 const WINDOW: Duration = Duration::from_millis(20);
-/// The part of its memory that a script may hold for that.
+/// Calls run inline while their script holds at most this fraction (one divided by it) of its memory limit.
 const MEMORY_SHARE: isize = 4;
 
-/// The calls of one script on the operator's thread.
+/// The inline calls of one script.
 pub(super) struct Inline {
-    /// Of each of these calls, one after the other: none of them is cancelled or stuck.
+    /// Shared by all inline calls, which run one after another; none of them is cancelled or stuck.
     link: Arc<Link>,
     usage: ScriptUsage,
     spent: Mutex<Spent>,
@@ -40,11 +40,11 @@ pub(super) struct Inline {
 
 #[derive(Default)]
 struct Spent {
-    /// When the present window began.
+    /// When the current window began.
     began: Option<RealInstant>,
-    /// In the present window.
+    /// Time beyond [`FREE`] within the current window.
     time: Duration,
-    /// When a call took long.
+    /// When the last call ended that took longer than [`LONG`].
     long: Option<RealInstant>,
 }
 
@@ -53,24 +53,24 @@ impl Inline {
         Inline { link: Arc::default(), usage, spent: Mutex::default() }
     }
 
-    /// Runs a job if it is short and nothing else of the script computes; returns it if not.
+    /// Runs a job if it is short and no other call of the script computes; otherwise returns the job. The inner error is a panic.
     pub(super) fn run<T, Job: FnOnce() -> T>(
         &self,
         common: &Arc<Common>,
         is_short: impl FnOnce() -> bool,
         job: Job,
     ) -> Result<thread::Result<T>, Job> {
-        // A script that is about to fill its memory may be restarted by this call, which frees values of any depth.
+        // With less memory left, this call might restart the script, which drops values that may be too deep for this stack.
         if common.ledger.held() > common.ledger.limit().cast_signed() / MEMORY_SHARE {
             return Err(job);
         }
-        // Operations are counted where time stands still.
+        // If operations are counted, the result must not depend on time.
         let is_timed = matches!(common.budget, Budget::Time(_));
         if is_timed && !self.spent.lock().admits(RealInstant::now()) {
             return Err(job);
         }
         let Some(ticket) = common.turns.ask_now() else { return Err(job) };
-        // Only now: whoever had the turn may have ended the script.
+        // Only now: the call that had the turn before may have discarded the script.
         if !is_short() {
             return Err(job);
         }
@@ -91,7 +91,7 @@ impl Inline {
 }
 
 impl Spent {
-    /// Whether the script may use the operator's thread.
+    /// Returns whether the script may use the operator's thread; begins a new window if the current one is over.
     fn admits(&mut self, now: RealInstant) -> bool {
         if self.long.is_some_and(|it| now.duration_since(it) < PROBATION) {
             return false;

@@ -1,7 +1,7 @@
-//! Data of the host that a script keeps: bodies of objects, which its views point into.
+//! Host data that a script retains: bodies of objects to which its views refer.
 //!
-//! A view copies nothing, so the allocator does not count for the script what it keeps alive. Whatever is still viewed when a
-//! turn ends is weighed then, once, and counts until its last view goes. Most calls keep nothing, and weigh nothing.
+//! A view copies nothing, so the allocator does not count the tree that it keeps alive. If a tree is still viewed at the end of a turn, its
+//! size is estimated then, once, and counts until its last view is dropped. Most calls retain no views and cost nothing.
 
 use std::{
     collections::BTreeMap,
@@ -27,11 +27,11 @@ struct Holds {
     fresh: Vec<Weak<Hold>>,
 }
 
-/// One such tree; all views of it share this.
+/// A viewed tree; all views of it share this.
 #[derive(Debug)]
 pub(super) struct Hold {
     tree: Arc<Value>,
-    /// What it counts now.
+    /// The bytes that it counts now.
     bytes: AtomicIsize,
     common: Arc<Common>,
 }
@@ -41,10 +41,10 @@ impl Kept {
         self.0.lock()
     }
 
-    /// Weighs what was first viewed in this turn and is still viewed.
+    /// Counts the trees that were first viewed in this turn and are still viewed.
     pub(super) fn weigh(&self, ledger: &Ledger) {
         let fresh = std::mem::take(&mut self.holds().fresh);
-        // Without the lock: the last view may just have gone.
+        // Without the lock, which the drop of a last reference takes.
         for hold in fresh.iter().filter_map(Weak::upgrade) {
             let bytes = isize::try_from(footprint(&hold.tree)).unwrap_or(isize::MAX);
             hold.bytes.store(bytes, Ordering::Relaxed);
@@ -54,7 +54,7 @@ impl Kept {
 }
 
 impl Hold {
-    /// For a view that a call of this script makes.
+    /// Returns the hold of a tree, for a view that a call of this script creates.
     pub(super) fn of(common: &Arc<Common>, tree: &Arc<Value>) -> Arc<Self> {
         let address = Arc::as_ptr(tree).addr();
         let mut holds = common.kept.holds();
@@ -74,7 +74,7 @@ impl Drop for Hold {
         self.common.ledger.add(-self.bytes.load(Ordering::Relaxed));
         let address = Arc::as_ptr(&self.tree).addr();
         let mut holds = self.common.kept.holds();
-        // Perhaps another view of the same tree was made meanwhile.
+        // Another view of the same tree may have been created meanwhile.
         if holds.by_address.get(&address).is_some_and(|it| it.strong_count() == 0) {
             holds.by_address.remove(&address);
         }
@@ -83,7 +83,7 @@ impl Drop for Hold {
 
 /// Estimates the bytes that a tree takes.
 fn footprint(value: &Value) -> usize {
-    /// The hash and the place of an entry of a map.
+    /// The hash and the index of a map entry.
     const ENTRY: usize = 24;
     let inside = match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,

@@ -1,8 +1,8 @@
-//! The memory of one script: what its calls have taken and not given back.
+//! The memory account of one script: what its calls have allocated and not freed.
 //!
-//! Calls of a script compute in turns, so its memory is the sum of what the turns have added, each counted on its own
-//! thread by the allocator. What a call hands over to the host (results, patches, lines of the log) is freed elsewhere and
-//! leaves the sum at the end of the turn; see [`super::control::given`].
+//! Calls of a script take turns, so its memory is the sum of what the turns have added, which the allocator counts on each thread. What a
+//! call passes to the host (results, patches, log lines) is freed elsewhere and is subtracted at the end of the turn; see
+//! [`super::control::given`].
 
 use std::sync::{
     Arc,
@@ -15,20 +15,20 @@ use crate::call::Invocation;
 use crate::scripting::{handles::leftovers::Leftovers, values::memos::Memos};
 use crate::telemetry::ScriptUsage;
 
-/// The memory of one script, shared by its calls.
+/// The memory account of one script, shared by its calls.
 #[derive(Debug)]
 pub(super) struct Ledger {
     limit: usize,
     usage: ScriptUsage,
     held: AtomicIsize,
-    /// What it keeps of calls that have ended; counted in `held` as of the last look.
+    /// What the script retains of calls that have ended, and its bytes at the last check, which `held` includes.
     leftovers: Mutex<(Leftovers, isize)>,
-    /// What it keeps with objects counts for itself.
+    /// The memos of its objects, which have a separate limit.
     pub(super) memos: Memos,
 }
 
 impl Ledger {
-    /// For a script that may hold so many bytes, and as many again in memos.
+    /// Creates the account of a script that may hold `limit` bytes, and as many again in memos.
     pub(super) fn new(limit: usize, usage: ScriptUsage) -> Self {
         Ledger {
             limit,
@@ -55,7 +55,7 @@ impl Ledger {
         isize::try_from(self.limit).unwrap_or(isize::MAX).saturating_sub(self.held())
     }
 
-    /// A call has ended: what the script keeps of it counts from the next look on.
+    /// Records that a call has ended: what the script retains of it counts from the next check on.
     pub(super) fn ended(&self, call: &Arc<Invocation>) {
         let mut leftovers = self.leftovers.lock();
         leftovers.0.add(call);
@@ -66,7 +66,7 @@ impl Ledger {
         }
     }
 
-    /// Counts what the script still keeps of calls that have ended.
+    /// Checks how much the script still retains of calls that have ended, and counts it.
     pub(super) fn look_at_leftovers(&self) {
         let mut leftovers = self.leftovers.lock();
         let held = isize::try_from(leftovers.0.look()).unwrap_or(isize::MAX);

@@ -1,4 +1,4 @@
-//! Between a call on its thread and whoever waits for it on the runtime: is it still wanted, is it stuck?
+//! The link between a call on its thread and its future on the runtime: cancellation, and detection of stuck calls.
 
 use std::{
     sync::{
@@ -16,24 +16,24 @@ use super::{
     turn::{Ticket, Turns},
 };
 
-/// Both ends hold it.
+/// Shared by the call and its future.
 #[derive(Debug, Default)]
 pub(super) struct Link {
     cancelled: AtomicBool,
     state: Mutex<State>,
-    /// Since it has a thread.
+    /// Set when the call has a thread.
     lead: OnceLock<Lead>,
 }
 
-/// What the thread of a call does.
+/// The state of a call's thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
-    /// It waits: for its turn, or for something outside.
+    /// Waits for its turn, or for the runtime.
     #[default]
     Waiting,
-    /// It has its turn, and gave the last sign of life then.
+    /// Has its turn; the last heartbeat was at this time.
     Computing(RealInstant),
-    /// It did not stop when it had to, and nobody waits for it any more: its turn was passed on.
+    /// Did not stop at its limit and was given up: its turn was ended for it.
     Abandoned,
 }
 
@@ -48,17 +48,17 @@ impl Link {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// The call has a thread, and takes its first turn. Without a lead it runs on the operator's thread.
+    /// Waits for the first turn of a call, which now has a thread, and begins it. Without a lead, the call is inline.
     pub(super) fn begin(&self, ticket: Ticket, lead: Option<Lead>) {
         if let Some(lead) = lead {
-            // It begins once.
+            // A call with a lead begins once.
             drop(self.lead.set(lead));
         }
         ticket.wait();
         *self.state.lock() = State::Computing(RealInstant::now());
     }
 
-    /// The call takes another turn.
+    /// Waits for another turn of the call and begins it.
     pub(super) fn resume(&self, turns: &Arc<Turns>) {
         if *self.state.lock() == State::Abandoned {
             return;
@@ -67,14 +67,14 @@ impl Link {
         *self.state.lock() = State::Computing(RealInstant::now());
     }
 
-    /// The call has ended its turn and needs its thread for itself.
+    /// Passes on the leadership: the call has ended its turn but keeps its thread.
     pub(super) fn pass_lead(&self) {
         if let Some(lead) = self.lead.get() {
             lead.pass();
         }
     }
 
-    /// The call ends its turn.
+    /// Ends the turn of the call.
     pub(super) fn pause(&self, turns: &Turns) {
         let mut state = self.state.lock();
         if *state != State::Abandoned {
@@ -83,7 +83,7 @@ impl Link {
         }
     }
 
-    /// The call computes and looks at its limits.
+    /// Records a heartbeat: the call computes and checks its limits.
     pub(super) fn beat(&self) {
         let mut state = self.state.lock();
         if let State::Computing(_) = *state {
@@ -91,8 +91,8 @@ impl Link {
         }
     }
 
-    /// Gives the call up if it has its turn and gave no sign of life for longer than this; its turn goes on to the others then.
-    /// What the thread does when it comes back is refused at its next step.
+    /// Gives the call up if it has its turn and its last heartbeat is older than `longest`; returns whether it did. The turn then passes to
+    /// other calls. If the thread ever continues, its next step is refused.
     pub(super) fn abandon(&self, longest: Duration, turns: &Turns) -> bool {
         let mut state = self.state.lock();
         let stuck = matches!(*state, State::Computing(since) if since.elapsed() > longest);

@@ -1,4 +1,4 @@
-//! Rhai: one engine per script, calls on a bounded set of threads, all waiting on the runtime's clock.
+//! The Rhai engine: one `Engine` per script, calls on a bounded number of threads, all waiting through the runtime's clock.
 #![expect(clippy::unnecessary_box_returns, reason = "Rhai takes and gives its errors boxed")]
 
 mod api;
@@ -60,13 +60,13 @@ use crate::ports::BoxFuture;
 use crate::scripting::handles::ctx::record;
 use crate::settings::Settings;
 
-/// A loaded script and the threads it runs on.
+/// A loaded script and the threads that it runs on.
 struct RhaiEngine {
     vm: Arc<Vm>,
     runner: Arc<Runner>,
 }
 
-/// Loads a script: compiles it, runs its top level, collects its declarations.
+/// Compiles a script, runs its top level, and collects its declarations.
 pub(crate) fn load(
     id: ScriptId,
     source: &Source,
@@ -98,7 +98,7 @@ pub(crate) fn load(
 }
 
 impl RhaiEngine {
-    /// Runs something with the script on one of its threads.
+    /// Runs a job with the script, on one of its threads.
     fn run<T: Send + 'static>(
         &self,
         job: impl FnOnce(&Script) -> Result<T, Raised> + Send + 'static,
@@ -111,21 +111,21 @@ impl RhaiEngine {
         .boxed()
     }
 
-    /// The same for a call of a function that is about something; the job gets its `ctx`.
+    /// Runs a job of an invocation, inline if its function is short; the job gets the `ctx` of the invocation.
     fn run_about<T: Send + 'static>(
         &self,
         function: Function,
         invocation: Arc<Invocation>,
         job: impl FnOnce(&Script, Dynamic) -> Result<T, Raised> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, Raised>> {
-        // The parent of a sub-handler, which is of the same script, has a thread and waits.
+        // The parent handler, in the same script, holds a thread while it waits for its sub-handler.
         let is_within = invocation.handler.kind == Kind::Sub;
         let (vm, runner) = (Arc::clone(&self.vm), Arc::clone(&self.runner));
-        // Freed here, not by the script: its memory is the host's.
+        // Dropped here and last: the memory of the invocation is the host's, not the script's.
         let keep = Arc::clone(&invocation);
         let job = about(Arc::clone(&self.vm), invocation, job);
         async move {
-            // Calls that end at once must not keep other tasks waiting.
+            // Inline calls never yield, and must not starve other tasks.
             consume_budget().await;
             let result = match runner.run_inline(|| vm.is_short(&function, &keep), job) {
                 Ok(result) => result,
@@ -138,7 +138,7 @@ impl RhaiEngine {
         .boxed()
     }
 
-    /// Runs a daemon or a timer. One that must stop before it gets a thread has no result.
+    /// Runs the job of a daemon or a timer. Returns `None` without running it if it must stop before it gets a thread.
     fn run_background<T: Send + 'static>(
         &self,
         stopped: Stopped,
@@ -160,7 +160,7 @@ impl RhaiEngine {
     }
 }
 
-/// A job that is about something.
+/// Wraps a job so that it runs for this invocation and gets its `ctx`.
 fn about<T>(
     vm: Arc<Vm>,
     invocation: Arc<Invocation>,
@@ -176,7 +176,7 @@ fn about<T>(
                 result
             })
         });
-        // Short functions keep nothing of their calls.
+        // Short functions retain nothing of their calls.
         if !control::is_inline() {
             control::leave(&call);
         }
@@ -263,7 +263,7 @@ impl Scripts for RhaiEngine {
         body: Value,
     ) -> BoxFuture<'static, Result<Value, Raised>> {
         self.run(move |script| {
-            // Shared, so that the function changes this very value; what it returns does not matter.
+            // Shared, so that the function modifies this value in place; its return value is ignored.
             let changed = plain(&body).into_shared();
             given(|| drop(body));
             drop(script.call(&function, vec![changed.clone()])?);
@@ -273,7 +273,7 @@ impl Scripts for RhaiEngine {
     }
 }
 
-/// Returns the truth of a filter's result: everything but `()` and false.
+/// Returns whether the result of a filter counts as true: everything except `()` and `false`.
 fn is_true(answer: &Dynamic) -> bool {
     !answer.is_unit() && answer.as_bool().unwrap_or(true)
 }

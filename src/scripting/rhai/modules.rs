@@ -23,14 +23,14 @@ use crate::scripting::{Source, script::modules};
 /// Resolves the imports of one script.
 pub(super) struct Modules {
     available: modules::Modules,
-    /// The script as messages call it.
+    /// The name of the script, for messages.
     script: String,
     sources: Arc<Sources>,
     loaded: Mutex<BTreeMap<PathBuf, Progress>>,
 }
 
 enum Progress {
-    /// Its top level runs on this thread: importing it there again is a circle.
+    /// Its top level runs on this thread: an import of it there is a cycle.
     Loading(ThreadId),
     Loaded(SharedModule<Module>),
 }
@@ -42,7 +42,7 @@ impl Modules {
         Modules { available, script, sources, loaded: Mutex::default() }
     }
 
-    /// Runs the top level of a module.
+    /// Compiles a module and runs its top level.
     fn load(
         &self,
         (engine, level): (&Engine, usize),
@@ -52,7 +52,7 @@ impl Modules {
         let shown = modules::shown(&self.script, file);
         let text = match (self.available.read(file, &self.script), api::library_module(name)) {
             (Ok(text), _) => text,
-            // A module of the script's own goes first.
+            // A module next to the script takes precedence.
             (Err(_), Some(library)) => return Ok(library),
             (Err(it), None) => return Err(problem(format!("module '{name}' {it}"))),
         };
@@ -61,7 +61,7 @@ impl Modules {
             EvalAltResult::ErrorInModule(shown.clone(), error, Position::NONE).into()
         };
         let compiled = engine.compile(&text);
-        // The parser ends early when a limit is reached, with an error that does not say so.
+        // If a limit is reached, the parser stops early, with an error that does not say so.
         control::step()?;
         let mut ast = compiled.map_err(|error| within(error.into()))?;
         if let Some((position, refused)) = shadowed::find(&ast) {
@@ -70,14 +70,14 @@ impl Modules {
             return Err(within(error));
         }
         ast.set_source(shown.as_str());
-        // The calls around the import count on: they are on the same stack.
+        // The calls around the import still count: they are on the same stack.
         let mut global = engine.new_global_runtime_state();
         global.level = level;
         let module = Module::eval_ast_as_new_raw(engine, &mut Scope::new(), &mut global, &ast);
         module.map(SharedModule::new).map_err(within)
     }
 
-    /// The module of this name, for code that is nested in so many calls and imports.
+    /// Returns the module of this name, for code that is nested in this many calls and imports; loads it if necessary.
     fn find(
         &self,
         (engine, level): (&Engine, usize),
@@ -98,7 +98,7 @@ impl Modules {
             Some(Progress::Loading(thread)) if *thread == this_thread => {
                 return Err(refuse("imports itself".into()));
             }
-            // Another call may be loading it too; both results are the same.
+            // Another call may be loading it, too; both results are the same.
             Some(Progress::Loading(_)) | None => {}
         }
         if level >= engine.max_call_levels() {

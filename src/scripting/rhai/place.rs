@@ -1,11 +1,11 @@
-//! A place in a shared tree: a pointer next to the root that keeps it alive, so that a step down allocates nothing.
+//! A reference to a value in a shared tree: a pointer, next to the root that keeps it alive, so that descending allocates nothing.
 #![expect(unsafe_code, reason = "a reference into an `Arc` next to that `Arc` has no lifetime")]
 
 use std::{ptr::NonNull, sync::Arc};
 
 use serde_json::Value;
 
-/// A value somewhere in a tree. Clones are the same place.
+/// A value in a tree. Clones refer to the same value.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     root: Arc<Value>,
@@ -19,21 +19,21 @@ unsafe impl Send for Place {}
 unsafe impl Sync for Place {}
 
 impl Place {
-    /// Returns the root of a tree.
+    /// Returns the place of the root of a tree.
     pub(super) fn root(root: Arc<Value>) -> Self {
         let value = NonNull::from(&*root);
         Place { root, value }
     }
 
-    /// Returns what is there.
+    /// Returns the value.
     pub(super) fn value(&self) -> &Value {
-        // SAFETY: the pointer was made of a reference into `root`, either in `root` or in `step`. The tree lives as long as `root`,
-        // which is private and never replaced. As long as that exists, nobody has a mutable reference to the tree: `Arc` gives one
-        // only to its single owner, and a `Value` has no interior mutability. So the value neither moves nor changes.
+        // SAFETY: the pointer was created from a reference into `root`, either in `root` or in `step`. The tree lives as long as the field
+        // `root`, which is private and never replaced. While it exists, there is no mutable reference to the tree: `Arc` provides one only
+        // to its single owner, and a `Value` has no interior mutability. So the value neither moves nor changes.
         unsafe { self.value.as_ref() }
     }
 
-    /// Returns the place of a value that is part of this one; `None` if there is none.
+    /// Returns the place of a value inside of this one; `None` if `find` finds none.
     pub(super) fn step(&self, find: impl FnOnce(&Value) -> Option<&Value>) -> Option<Self> {
         let value = find(self.value())?.into();
         Some(Place { root: Arc::clone(&self.root), value })

@@ -1,10 +1,10 @@
-//! Threads for the calls of one script: with stacks deep enough for its recursion, grown on demand, ended when idle.
+//! A thread pool for the calls of one script: stacks deep enough for its recursion, threads created on demand and ended when idle.
 //!
-//! Calls compute in turns, so one thread takes job after job: the leader. Only a call that gives up its turn before its end,
-//! because it waits or has computed for long, needs a thread for itself; another one leads then ([`Lead::pass`]).
+//! Calls take turns, so one thread, the leader, runs job after job. Only a call that ends its turn before its end, because it waits or has
+//! computed for long, needs a separate thread; then another thread becomes the leader ([`Lead::pass`]).
 //!
-//! Never tokio's blocking pool, which name resolution and files need. The number of jobs at once is bounded by whoever
-//! submits them (`runner.rs`), so there are never more threads than that.
+//! Tokio's blocking pool is not used: name resolution and file access need it. `runner.rs` limits the number of concurrent jobs, and
+//! thereby of threads.
 
 use std::{cell::Cell, collections::VecDeque, fmt, io, mem, sync::Arc, thread, time::Duration};
 
@@ -15,16 +15,16 @@ use crate::logic::handlers::function::ScriptId;
 use crate::settings::Sandbox;
 use crate::telemetry::ScriptUsage;
 
-/// Twice what one level of calls takes at most, with all the nested expressions that the parser allows: an overflow would end
-/// the process. Untouched pages of a stack cost nothing.
+/// Twice the maximum that one level of calls takes, with all nested expressions that the parser allows: a stack overflow would abort the
+/// process. Untouched pages of a stack cost nothing.
 const STACK_BYTES_PER_CALL: usize = 128 * 1024;
-/// Values may be nested as deep as the memory of the script allows, and are dropped recursively: so much stack for each byte
-/// of it. Measured by `the_deepest_values_can_be_dropped`.
+/// Stack for each byte of the script's memory limit: values may be nested as deep as the memory allows, and are dropped recursively.
+/// Measured by `the_deepest_values_can_be_dropped`.
 const STACK_BYTES_PER_BYTE: usize = 4;
-/// A thread without work for this long ends: long enough for the bursts of one object, short enough to give memory back.
+/// A thread that is idle for this long ends: long enough for the bursts of one object, short enough to return memory.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// Gets its place in the order of turns.
+/// Gets the ticket for its turn.
 type Job = Box<dyn FnOnce(Ticket) + Send>;
 
 /// The threads of one script. They end when the pool is dropped and their jobs are done.
@@ -37,7 +37,7 @@ struct Shared {
     state: Mutex<State>,
     wake: Condvar,
     stack: usize,
-    /// Of its threads, as the system shows them: at most 15 bytes.
+    /// The name of the threads, as the system shows it: at most 15 bytes.
     name: String,
     usage: ScriptUsage,
 }
@@ -46,17 +46,17 @@ struct Shared {
 struct State {
     /// In the order of their turns.
     jobs: VecDeque<(Job, Ticket)>,
-    /// The run of the leader, which takes the next job after this one.
+    /// The run number of the leader's job; the leader takes the next job after it.
     leader: Option<u64>,
-    /// A thread was called that will lead.
+    /// Whether a thread has been woken or created that will become the leader.
     called: bool,
     idle: usize,
-    /// Jobs that were taken.
+    /// Number of jobs that have started; the number of the last run.
     runs: u64,
     closed: bool,
 }
 
-/// The part of a running job in the order of jobs.
+/// Lets a running job pass on the leadership of its thread.
 #[derive(Clone)]
 pub(super) struct Lead {
     shared: Arc<Shared>,
@@ -64,12 +64,12 @@ pub(super) struct Lead {
 }
 
 thread_local! {
-    /// The job that this thread runs.
+    /// The run number of this thread's job.
     static RUN: Cell<u64> = const { Cell::new(0) };
 }
 
 impl Pool {
-    /// For a script with these limits, whose calls take these turns.
+    /// Creates the pool of a script with these limits, whose calls take these turns.
     pub(super) fn new(
         script: ScriptId,
         limits: &Sandbox,
@@ -88,7 +88,7 @@ impl Pool {
         Pool { shared: Arc::new(shared), turns }
     }
 
-    /// Runs a job on a thread of the pool. The error is of the system: no more threads.
+    /// Runs a job on a thread of the pool. Fails if the system cannot create a thread.
     pub(super) fn submit(&self, job: impl FnOnce(Ticket, Lead) + Send + 'static) -> io::Result<()> {
         let shared = Arc::clone(&self.shared);
         let job = move |ticket| job(ticket, Lead { shared, run: RUN.get() });
@@ -111,7 +111,8 @@ impl Drop for Pool {
 }
 
 impl Lead {
-    /// The job gives up its turn before its end: the next job is for another thread. Jobs for which there is none are dropped.
+    /// Lets another thread run the next job, because this one gives up its turn before its end. If no thread can be created, the queued
+    /// jobs are dropped.
     pub(super) fn pass(&self) {
         let mut state = self.shared.lock();
         if state.leader != Some(self.run) {
@@ -133,11 +134,11 @@ impl fmt::Debug for Lead {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Jobs run without the lock, so a panic cannot leave the state half-changed.
+        // Jobs run without this lock, so a panic cannot leave the state half-changed.
         self.state.lock()
     }
 
-    /// Calls a thread that will lead, if none is called yet.
+    /// Wakes or creates a thread that becomes the leader, unless one is on its way.
     fn call(self: &Arc<Self>, state: &mut State) -> io::Result<()> {
         if state.called {
             return Ok(());
@@ -146,7 +147,7 @@ impl Shared {
             self.wake.notify_one();
         } else {
             let shared = Arc::clone(self);
-            // The thread ends by itself: when it is idle, or when the pool is gone.
+            // The thread ends by itself: when it is idle, or after the pool was dropped.
             thread::Builder::new()
                 .name(self.name.clone())
                 .stack_size(self.stack)
@@ -156,7 +157,7 @@ impl Shared {
         Ok(())
     }
 
-    /// The life of one thread.
+    /// Runs jobs until there are none: the main function of a thread.
     fn work(&self) {
         let _counted = self.usage.of_thread();
         while let Some((job, ticket)) = self.next() {
@@ -164,7 +165,8 @@ impl Shared {
         }
     }
 
-    /// Returns the next job for the calling thread, which leads then; `None` when there is nothing to do for long.
+    /// Returns the next job for the calling thread, which becomes the leader; `None` after [`IDLE`] without a job, or after the pool was
+    /// dropped.
     fn next(&self) -> Option<(Job, Ticket)> {
         let mut state = self.lock();
         if state.leader == Some(RUN.get()) {
@@ -203,7 +205,7 @@ mod tests {
         Turns, thread,
     };
 
-    /// A pool whose jobs tell their numbers and threads when they have computed.
+    /// A pool whose jobs send their numbers and threads when they have ended.
     struct Fixture {
         pool: Pool,
         turns: Arc<Turns>,
@@ -224,7 +226,7 @@ mod tests {
             Fixture { pool, turns, tell, told }
         }
 
-        /// Submits a job that runs this in its turn, and then `afterwards`.
+        /// Submits a job that runs `in_turn` in its turn, and then `afterwards`.
         fn submit(
             &self,
             number: usize,
@@ -242,7 +244,7 @@ mod tests {
             self.pool.submit(job).expect("a thread");
         }
 
-        /// The jobs that have ended, until there are so many.
+        /// Waits until `count` jobs have ended, and returns them.
         fn ended(&self, count: usize) -> Vec<(usize, ThreadId)> {
             self.told.iter().take(count).collect()
         }
@@ -272,7 +274,7 @@ mod tests {
             move |turns, lead| {
                 lead.pass();
                 assert!(gate.recv().is_err());
-                // Another job leads: this changes nothing.
+                // Another thread is the leader now: this has no effect.
                 lead.pass();
                 turns.ask().wait();
                 turns.pass();

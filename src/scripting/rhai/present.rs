@@ -1,4 +1,4 @@
-//! What the call is about that a thread runs: for the functions of the host that depend on it.
+//! The invocation of the call that a thread runs, for host functions that depend on it.
 
 use std::{cell::RefCell, sync::Arc};
 
@@ -10,9 +10,9 @@ thread_local! {
     static PRESENT: RefCell<Option<Arc<Invocation>>> = const { RefCell::new(None) };
 }
 
-/// Runs a call that is about this. A thread runs one call at a time.
+/// Runs a call of this invocation. A thread runs one call at a time.
 pub(super) fn during<T>(invocation: Option<Arc<Invocation>>, call: impl FnOnce() -> T) -> T {
-    /// Forgets it and frees its locks, also after a panic.
+    /// Clears the invocation and releases its locks, also after a panic.
     struct Forget;
     impl Drop for Forget {
         fn drop(&mut self) {
@@ -26,7 +26,7 @@ pub(super) fn during<T>(invocation: Option<Arc<Invocation>>, call: impl FnOnce()
     call()
 }
 
-/// Makes the trees of the object that the call is about, which are made once: in the memory of the host, who keeps them.
+/// Parses the object of the invocation, which happens once: the trees are memory of the host, which keeps them.
 pub(super) fn parse(invocation: &Invocation) {
     if let Cause::Object(cause) = &invocation.cause {
         given(|| {
@@ -36,7 +36,7 @@ pub(super) fn parse(invocation: &Invocation) {
     }
 }
 
-/// Returns the invocation of the running call; `None` at the top level and in calls that are about nothing.
+/// Returns the invocation of the running call; `None` at the top level and in calls without one.
 pub(super) fn get() -> Option<Arc<Invocation>> {
     PRESENT.with_borrow(Clone::clone)
 }

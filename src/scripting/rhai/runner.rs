@@ -1,8 +1,8 @@
-//! From the runtime to the threads of a script and back: one job, its waits, its result.
+//! Runs the jobs of a script on its threads, and returns their results to the runtime.
 //!
-//! A job computes on a thread of its own and asks the runtime to sleep for it, so all waiting goes through tokio's time. Under
-//! [`Placement::CurrentRuntime`] a parked blocking task holds the clock while a job computes, and only then: a paused clock
-//! jumps exactly when every job waits.
+//! A job computes on a separate thread and asks the runtime to wait for it, so all waiting uses tokio's time. Under
+//! [`Placement::CurrentRuntime`] a blocking task is parked while a job computes, and only then. It keeps a paused clock from advancing, so
+//! the clock advances exactly when every job waits.
 
 use std::{
     future,
@@ -34,14 +34,14 @@ use crate::call::Stopped;
 use crate::logic::handlers::function::ScriptId;
 use crate::scripting::{Placement, Terms};
 
-/// The most calls of one script at once, unless the settings say otherwise; each holds a thread, also while it waits.
+/// Maximum number of concurrent calls of one script, unless the settings define it; each occupies a thread, also while it waits.
 const RUNNING_MAX: usize = 64;
-/// Daemons and timers may take so much of that: their calls last, and the other handlers should always find a thread.
+/// The share of these threads that daemons and timers may use: their calls last long, and other handlers should always find a thread.
 const BACKGROUND_SHARE: (usize, usize) = (3, 4);
-/// The most calls of one script that wait for a thread; more are refused, and their handlers retried.
+/// Maximum number of calls of one script that wait for a thread; further ones are rejected, and their handlers retried.
 const WAITING_MAX: usize = 10_000;
-/// A call that computes for so much longer than its limit is stuck in a function that does not look at it. None is known:
-/// this is for those that are not.
+/// A call that exceeds its limit by this is stuck in a function that does not check the limit. No such function is known; this is a guard
+/// against unknown ones.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Runs jobs of one script.
@@ -50,25 +50,25 @@ pub(super) struct Runner {
     inline: Inline,
     placement: Placement,
     common: Arc<Common>,
-    /// Threads for all calls, and how many of them daemons and timers may take.
+    /// Threads for all calls; `background` limits how many of them daemons and timers may use.
     permits: Permits,
     background: Permits,
     waiting: AtomicUsize,
-    /// Calls that have a thread.
+    /// Calls that have started, including inline ones.
     running: Arc<AtomicUsize>,
-    /// The script, for messages.
+    /// The name of the script, for messages.
     name: String,
-    /// It was told once that threads are short.
+    /// Whether the shortage of threads has been logged.
     told: AtomicBool,
 }
 
-/// Rights to a thread.
+/// Permits for threads.
 struct Permits {
     free: Arc<Semaphore>,
     all: AtomicUsize,
 }
 
-/// Why a job gave no result.
+/// Why a job has no result.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum RunError {
     #[error("too many calls of this script are waiting for a free thread")]
@@ -77,13 +77,13 @@ pub(super) enum RunError {
     NoThread(String),
     #[error("internal error in this call; please report it: {0}")]
     Panicked(String),
-    /// It computed for that much longer than its limit, and was given up.
+    /// It exceeded this limit of computing time without stopping, and was abandoned.
     #[error("the call did not stop at its CPU limit")]
     Stuck(Duration),
 }
 
 impl Runner {
-    /// For a script with this name, on these terms.
+    /// Creates the runner of a script with this name, on these terms.
     pub(super) fn new(script: ScriptId, name: &str, terms: &Terms) -> Self {
         let budget = match terms.placement {
             Placement::Threads => Budget::Time(terms.cpu_limit),
@@ -106,7 +106,7 @@ impl Runner {
         }
     }
 
-    /// Ends all calls that run now, at their next operation; those that wait at once.
+    /// Aborts all current calls: computing ones at their next operation, waiting ones at once.
     pub(super) fn end_others(&self) {
         self.common.restart();
     }
@@ -116,11 +116,11 @@ impl Runner {
         self.running.load(Ordering::Relaxed) > 1
     }
 
-    /// Drops something on a thread of the script, where the stack is deep.
+    /// Drops a value on a thread of the script, which has a deep stack.
     pub(super) fn drop_there(&self, something: impl Send + 'static) {
-        // Without a thread it is dropped here: the system is out of them, which nothing deep is the cause of.
+        // If no thread can be created, the value is dropped here: that is a shortage of the system, which deep values do not cause.
         let job = |ticket, lead: Lead| {
-            // It needs no turn.
+            // Dropping needs no turn.
             drop(ticket);
             lead.pass();
             drop(something);
@@ -128,17 +128,17 @@ impl Runner {
         self.pool.submit(job).ok();
     }
 
-    /// Changes how many calls may run at once; `None` is the usual number.
+    /// Sets the maximum number of concurrent calls; `None` is the default.
     pub(super) fn limit(&self, running: Option<usize>) {
-        // No machine has more threads for one script than calls may wait for them.
+        // No machine runs more threads than this for one script.
         let all = running.unwrap_or(RUNNING_MAX).min(WAITING_MAX);
         let share = all * BACKGROUND_SHARE.0 / BACKGROUND_SHARE.1;
         self.permits.resize(all);
-        // A single thread is for everything.
+        // A single thread serves all calls.
         self.background.resize(share.max(1));
     }
 
-    /// Runs a job. Dropping the future ends the job at its next operation or wait.
+    /// Runs a job on a thread of the script. Dropping the future aborts the job at its next operation or wait.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         job: impl FnOnce() -> T + Send + 'static,
@@ -147,7 +147,7 @@ impl Runner {
         self.run_with(permit, job).await
     }
 
-    /// Runs a job on the calling thread if it is short and nothing else of the script computes; returns it if not.
+    /// Runs a job on the calling thread if it is short and no other call of the script computes; otherwise returns the job.
     pub(super) fn run_inline<T, Job: FnOnce() -> T>(
         &self,
         is_short: impl FnOnce() -> bool,
@@ -158,8 +158,9 @@ impl Runner {
         Ok(result.map_err(|panic| RunError::Panicked(panic_text(&*panic))))
     }
 
-    /// Runs a job for which a job of this script waits: it has its own thread, but counts as a part of that job. So jobs that
-    /// wait for others cannot keep them from a thread. There are as many more threads as such jobs are nested.
+    /// Runs a job that another job of this script waits for. It gets a separate thread but needs no permit, because it counts as part of
+    /// the waiting job; so jobs that wait for others cannot starve them of threads. The number of additional threads is that of such nested
+    /// jobs.
     pub(super) async fn run_within<T: Send + 'static>(
         &self,
         job: impl FnOnce() -> T + Send + 'static,
@@ -167,33 +168,33 @@ impl Runner {
         self.run_with((), job).await
     }
 
-    /// Runs the call of a daemon or a timer. `None` if it had to stop before there was a thread for it.
+    /// Runs the call of a daemon or a timer. Returns `None` if it had to stop before it got a thread.
     pub(super) async fn run_background<T: Send + 'static>(
         &self,
         stopped: &Stopped,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<Option<T>, RunError> {
         let permits = async {
-            // In this order: a daemon that waits for its share takes no thread away.
+            // In this order, so that a daemon that waits for a background permit occupies no thread.
             let share = self.permit(&self.background).await?;
             Ok((share, self.permit(&self.permits).await?))
         };
         let permits = tokio::select! {
-            biased; // it is called if that is possible at once
+            biased; // permits that are free at once win over the stop
             permits = permits => permits?,
             () = stopped.wait() => return Ok(None),
         };
         self.run_with(permits, job).await.map(Some)
     }
 
-    /// Runs a job that holds these permits.
+    /// Runs a job that holds these permits until it ends.
     async fn run_with<T: Send + 'static>(
         &self,
         permits: impl Send + 'static,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, RunError> {
         let link = CancelOnDrop::default();
-        // One wait at a time: a job asks for the next one only after the last.
+        // Capacity 1: a job requests the next wait only after the last one has ended.
         let (ask, mut waits) = mpsc::channel(1);
         let control =
             Control::new(Arc::clone(&self.common), Arc::clone(&link.0), Some(ask.clone()));
@@ -207,15 +208,15 @@ impl Runner {
             let result =
                 panic::catch_unwind(AssertUnwindSafe(|| control.scope((ticket, Some(lead)), job)));
             drop((permits, running));
-            // Nobody may be waiting any more.
+            // The receiver may have been dropped.
             drop(finish.send(result));
-            // Only now the waits end, and with them the hold on the clock: the result is there already.
+            // Closes the channel of waits, which releases a paused clock. Only now: the result must be available before.
             drop(ask);
         };
         self.pool.submit(work).map_err(|error| RunError::NoThread(error.to_string()))?;
         loop {
             let (wait, rest) = tokio::select! {
-                biased; // what has come is looked at before how long it took
+                biased; // a wait that has arrived proves that the job is not stuck
                 next = self.next_wait(waits) => next,
                 limit = self.stuck(&link.0) => return Err(self.abandoned(limit)),
             };
@@ -223,26 +224,32 @@ impl Runner {
             let rest = Unended { waits: Some(rest), placement: self.placement };
             let began = Instant::now();
             tokio::select! {
-                biased; // what is done is done
+                biased; // a finished wait counts, even if the script is restarted
                 () = wait.until => {}
-                // The call has to end: it sees that it waits for nothing.
+                // The call has to end: dropping `resume` wakes it with an error.
                 () = self.common.restarted(restarts) => {
                     waits = rest.take();
                     continue;
                 }
             }
-            // It waits for this; should it be gone, the next wait says so.
+            // The job waits for this. If it has ended, the next receive reports that.
             wait.resume.send(began.elapsed()).ok();
             waits = rest.take();
         }
         match finished.await {
             Ok(result) => result.map_err(|panic| RunError::Panicked(panic_text(&*panic))),
+<<<<<<< HEAD
             // Only a thread that could not be made leaves a job without an end.
             Err(_) => Err(RunError::NoThread("the system has no more threads".into())),
+=======
+            // The job was dropped, because no thread could be created for it.
+            Err(_) => Err(RunError::NoThread("the system has no more".into())),
+>>>>>>> main
         }
     }
 
-    /// Ends when the job is stuck, with the limit that it ignores. Never where operations are counted: the clock stands still.
+    /// Waits until the job is stuck, abandons it, and returns the limit that it ignores. Never returns where operations are counted: the
+    /// clock stands still while the job computes.
     async fn stuck(&self, link: &Link) -> Duration {
         match self.common.budget {
             Budget::Operations(_) => future::pending().await,
@@ -255,7 +262,8 @@ impl Runner {
         }
     }
 
-    /// Its thread keeps its permit until it ends, so there are never more threads than permits.
+    /// Logs that a call was abandoned, and returns its error. Its thread keeps the permit until it ends, so that abandoned threads count,
+    /// too.
     fn abandoned(&self, limit: Duration) -> RunError {
         tracing::error!(
             target: "kopf.scripts",
@@ -266,7 +274,7 @@ impl Runner {
         RunError::Stuck(limit)
     }
 
-    /// Where the caller's runtime logs to, and its clock, for the thread of a job; in production there is one of each.
+    /// Returns the log and the runtime of the caller, for the thread of a job; `None` in production, where there is only one of each.
     fn outside(&self) -> Option<(Dispatch, Handle)> {
         match self.placement {
             Placement::Threads => None,
@@ -276,7 +284,7 @@ impl Runner {
         }
     }
 
-    /// The right to a thread.
+    /// Acquires a permit for a thread, or waits for it. Fails if too many calls wait already.
     async fn permit(&self, of: &Permits) -> Result<OwnedSemaphorePermit, RunError> {
         if let Ok(permit) = Arc::clone(&of.free).try_acquire_owned() {
             return Ok(permit);
@@ -287,7 +295,7 @@ impl Runner {
         Arc::clone(&of.free).acquire_owned().await.or(Err(RunError::Busy))
     }
 
-    /// Tells that threads are short, once: what waits for one is seen nowhere else.
+    /// Logs once that all threads are in use: calls that wait for one are visible nowhere else.
     fn tell(&self, short: &Permits) {
         if self.told.swap(true, Ordering::Relaxed) {
             return;
@@ -305,7 +313,8 @@ impl Runner {
         );
     }
 
-    /// What the job asks for next; `None` when it has ended. Time stands still meanwhile if that is the placement.
+    /// Returns the next wait that the job requests; `None` when it has ended. Under [`Placement::CurrentRuntime`], a paused clock stands
+    /// still meanwhile.
     async fn next_wait(
         &self,
         mut waits: mpsc::Receiver<Wait>,
@@ -320,7 +329,7 @@ impl Runner {
                     let wait = waits.blocking_recv();
                     (wait, waits)
                 });
-                // The task only receives, so it cannot panic; it is not cancelled while its handle is here.
+                // The task only receives, so it cannot panic; it is not aborted while its handle exists.
                 hold.await.unwrap_or_else(|_| (None, mpsc::channel(1).1))
             }
         }
@@ -332,7 +341,7 @@ impl Permits {
         Permits { free: Arc::new(Semaphore::new(all)), all: AtomicUsize::new(all) }
     }
 
-    /// Changes how many there are. Those in use stay so: call it while nothing runs.
+    /// Sets the number of permits. Permits that are in use are not withdrawn, so call this while nothing runs.
     fn resize(&self, all: usize) {
         let before = self.all.swap(all, Ordering::Relaxed);
         self.free.add_permits(all.saturating_sub(before));
@@ -340,8 +349,8 @@ impl Permits {
     }
 }
 
-/// The waits of a job, during one of them. If they are dropped before the job has ended, time stands still until it has: what it
-/// holds, such as locks, is free then.
+/// The receiver of a job's waits, during one of them. If it is dropped before the job has ended, a paused clock stands still until the job
+/// has ended and released what it holds, such as locks.
 struct Unended {
     waits: Option<mpsc::Receiver<Wait>>,
     placement: Placement,
@@ -364,7 +373,7 @@ impl Drop for Unended {
     }
 }
 
-/// Tells the job that nobody waits for it any more.
+/// Cancels the job when the caller's future is dropped.
 #[derive(Default)]
 struct CancelOnDrop(Arc<Link>);
 
@@ -374,7 +383,7 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// One of the calls that have a thread.
+/// Counts a call as running until it is dropped.
 struct Running(Arc<AtomicUsize>);
 
 impl Running {
@@ -390,7 +399,7 @@ impl Drop for Running {
     }
 }
 
-/// A place in the bounded queue for threads.
+/// A slot in the bounded queue of calls that wait for a thread.
 struct QueueSlot<'a>(&'a AtomicUsize);
 
 impl<'a> QueueSlot<'a> {

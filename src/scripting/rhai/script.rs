@@ -38,27 +38,27 @@ use crate::scripting::{
 };
 use crate::settings::Sandbox;
 
-/// The deepest nesting of an expression, at the top level and in functions. A closure in a closure is one expression.
+/// Maximum nesting of an expression, at the top level and in functions. Nested closures are one expression.
 pub(super) const EXPRESSION_DEPTHS_MAX: (usize, usize) = (64, 64);
-/// The most modules of one script.
+/// Maximum number of modules of one script.
 const MODULES_MAX: usize = 64;
 
-/// What the functions of the host share with the script.
+/// State that the host functions share with the script.
 pub(super) struct Shared {
-    /// As shown in messages; also how the engine calls the main file.
+    /// The name for messages, and the engine's name for the main file.
     pub(super) name: ImmutableString,
     pub(super) functions: Functions,
     pub(super) sources: Arc<Sources>,
-    /// What the libraries know of the script.
+    /// What library functions need to know about the script.
     pub(super) surroundings: Arc<Surroundings>,
     pub(super) top_level: TopLevel,
     /// The variables of the top level: Rhai hides them from named functions.
     globals: Mutex<BTreeMap<String, Dynamic>>,
-    /// The names that are assigned to anywhere: what Rhai gets from the resolver, it does not assign to.
+    /// Names that are assigned to anywhere: Rhai cannot assign to a value that comes from the resolver.
     assigned: OnceLock<BTreeSet<String>>,
-    /// How many parameters each function of the main file has; several for overloads.
+    /// The number of parameters of each function of the main file; several for overloads.
     arities: OnceLock<BTreeMap<String, Vec<usize>>>,
-    /// The variables of loops in the main file that nothing but their loop changes.
+    /// Loop variables of the main file that only their loop changes.
     loops: OnceLock<BTreeSet<String>>,
 }
 
@@ -69,11 +69,11 @@ type Declared = (Script, Vec<Handler>, Vec<Chooser>);
 pub(super) struct Script {
     engine: Engine,
     shared: Arc<Shared>,
-    /// With the imports of the top level, which every call starts from.
+    /// The state with the imports of the top level, which every call starts from.
     global: GlobalRuntimeState,
-    /// What it declared when it started afresh: keeps their functions.
+    /// The handlers that it declared after a restart: keeps their functions referenced.
     kept: Vec<Handler>,
-    /// The names of the short functions among those that were declared.
+    /// The names of those declared functions that are short.
     short: BTreeSet<String>,
 }
 
@@ -97,7 +97,7 @@ impl Shared {
         }
     }
 
-    /// How many of the offered arguments a function takes; if it needs more, how many it needs.
+    /// Returns how many of the offered arguments a function takes; fails with the number that it needs if that is more.
     fn parameters(&self, pointer: &FnPtr, offered: usize) -> Result<usize, usize> {
         let captured = pointer.curry().len();
         let Some(arities) = self.arities.get().and_then(|it| it.get(pointer.fn_name())) else {
@@ -109,7 +109,7 @@ impl Shared {
         fitting().filter(|it| *it <= offered).max().ok_or_else(least)
     }
 
-    /// Refuses a function that needs more arguments than it will get, which `gets` says.
+    /// Fails if a function needs more arguments than it will get; `gets` describes what it gets.
     pub(super) fn check_arity(
         &self,
         pointer: &FnPtr,
@@ -124,7 +124,7 @@ impl Shared {
         self.globals.lock()
     }
 
-    /// Shares the variables of the top level with its functions.
+    /// Shares the variables of the top level with the functions of the script.
     fn publish(&self, scope: &mut Scope<'_>) {
         let names: Vec<String> = scope.iter_raw().map(|(name, ..)| name.to_owned()).collect();
         let mut globals = self.globals();
@@ -143,14 +143,15 @@ impl Shared {
         }
     }
 
-    /// What the engine does not find by itself, or should not: `kopf`, variables of the top level, handles in local variables.
+    /// Resolves names that the engine does not find, or should not: `kopf`, variables of the top level, handles in local variables. `None`
+    /// leaves the name to the engine.
     fn resolve(
         &self,
         name: &str,
         index: usize,
         context: &EvalContext<'_, '_, '_, '_, '_, '_>,
     ) -> Result<Option<Dynamic>, Box<EvalAltResult>> {
-        // Also where a closure has captured it: a closure in that closure would meet its lock.
+        // Also if a closure has captured it: a closure inside of that one would find it locked.
         if name == "kopf" {
             return Ok(Some(Dynamic::from(Kopf)));
         }
@@ -173,9 +174,9 @@ impl Shared {
         Ok(global.or_else(|| api::library(name)))
     }
 
-    /// Whether a variable is that of a loop, and plain: a closure then captures its value of this turn.
+    /// Returns whether a variable is a loop variable with a plain value: a closure then captures its value in this iteration.
     ///
-    /// Rhai has one variable for all turns. Sub-handlers that are declared in a loop would all see its last value.
+    /// Rhai has one variable for all iterations. Sub-handlers that are declared in a loop would all see its last value.
     fn is_of_loop(&self, name: &str, value: &Dynamic) -> bool {
         let is_plain = value.is_string()
             || value.is_int()
@@ -185,10 +186,10 @@ impl Shared {
         is_plain && !value.is_shared() && self.loops.get().is_some_and(|names| names.contains(name))
     }
 
-    /// Whether a variable holds a handle of the host: its clones are the same thing.
+    /// Returns whether a variable holds a handle of the host, whose clones refer to the same object.
     ///
-    /// Rhai locks a variable that a closure captures, so `ctx.spec.items.filter(|it| it.name == ctx.name)` would meet its own
-    /// lock. A handle that is resolved here is captured as a clone instead.
+    /// Rhai locks a variable that a closure captures, so `ctx.spec.items.filter(|it| it.name == ctx.name)` would fail on its own lock. A
+    /// handle that is resolved here is captured as a clone instead.
     fn is_handle(&self, name: &str, value: &Dynamic) -> bool {
         let assigned = || self.assigned.get().is_some_and(|names| names.contains(name));
         !value.is_shared()
@@ -209,7 +210,7 @@ pub(super) fn load(id: ScriptId, source: &Source, terms: &Terms) -> Result<Decla
     let failed =
         |error: Box<EvalAltResult>| errors::load_error(*error, &source.name, &shared.sources);
     let compiled = engine.compile(&source.text);
-    // The parser ends early when a limit is reached, with an error that does not say so.
+    // If a limit is reached, the parser stops early, with an error that does not say so.
     control::step().map_err(failed)?;
     let mut ast = compiled.map_err(|error| failed(error.into()))?;
     ast.set_source(source.name.as_str());
@@ -270,9 +271,9 @@ fn engine(shared: &Arc<Shared>, source: &Source, limits: &Sandbox) -> Engine {
     engine
 }
 
-/// Runs the top level, and keeps what its functions need afterwards.
+/// Runs the top level; returns the state that later calls start from.
 ///
-/// Statement by statement, because a function that is called by the top level sees the variables made before.
+/// It runs statement by statement, because functions that the top level calls must see the variables declared before.
 fn run_top_level(
     engine: &Engine,
     ast: &AST,
@@ -283,7 +284,7 @@ fn run_top_level(
     global.lib.push(ast.shared_lib().clone());
     let mut scope = Scope::new();
     let mut caches = Caches::new();
-    // A `return` ends the top level, which a single statement cannot tell.
+    // All at once if there is a `return`: for a single statement, Rhai does not report that it has returned.
     let step = if returns(ast) { ast.statements().len().max(1) } else { 1 };
     for statements in ast.statements().chunks(step) {
         #[expect(deprecated, reason = "the only way to keep the imports of the top level")]
@@ -326,7 +327,7 @@ fn too_many_parameters(pointer: &FnPtr, count: usize, gets: &str) -> String {
     format!("{name} has {count} parameters: {gets}")
 }
 
-/// Returns the names on the left of assignments, in all functions.
+/// Returns the names on the left of assignments, in the whole script.
 fn assigned(ast: &AST) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     ast.walk(&mut |path| {
@@ -340,7 +341,7 @@ fn assigned(ast: &AST) -> BTreeSet<String> {
     names
 }
 
-/// Returns the names after dots, up to a limit: each takes memory of the script.
+/// Returns the names of properties, up to a limit: each getter takes memory of the script.
 fn properties(ast: &AST) -> BTreeSet<ImmutableString> {
     /// More than long scripts have.
     const MAX: usize = 300;
@@ -354,9 +355,9 @@ fn properties(ast: &AST) -> BTreeSet<ImmutableString> {
     names
 }
 
-/// Returns the variables of loops that are never assigned to, nor changed by a method.
+/// Returns the loop variables that are never assigned to, nor changed by a method.
 fn loops(ast: &AST, assigned: &BTreeSet<String>) -> BTreeSet<String> {
-    /// The methods of strings that change them.
+    /// The methods that change a string.
     const CHANGING: [&str; 13] = [
         "append",
         "clear",
@@ -392,14 +393,14 @@ impl Drop for Script {
     fn drop(&mut self) {
         self.kept.clear();
         self.shared.functions.clear();
-        // Functions of the engine share the variables, and variables hold functions: a circle otherwise.
+        // Breaks a reference cycle: functions of the engine share the variables, and variables hold functions.
         let globals = std::mem::take(&mut *self.shared.globals());
         drop(globals);
     }
 }
 
 impl Script {
-    /// Frees what a call has left that has ended.
+    /// Frees the scratch data of a call that has ended.
     pub(super) fn ended(&self, call: &Arc<Invocation>) {
         self.shared.surroundings.scratch.free(Some(call));
     }
@@ -409,36 +410,37 @@ impl Script {
         self.shared.functions.is_one_of(&self.short, function) && short::is_small(call)
     }
 
-    /// The slots that were given away are below this one.
+    /// Returns the next slot; all assigned slots are below it.
     pub(super) fn slots(&self) -> u32 {
         self.shared.functions.next()
     }
 
-    /// Takes over from an earlier state of the same script: keeps its handlers alive, and the slots of before unused.
+    /// Takes over from an earlier state of the same script: keeps the functions of these handlers alive, and never assigns slots below
+    /// `slots`.
     pub(super) fn keep(&mut self, handlers: Vec<Handler>, slots: u32) {
         self.kept = handlers;
         self.shared.functions.skip_to(slots);
     }
 
-    /// Calls a function with as many of these arguments as it has parameters.
+    /// Calls a function with as many of these arguments as it has parameters. Fails if it needs more.
     pub(super) fn call(
         &self,
         function: &Function,
         arguments: Vec<Dynamic>,
     ) -> Result<Dynamic, Raised> {
-        // What functions have captured may be nested deeper than the operator's stack.
+        // Captured values may be nested too deep for the operator's stack.
         if !control::is_inline() {
             self.shared.functions.sweep();
         }
         let pointer = self.shared.functions.find(function).ok_or_else(|| {
             Raised::of_host(format!("the function {} is no longer loaded", function.name))
         })?;
-        // Given up while it waited for its turn: nothing of it happens.
+        // The call was aborted while it waited for its turn: it must have no effect.
         if let Some(abort) = control::overdue() {
             return Err(errors::aborted(abort));
         }
         let result = self.invoke(&pointer, arguments);
-        // Some native functions swallow the abort of a function that they call.
+        // Some of Rhai's functions swallow the abort of a function that they call.
         if let Some(abort) = control::overdue() {
             let place = (self.shared.name.as_str(), &*self.shared.sources);
             return Err(match result {
@@ -447,7 +449,7 @@ impl Script {
             });
         }
         match result.map_err(|error| *error) {
-            // `exit` leaves with a value.
+            // `exit` ends the call with a value.
             Ok(value) | Err(EvalAltResult::Exit(value, _)) => Ok(value),
             Err(error) => Err(self.raised(error)),
         }
@@ -470,7 +472,7 @@ impl Script {
         pointer.call_raw(&context, None, arguments)
     }
 
-    /// How many of the offered arguments a function takes: handlers need not name an argument that they do not use.
+    /// Returns how many of the offered arguments a function takes: handlers need not declare arguments that they do not use.
     fn parameters(&self, pointer: &FnPtr, offered: usize) -> Result<usize, Box<EvalAltResult>> {
         self.shared.parameters(pointer, offered).map_err(|wrong| {
             let gets = format!("it is called with {offered}");
@@ -478,26 +480,26 @@ impl Script {
         })
     }
 
-    /// Returns the result of a handler, as JSON.
+    /// Converts the result of a handler into JSON. Fails if it is not data or too large.
     pub(super) fn result(&self, value: &Dynamic) -> Result<Value, Raised> {
         let json = value::to_kept("the result", value, 0).map_err(errors::of_value);
         let json = Self::unless_over(json)?;
         self.shared.sources.within_result("the result", json)
     }
 
-    /// Checks the patch that a handler leaves.
+    /// Checks the size of the patch that a handler has written.
     pub(super) fn patch(&self, patch: &SharedPatch) -> Result<(), Raised> {
         // Most calls write no patch.
         patch.peek().map_or(Ok(()), |it| self.shared.sources.within_patch(&it.merge))
     }
 
-    /// A value that the script gives to the host, as JSON.
+    /// Converts a value that the script passes to the host into JSON. Fails if it is not data.
     pub(super) fn json(name: &str, value: &Dynamic) -> Result<Value, Raised> {
         Self::unless_over(value::to_json(name, value).map_err(errors::of_value))
     }
 
     fn unless_over(json: Result<Value, Raised>) -> Result<Value, Raised> {
-        // What ended the call in between is more than the value that could not be read to its end.
+        // An abort takes precedence: it may be why the value could not be read to its end.
         control::overdue().map_or(json, |abort| Err(errors::aborted(abort)))
     }
 
@@ -516,7 +518,7 @@ mod tests {
         let (source, terms) = (Source::alone("it.rhai", ""), Terms::from(Placement::Threads));
         let shared = Arc::new(Shared::of(ScriptId(0), &source, &terms));
         let engine = engine(&shared, &source, &terms.limits);
-        // With any of these limits, each operation measures a value with all that is in it: filling a list takes quadratic time.
+        // With any of these limits, each operation measures a value with everything inside of it: filling a list takes quadratic time.
         let limits = [engine.max_array_size(), engine.max_map_size(), engine.max_string_size()];
         assert_eq!(limits, [0; 3]);
     }

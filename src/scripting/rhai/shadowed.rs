@@ -1,14 +1,14 @@
 //! Functions of a script that Rhai would call instead of those of `kopf` and of the libraries.
 //!
-//! For Rhai, `kopf.fail("x")` is a method call, and a function `fail` of the script with one parameter is a method of
-//! everything: it would be called, silently, and endlessly if it is the caller itself. Such a script is refused.
+//! For Rhai, `kopf.fail("x")` is a method call, and a function `fail` of the script with one parameter is a method of every value: Rhai
+//! would call it silently, and endlessly if it is the caller itself. Such a script is refused.
 
 use rhai::{AST, ASTNode, Expr, Position, Stmt};
 
 use crate::logic::handlers::declare::DeclareError;
 use crate::scripting::functions::LIBRARIES;
 
-/// The first call of the host that means a function of the script, and what to do about it.
+/// Returns the first call of a host function that would call a function of the script, with the error to report.
 pub(super) fn find(ast: &AST) -> Option<(Position, DeclareError)> {
     let libraries: Vec<_> = LIBRARIES.iter().map(|it| it.name).collect();
     let libraries: Vec<_> = libraries.into_iter().filter(|it| !declares(ast, it)).collect();
@@ -38,7 +38,7 @@ fn method(expression: &Expr) -> Option<(&str, usize, Position)> {
     None
 }
 
-/// Whether there is a variable of this name anywhere: then nobody knows which one is meant.
+/// Returns whether the script declares a variable of this name anywhere: then uses of the name are ambiguous.
 fn declares(ast: &AST, name: &str) -> bool {
     let mut found = ast.iter_functions().any(|it| it.params.contains(&name));
     ast.walk(&mut |path| {

@@ -1,9 +1,9 @@
-//! Which functions are short: they neither wait nor compute for long, whatever they are called with.
+//! Short functions: they neither wait nor compute for long, whatever their arguments are.
 //!
-//! A short function is straight-line code of a few dozen nodes that reads parts of the object, compares them, and assigns to the
-//! patch. Its calls need neither a thread nor a watchdog (see `inline.rs`), so the rules are strict: a node that is not known to be
-//! short is not. Not allowed are loops, recursion, closures, parts of `ctx` that may be large or wait, and variables of the script
-//! other than constants: Rhai sleeps when another call holds their lock.
+//! A short function is straight-line code of a few dozen nodes that reads parts of the object, compares them, and assigns to the patch. Its
+//! calls need neither a thread nor a watchdog (see `inline.rs`), so the rules are strict: only nodes that are known to be short are
+//! allowed. Not allowed are loops, recursion, closures, parts of `ctx` that may be large or wait, and variables of the script other than
+//! constants: Rhai sleeps when another call holds their lock.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,7 +27,7 @@ const DEPTH_MAX: usize = 40;
 const OBJECT_BYTES_MAX: usize = 16 * 1024;
 /// Maximum size of a string constant in bytes, and of a constant list or map in items.
 const CONSTANT_MAX: usize = 1024;
-/// Scripts with more functions have no short ones: looking for them takes time in proportion to the square of this.
+/// Scripts with more functions have no short ones: the search takes quadratic time.
 const FUNCTIONS_MAX: usize = 500;
 
 /// Parts of `ctx` that are small: scalars, and parts of the object that copy nothing.
@@ -40,7 +40,7 @@ const RAISING: &str = "fail retry";
 
 /// Returns the short ones of these functions of a script, by name. A function with several definitions is short if all of them are.
 ///
-/// `globals` are the variables of the script, and whether they are constants that are plain.
+/// `globals` are the variables of the script, and whether they are plain constants.
 pub(super) fn find(
     ast: &AST,
     names: &BTreeSet<String>,
@@ -61,12 +61,13 @@ pub(super) fn find(
     names.iter().filter(|it| search.cost_of(it).is_some()).cloned().collect()
 }
 
-/// Returns whether the value of a variable of the script is plain: a constant, which other calls never lock, and small data.
+/// Returns whether the value of a variable of the script is plain: a constant, which other calls never lock, with little data.
 pub(super) fn is_plain(value: &Dynamic) -> bool {
     !value.is_shared() && items(value).is_some_and(|it| it <= CONSTANT_MAX)
 }
 
-/// Returns whether a short function is short for this call: the object is small, and no index has a name like a part of `ctx`.
+/// Returns whether a short function is short for this call: the object is small, and no index is a part of `ctx` that [`is_small_part`]
+/// does not know.
 pub(super) fn is_small(call: &Invocation) -> bool {
     let is_small = match &call.cause {
         Cause::Object(cause) => {
@@ -86,7 +87,7 @@ fn is_small_object(object: &Object) -> bool {
     }
 }
 
-/// Subtracts about the size of a tree; `None` if that is more.
+/// Subtracts the approximate size of a tree, in bytes; `None` if that is more than `left`.
 fn left_of(value: &Value, left: usize) -> Option<usize> {
     let left = left.checked_sub(3)?;
     match value {
@@ -99,32 +100,32 @@ fn left_of(value: &Value, left: usize) -> Option<usize> {
     }
 }
 
-/// The functions of a script.
+/// The search for the short functions of a script.
 struct Search<'a> {
     /// Without statements at the top level.
     functions: &'a AST,
     globals: &'a BTreeMap<String, bool>,
     defined: BTreeSet<&'a str>,
-    /// Those that were looked at; `None` if they are not short.
+    /// The costs of functions that were examined; `None` if they are not short.
     costs: BTreeMap<String, Option<usize>>,
 }
 
-/// A function that is looked at.
+/// A function that is examined.
 struct Function<'a, 'b> {
     search: &'a mut Search<'b>,
     /// The variables that it may use.
     variables: BTreeSet<String>,
-    /// Expressions that are allowed because of what is around them.
+    /// Expressions that their context allows.
     allowed: Vec<*const Expr>,
 }
 
 impl Search<'_> {
-    /// Returns the cost of all functions of this name together, with those that they call; `None` if they are not short.
+    /// Returns the total cost of all functions of this name and of those that they call; `None` if they are not short.
     fn cost_of(&mut self, name: &str) -> Option<usize> {
         if let Some(cost) = self.costs.get(name) {
             return *cost;
         }
-        // Until it is known: a recursion is not short.
+        // Until it is known: recursive functions are not short.
         self.costs.insert(name.to_owned(), None);
         let parameters = self.functions.iter_functions().filter(|it| it.name == name);
         let mut variables: BTreeSet<String> =
@@ -166,7 +167,7 @@ impl Function<'_, '_> {
         is_short.then_some(sum)
     }
 
-    /// Returns the cost of a statement without those in it; `None` if it is not allowed.
+    /// Returns the cost of a statement without its parts; `None` if it is not allowed.
     fn statement(&mut self, statement: &Stmt) -> Option<usize> {
         if let Stmt::FnCall(call, _) = statement {
             return self.call(call);
@@ -193,7 +194,7 @@ impl Function<'_, '_> {
         is_plain.then_some(1)
     }
 
-    /// Returns the cost of an expression without those in it; `None` if it is not allowed.
+    /// Returns the cost of an expression without its parts; `None` if it is not allowed.
     fn expression(&mut self, expression: &Expr) -> Option<usize> {
         if let Expr::Variable(variable, ..) = expression {
             let is_local = variable.2.is_empty() && self.variables.contains(variable.1.as_str());
@@ -250,7 +251,7 @@ impl Function<'_, '_> {
         is_plain.then_some(1)
     }
 
-    /// The same for a call.
+    /// Returns the cost of a call without its arguments; `None` if it is not allowed.
     fn call(&mut self, call: &FnCallExpr) -> Option<usize> {
         let name = call.name.as_str();
         if call.is_operator_call() {
@@ -277,8 +278,7 @@ impl Function<'_, '_> {
     }
 }
 
-/// Returns the `patch` in `ctx.patch.a.b`. Only assignments may have it: reading the patch may copy what other handlers have
-/// written.
+/// Returns the `patch` in `ctx.patch.a.b`. Only assignments may contain it: reading the patch may copy what other handlers have written.
 fn written_patch(place: &Expr) -> Option<*const Expr> {
     let Expr::Dot(dot, ..) = place else { return None };
     let Expr::Dot(rest, ..) = &dot.rhs else { return None };
@@ -309,12 +309,12 @@ fn is_one_of(words: &str, name: &str) -> bool {
     words.split(' ').any(|it| it == name)
 }
 
-/// Returns whether a part of anything is small if it is one of `ctx`.
+/// Returns whether a part of this name is small, even if it is a part of `ctx`.
 fn is_small_part(name: &str) -> bool {
     is_one_of(PARTS, name) || !(name == "patch" || KWARGS.iter().any(|it| it.name == name))
 }
 
-/// Returns the number of items of a constant, with all that is in it, and of its bytes; `None` if it is more than data.
+/// Returns the number of items in a constant, nested ones included, plus the bytes of its strings; `None` if it is not data.
 fn items(value: &Dynamic) -> Option<usize> {
     if let Ok(items_of) = value.as_array_ref() {
         return items_of.iter().map(items).sum::<Option<usize>>().map(|it| it + 1);
@@ -336,7 +336,7 @@ mod tests {
 
     use super::{BTreeMap, BTreeSet, find};
 
-    /// Returns whether the function `f` of this script is short, if `kept` is a variable of the script, and `CONSTANT` a constant.
+    /// Returns whether the function `f` of this script is short, if `kept` is a variable of the script and `CONSTANT` a constant.
     fn is_short(text: &str) -> bool {
         let ast = Engine::new().compile(text).unwrap();
         let names = BTreeSet::from(["f".to_owned()]);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// The clock that no test pauses: a paused one stands still while a script computes.
+/// The real clock, which tests cannot pause: a paused clock stands still while a script computes.
 #[expect(clippy::disallowed_types, reason = "measures computing, which no paused clock sees")]
 pub(super) type RealInstant = std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! What lists of the language can do, done with the values under a key of an index: see `scripting/handles/index.rs`.
+//! The methods of Rhai lists, for the values under a key of an index: see `scripting/handles/index.rs`.
 
 use rhai::{Array, Dynamic, Engine, FnPtr, INT, NativeCallContext};
 
@@ -17,7 +17,7 @@ pub(super) fn register(engine: &mut Engine) {
             place_of(&store.0, &value).is_some()
         })
         .register_fn("get", |store: Held<Store>, place: INT| find(&store.0, &place.into()))
-        // As lists do it: -1 if there is none.
+        // As for lists: -1 if there is none.
         .register_fn("index_of", |store: Held<Store>, value: Dynamic| {
             place_of(&store.0, &value).map_or(-1, |it| INT::try_from(it).unwrap_or(INT::MAX))
         })

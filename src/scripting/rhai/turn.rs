@@ -1,14 +1,13 @@
-//! Whose turn it is to compute: one call of a script at a time, in the order of asking.
+//! A fair lock: the calls of a script compute one at a time, in the order of their requests.
 //!
-//! Calls share the variables of their script. Rhai gives up on a shared value that is locked for some milliseconds, with an
-//! error that says nothing to a script's author; so calls wait side by side but compute one after the other, as in Lua.
-//! Scripts do not wait for each other.
+//! Calls share the variables of their script. If a shared value stays locked for some milliseconds, Rhai gives up, with an error that does
+//! not help the script's author. So calls wait concurrently but compute one after another, as in Lua. Scripts do not wait for each other.
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-/// The turns of one script.
+/// The lock of one script; a turn is the right to compute.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     state: Mutex<Tickets>,
@@ -19,20 +18,20 @@ pub(super) struct Turns {
 struct Tickets {
     next: u64,
     serving: u64,
-    /// Turns that nobody waits for any more.
+    /// Tickets that were dropped before their turn.
     returned: BTreeSet<u64>,
 }
 
-/// A place in the order of turns. Dropped, it is given back.
+/// A place in the queue for turns; given back when dropped.
 #[derive(Debug)]
 pub(super) struct Ticket {
-    /// `None` once the turn has begun.
+    /// `None` once [`Ticket::wait`] has been called.
     number: Option<u64>,
     turns: Arc<Turns>,
 }
 
 impl Turns {
-    /// Asks for a turn.
+    /// Takes the next ticket.
     pub(super) fn ask(self: &Arc<Self>) -> Ticket {
         let mut state = self.state.lock();
         let number = state.next;
@@ -40,7 +39,7 @@ impl Turns {
         Ticket { number: Some(number), turns: Arc::clone(self) }
     }
 
-    /// The same, if the turn begins at once: nobody has one, and nobody waits for one.
+    /// Takes a ticket if its turn begins at once; `None` if another call has a turn or waits for one.
     pub(super) fn ask_now(self: &Arc<Self>) -> Option<Ticket> {
         let mut state = self.state.lock();
         if state.next > state.serving {
@@ -58,7 +57,7 @@ impl Turns {
         self.call(state);
     }
 
-    /// Returns whether others wait while the calling thread has its turn.
+    /// Returns whether other calls wait for a turn while the caller has one.
     pub(super) fn is_wanted(&self) -> bool {
         let state = self.state.lock();
         state.next > state.serving + 1
@@ -70,7 +69,7 @@ impl Turns {
         self.call(state);
     }
 
-    /// Lets the next one begin.
+    /// Skips tickets that were given back, and wakes the waiting threads.
     fn call(&self, mut state: MutexGuard<'_, Tickets>) {
         loop {
             let serving = state.serving;
@@ -85,7 +84,7 @@ impl Turns {
 }
 
 impl Ticket {
-    /// Waits for the turn. Every turn must be passed on.
+    /// Blocks until the turn begins. Each turn must be ended with [`Turns::pass`].
     pub(super) fn wait(mut self) {
         let Some(number) = self.number.take() else { return };
         let mut state = self.turns.state.lock();

@@ -1,6 +1,6 @@
-//! Values across the border: JSON to Rhai and back, without a loss.
+//! Conversion of values between JSON and Rhai. Only integers above the range of `i64` lose precision.
 //!
-//! What JSON cannot hold is refused with its path. Integers stay `i64`, floats stay floats, `()` is null.
+//! Values that JSON cannot represent are refused with their path. Integers stay `i64`, floats stay floats, `()` is null.
 
 use rhai::{Array, Dynamic, Engine, FnPtr, Map};
 use serde_json::Value;
@@ -14,10 +14,10 @@ use crate::scripting::values::{
     text::shown,
 };
 
-/// A sketch of a value that cannot be shown in full ends here.
+/// The text of a value that is not data is cut after this many bytes.
 const SKETCH_BYTES_MAX: usize = 16 * 1024;
 
-/// Returns a plain value of the language, all levels copied: for `kopf.copy` and for lists that a script may change.
+/// Returns a plain Rhai value, deeply copied: for `kopf.copy`, and for lists that a script may change.
 pub(super) fn plain(value: &Value) -> Dynamic {
     match value {
         Value::Null => Dynamic::UNIT,
@@ -32,40 +32,40 @@ pub(super) fn plain(value: &Value) -> Dynamic {
 }
 
 fn number(number: &serde_json::Number) -> Dynamic {
-    // Above the range of `i64` a float is the nearest there is.
+    // Integers above the range of `i64` become the nearest float.
     number
         .as_i64()
         .map_or_else(|| Dynamic::from_float(number.as_f64().unwrap_or(f64::NAN)), Dynamic::from_int)
 }
 
-/// Returns the JSON of a value that is passed to the host. The error names the path of what JSON cannot hold, starting with `name`.
+/// Converts a value that is passed to the host into JSON. The error names the path of what JSON cannot represent, starting with `name`.
 pub(super) fn to_json(name: &str, value: &Dynamic) -> Result<Value, String> {
     to_refusable(value).map_err(|it| it.at(name))
 }
 
-/// The same for a value that the host keeps below so many levels: a result, a part of a patch or of a memo.
+/// Converts a value that the host stores below `around` levels: a result, a part of a patch or of a memo. Errors are as for [`to_json`].
 pub(super) fn to_kept(name: &str, value: &Dynamic, around: usize) -> Result<Value, String> {
     let (room, _) = control::rooms();
     let mut account = Account::new(room, 0, &Running).below(around);
     convert(value, 0, &mut account).map_err(|it| it.at(name))
 }
 
-/// Returns the JSON of a value that is passed to the host, or why there is none.
+/// Converts a value that is passed to the host into JSON; the error is why that is impossible.
 pub(super) fn to_refusable(value: &Dynamic) -> Result<Value, Refused> {
     convert(value, 0, &mut account())
 }
 
-/// The account of a value that is passed or shown.
+/// Returns the account that limits a value which is passed or shown.
 pub(super) fn account() -> Account<'static> {
     Account::new(control::rooms().1, 0, &Running)
 }
 
-/// Returns the JSON of a value, if there is one.
+/// Returns the JSON of a value; `None` if it has none.
 pub(super) fn json_of(value: &Dynamic) -> Option<Value> {
     to_refusable(value).ok()
 }
 
-/// The running call of this thread.
+/// The deadline of this thread's running call.
 struct Running;
 
 impl Deadline for Running {
@@ -76,7 +76,7 @@ impl Deadline for Running {
 
 fn convert(value: &Dynamic, depth: usize, account: &mut Account<'_>) -> Result<Value, Refused> {
     if let Some(abort) = control::progress() {
-        // The call ends at its next step, whatever becomes of this.
+        // The call ends at its next step, so the message hardly matters.
         return Err(Refused::because(errors::describe(abort)));
     }
     if let Ok(items) = value.as_array_ref() {
@@ -125,7 +125,7 @@ fn convert(value: &Dynamic, depth: usize, account: &mut Account<'_>) -> Result<V
     Ok(content)
 }
 
-/// Returns a value without parts as JSON; `None` if it has parts.
+/// Converts a scalar into JSON; `None` if the value is not a scalar.
 fn scalar(value: &Dynamic) -> Option<Result<Value, Refused>> {
     if value.is_unit() {
         return Some(Ok(Value::Null));
@@ -171,7 +171,8 @@ pub(super) fn text(value: &Dynamic) -> String {
     )
 }
 
-/// What is no data. Never by the language's own means, which follow what a closure has captured, in circles if there are.
+/// Returns the text of a value that is not data. For functions, Rhai's own formatting is not used: it follows captured values, endlessly if
+/// they are cyclic.
 fn name_of(value: &Dynamic) -> String {
     match value.read_lock::<FnPtr>() {
         Some(function) => format!("Fn({})", function.fn_name()),
@@ -180,7 +181,7 @@ fn name_of(value: &Dynamic) -> String {
     }
 }
 
-/// Lists and maps that are no data, because of a function in them or of their depth: as far as they can be shown.
+/// Appends the text of a value, as far as it can be shown: lists and maps are not data if they contain functions or are too deep.
 fn sketch(value: &Dynamic, depth: usize, text: &mut String) {
     if depth > DEPTH_MAX || text.len() > SKETCH_BYTES_MAX {
         text.push('…');

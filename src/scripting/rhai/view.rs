@@ -1,7 +1,7 @@
-//! Read-only parts of an object, as the scripts see them: a place in a shared tree, so that nothing is copied.
+//! Views: read-only parts of an object for scripts. A view refers to a value in a shared tree, so nothing is copied.
 //!
-//! A view behaves like an object map: properties, `["key"]`, `len`, `keys`, `values`, `in`, `for`, `==`, printing. Reading a
-//! field that is not there gives `()`. Scalars and lists are plain values of the language.
+//! A view behaves like an object map: properties, `["key"]`, `len`, `keys`, `values`, `in`, `for`, `==`, printing. Reading a missing field
+//! returns `()`. Scalars and lists are plain Rhai values.
 
 use std::sync::Arc;
 
@@ -22,16 +22,16 @@ use crate::scripting::values::{
     text::{READ_ONLY, shown},
 };
 
-/// A map somewhere in a shared tree; empty if there is no map.
+/// A map in a shared tree; empty if there is none.
 #[derive(Clone, Debug)]
 pub(super) struct View {
     place: Option<Place>,
-    /// Counts the tree as the script's, if it is the host's.
+    /// Counts a tree of the host as the script's memory.
     hold: Option<Arc<Hold>>,
 }
 
 impl View {
-    /// Returns the part under these keys of a tree of the host.
+    /// Returns a view of the part of a host tree under these keys.
     pub(super) fn part(root: Arc<Value>, keys: &[&str]) -> Self {
         let hold = control::hold(&root);
         let place = Place::root(root).step(|root| {
@@ -41,13 +41,13 @@ impl View {
         View { place, hold }
     }
 
-    /// Returns a whole tree of the host, as a value of the language.
+    /// Returns a whole host tree as a Rhai value.
     pub(super) fn shared(root: Arc<Value>) -> Dynamic {
         let hold = control::hold(&root);
         frozen(Place::root(root), hold.as_ref())
     }
 
-    /// Returns a tree that was made for the script: its memory counts as the script's anyway.
+    /// Returns a tree that was created for the script as a Rhai value: its memory counts as the script's already.
     pub(super) fn tree(root: Value) -> Dynamic {
         match root {
             Value::Array(_) | Value::Object(_) => frozen(Place::root(Arc::new(root)), None),
@@ -55,7 +55,7 @@ impl View {
         }
     }
 
-    /// Copies the data.
+    /// Copies the data. Fails if it exceeds the limits of the account.
     pub(super) fn copy(&self, account: &mut Account<'_>, depth: usize) -> Result<Value, Refused> {
         let empty = || Value::Object(serde_json::Map::new());
         self.target().map_or_else(|| Ok(empty()), |it| account.copy(it, depth))
@@ -70,7 +70,7 @@ impl View {
         self.target().and_then(Value::as_object)
     }
 
-    /// The data as text: it is the host's, of one object, and was parsed by it.
+    /// Returns the data as JSON text. It needs no limit: the host has parsed it from one object.
     fn shown(&self) -> String {
         self.target().map_or_else(|| "{}".to_owned(), shown)
     }
@@ -86,10 +86,10 @@ impl View {
         field.map_or(Dynamic::UNIT, |it| frozen(it, self.hold.as_ref()))
     }
 
-    /// Refuses every change. Rhai assigns a list back after each method call on it; nothing has changed then.
+    /// Refuses every change. After each method call on a list, Rhai assigns the list back: that changes nothing and succeeds.
     fn set(&self, key: &str, value: &Dynamic) -> Result<(), Box<EvalAltResult>> {
         let present = self.get(key);
-        // A part is assigned back as it is; a map in its place would be a change that is lost.
+        // Rhai assigns back the view itself; a map in its place would be a change that is lost.
         let is_same = present.is::<View>() == value.is::<View>() && same(&present, value);
         if is_same { Ok(()) } else { Err(problem(READ_ONLY)) }
     }
@@ -109,7 +109,7 @@ impl View {
     }
 }
 
-/// Returns a read-only value: maps are views, which copy nothing; lists are lists of such values.
+/// Returns a read-only value: maps become views, which copy nothing; lists become lists of such values.
 fn frozen(place: Place, hold: Option<&Arc<Hold>>) -> Dynamic {
     match place.value() {
         Value::Object(_) => Dynamic::from(View { place: Some(place), hold: hold.cloned() }),
@@ -133,7 +133,7 @@ impl IntoIterator for View {
     }
 }
 
-/// Teaches an engine how a handle is assigned to. Pure for Rhai, because the handle itself never changes: so it may be a constant.
+/// Registers the setter for a handle's fields. It is pure for Rhai, because the handle itself never changes: so it may be a constant.
 pub(super) fn register_setter<T: Clone + Send + Sync + 'static>(
     engine: &mut Engine,
     set: fn(&T, &str, &Dynamic) -> Result<(), Box<EvalAltResult>>,
@@ -144,8 +144,7 @@ pub(super) fn register_setter<T: Clone + Send + Sync + 'static>(
     );
 }
 
-/// Teaches an engine to read these fields of views at once. It makes an error of a property that it does not know before it asks
-/// the indexer.
+/// Registers getters for these fields of views. Without a getter, Rhai creates an error for the property before it tries the indexer.
 pub(super) fn register_fields(
     engine: &mut Engine,
     names: impl IntoIterator<Item = ImmutableString>,
@@ -155,7 +154,7 @@ pub(super) fn register_fields(
     }
 }
 
-/// Registers the operations on views. Methods take views by value: Rhai assigns the receiver back otherwise.
+/// Registers the operations on views. Methods take views by value, because Rhai assigns the receiver back otherwise.
 pub(super) fn register(engine: &mut Engine) {
     register_setter(engine, View::set);
     engine

@@ -1,8 +1,8 @@
-//! The present state of a script, and its replacement when it has filled its memory.
+//! The current state of a script, and its restart when its memory is full.
 //!
-//! Everything that a script keeps lives in its [`Script`]. When a call is aborted because the memory is full, and most of it
-//! is still in use after the call, the script starts afresh: its top level runs again, by the next call. The references
-//! that the inner side holds mean the same functions as before, because the same text declares them in the same order.
+//! All data of a script belongs to its [`Script`]. If a call is aborted because the memory is full, and more than half of it is still in
+//! use afterwards, the script restarts: the next call runs its top level again. Function references that the operator holds remain valid,
+//! because the same text declares the same functions in the same order.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -23,12 +23,12 @@ use crate::logic::handlers::{
 };
 use crate::scripting::{Source, Terms, values::limits};
 
-/// A script may lose its memory to values that contain themselves so often within this time; then it is stopped until that
-/// has passed. Such memory comes back only when the process ends.
+/// How often a script may leak its memory, through values that contain themselves, within this time; after that, its calls fail until the
+/// time has passed. Leaked memory is freed only when the process ends.
 const LOSSES_MAX: usize = 4;
 const LOSSES_WITHIN: Duration = Duration::from_mins(10);
 
-/// A script, and how to make it anew.
+/// A script, and what is needed to restart it.
 pub(super) struct Vm {
     id: ScriptId,
     source: Source,
@@ -38,16 +38,16 @@ pub(super) struct Vm {
 }
 
 struct State {
-    /// `None` if it has to start afresh.
+    /// `None` if the script has to restart.
     script: Option<Arc<Script>>,
-    /// What it declared: what it has to declare again.
+    /// What the script has declared, and must declare again after a restart.
     declared: Vec<Declared>,
-    /// The slots that were given away.
+    /// All slots that earlier states have assigned are below this one.
     slots: u32,
     losses: VecDeque<Instant>,
 }
 
-/// A handler and the place of its function.
+/// The id of a handler, and the slot and the name of its function.
 #[derive(Debug, PartialEq)]
 struct Declared(Arc<str>, u32, Arc<str>);
 
@@ -75,7 +75,7 @@ impl Vm {
         Vm { id, source, terms, runner, state: Mutex::new(state) }
     }
 
-    /// Runs a job with the script, on one of its threads.
+    /// Runs a job with the script, on the calling thread; restarts the script before if necessary.
     pub(super) fn with<T>(
         &self,
         job: impl FnOnce(&Script) -> Result<T, Raised>,
@@ -85,7 +85,7 @@ impl Vm {
             Some(script) => script,
             None => self.renew()?,
         };
-        // An error is the host's. The copy outlives the original, which is the script's.
+        // The host keeps the error, so it gets a copy that does not count as the script's memory.
         let result = job(&script).map_err(|raised| given(|| raised.clone()));
         if matches!(control::overdue(), Some(Abort::Full(_))) {
             self.wear(&script);
@@ -99,14 +99,14 @@ impl Vm {
         state.script.as_ref().is_some_and(|it| it.is_short(function, call))
     }
 
-    /// The memory was full. If it is still, without what the call had, the script cannot go on as it is.
+    /// Discards the state of a script that filled its memory if, after the call, more than half of the memory is still in use.
     fn wear(&self, script: &Arc<Script>) {
         let half = isize::try_from(self.terms.limits.memory_limit / 2).unwrap_or(isize::MAX);
         if control::holds() <= half {
             return;
         }
         let mut state = self.state.lock();
-        // Another call may have been first.
+        // Another call may have done so already.
         if state.script.as_ref().is_some_and(|it| Arc::ptr_eq(it, script)) {
             state.script = None;
             state.slots = state.slots.max(script.slots());
@@ -120,12 +120,12 @@ impl Vm {
         }
     }
 
-    /// Restarts the script, within the call that needs it.
+    /// Restarts the script, within the call that needs it. Fails if its top level fails or declares other handlers than before.
     fn renew(&self) -> Result<Arc<Script>, Raised> {
         self.forgive()?;
         let (id, source, terms) = (self.id, &self.source, &self.terms);
         let (mut script, handlers, _) = script::load(id, source, terms).map_err(|error| {
-            // The limits of this call hold for the top level too, and are told as such.
+            // The limits of this call apply to the top level, too, and are reported as such.
             control::overdue().map_or_else(
                 || Raised::of_host(format!("the script could not be restarted: {}", error.message)),
                 errors::aborted,
@@ -133,7 +133,7 @@ impl Vm {
         })?;
         let mut state = self.state.lock();
         if let Some(script) = &state.script {
-            // Another call was faster while this one waited.
+            // Another call has restarted it while this one waited.
             return Ok(Arc::clone(script));
         }
         if declared(&handlers) != state.declared {
@@ -141,23 +141,24 @@ impl Vm {
                 "the script could not be restarted: it declares different handlers now; touch its file to reload it",
             ));
         }
-        // References of before to later slots mean nothing now, and must never mean something else.
+        // Old references to slots beyond the declared ones are invalid now, and must never refer to new functions.
         script.keep(handlers, state.slots);
         let script = Arc::new(script);
         state.script = Some(Arc::clone(&script));
         Ok(script)
     }
 
-    /// Looks at what is left when the old state is gone: memory that nobody can reach any more.
+    /// Checks what is still in use after the old state was dropped. Other calls may still hold that state: then this call fails. Otherwise
+    /// the memory is leaked, and is not counted any more; fails if that has happened too often.
     fn forgive(&self) -> Result<(), Raised> {
-        // Less is no reason to stop anything: there is room for the new state.
+        // A smaller remainder leaves enough memory for the new state.
         let much = isize::try_from(self.terms.limits.memory_limit / 16).unwrap_or(isize::MAX);
         control::look_at_leftovers();
         if control::holds() <= much {
             return Ok(());
         }
         if self.runner.is_shared() {
-            // Others of its calls are about to end, and hold the old state.
+            // Other calls of the script are about to end and still hold the old state.
             return Err(errors::aborted(Abort::Full(self.terms.limits.memory_limit)));
         }
         let mut state = self.state.lock();
@@ -179,7 +180,7 @@ impl Vm {
 }
 
 impl Drop for Vm {
-    /// Drops the script on one of its threads: values may be nested so deep that only these have the stack for it.
+    /// Drops the script on one of its threads: only these have enough stack for deeply nested values.
     fn drop(&mut self) {
         if let Some(script) = self.state.lock().script.take() {
             self.runner.drop_there(script);

@@ -164,8 +164,8 @@ impl<T: Clone> Vault<T> {
         self.pause()
     }
 
-    /// No pause after the first login since the last accepted request, then increasing ones: a server must not be called in a tight
-    /// loop.
+    /// Returns the pause before the next login: none after the first login since the last accepted request, then increasing ones, so that
+    /// the server is not called in a tight loop.
     fn pause(&self) -> Duration {
         match self.logins.checked_sub(2) {
             None => Duration::ZERO,

@@ -185,7 +185,7 @@ impl Schedule {
             State::Planned { since: since.into(), until: now.saturating_add(wait).into(), is_slot };
     }
 
-    /// A series lasts from the first attempt to success or failure, including the wait for an idle object.
+    /// Begins a call, or waits for an idle object. A series lasts from the first attempt to success or failure, including that wait.
     fn begin(&mut self, now: Duration, changed: Duration) -> Step {
         let started = *self.series.get_or_insert(now.into());
         self.state = State::Ready;

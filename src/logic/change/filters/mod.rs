@@ -119,7 +119,7 @@ fn passes_metadata(filters: &Filters, subject: &Subject<'_>, answers: &Answers) 
     Ok(true)
 }
 
-/// For a change, one side is enough: the new value is asked first.
+/// Returns whether the value of the field passes. For a change, one side is enough: the new value is tested first.
 fn passes_value(filters: &Filters, subject: &Subject<'_>, answers: &Answers) -> Verdict {
     let Some(field) = &filters.field else { return Ok(true) };
     let values = match subject.change {

@@ -53,7 +53,7 @@ fn a_null_is_no_result() {
     assert!(patch.is_empty());
 }
 
-/// An object with records of a creation and of the deletion that has superseded it.
+/// Returns an object with records of a creation and of the deletion that has superseded it.
 fn superseded(now: Timestamp) -> (ProgressStorage, Value, State) {
     let storage = Persistence::default().progress_storage;
     let record = |purpose: &str| Record::new(moment(), Some(purpose)).format(false);

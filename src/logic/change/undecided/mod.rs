@@ -138,8 +138,7 @@ impl Undecided {
         (*settled != change.new && change.old.as_ref() != Some(settled)).then_some(settled)
     }
 
-    /// If the object has changed again, filters may succeed now: they are asked without waiting for the end of their pauses, except
-    /// for slow ones.
+    /// Ends the pauses of filters if the object has changed again, because they may succeed now; not those of slow filters.
     pub fn retry_if_overtaken(&mut self, change: &Change) {
         if self.overtaken(change).is_some() {
             let changing = self.all.iter_mut().filter(|it| it.category == Category::Changing);
@@ -168,7 +167,7 @@ impl Entry {
         self.until.is_some_and(|it| now < it)
     }
 
-    /// Not every cycle concerns these handlers.
+    /// Returns whether the entry is kept until its pause is over: not every cycle concerns these handlers.
     fn is_sticky(&self) -> bool {
         matches!(self.category, Category::Watching | Category::Indexing)
     }

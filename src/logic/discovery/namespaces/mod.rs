@@ -58,7 +58,8 @@ impl NamespacePattern {
     }
 }
 
-/// The first part limits what can be served at all; of the others, the rightmost that matches wins.
+/// Returns whether comma-separated globs match a name. The first part limits what can match at all; of the others, the rightmost that
+/// matches wins.
 fn matches(globs: &str, name: &str) -> bool {
     let mut parts = globs.split(',').map(str::trim);
     let mut first = parts.next().unwrap_or_default();

@@ -4,12 +4,12 @@ use jiff::{Timestamp, civil, fmt::temporal::DateTimeParser, tz::Offset};
 
 static PARSER: DateTimeParser = DateTimeParser::new();
 
-/// Always with microseconds and an offset: Kopf compares only such stamps with its clock.
+/// Formats a timestamp, always with microseconds and an offset: Kopf compares only such stamps with its clock.
 pub fn format_stamp(moment: Timestamp) -> String {
     moment.strftime("%Y-%m-%dT%H:%M:%S.%6f+00:00").to_string()
 }
 
-/// The same without a zero fraction. Any text that changes would do for touching; this is Kopf's form.
+/// Formats a timestamp for touching an object, without a zero fraction. Any string that changes would do; this is Kopf's form.
 pub fn touch_stamp(moment: Timestamp) -> String {
     if moment.subsec_microsecond() == 0 && moment.subsec_millisecond() == 0 {
         moment.strftime("%Y-%m-%dT%H:%M:%S+00:00").to_string()

@@ -290,7 +290,8 @@ fn is_version(text: &str) -> bool {
     digits(major) && (rest.is_empty() || stage.is_some_and(digits))
 }
 
-/// A cluster has many events, and handlers of everything would cause more of them: only explicit names select events.
+/// Returns whether the resource is that of events. A cluster has many events, and handlers of everything would cause more: only explicit
+/// names select them.
 fn is_events(resource: &Resource) -> bool {
     let core = resource.group.is_empty() && resource.version == "v1";
     resource.plural == "events" && (core || resource.group == "events.k8s.io")

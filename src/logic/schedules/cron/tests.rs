@@ -6,7 +6,7 @@ fn time(text: &str) -> Timestamp {
     text.parse().expect("a timestamp")
 }
 
-/// The first times of an expression after a start, in UTC.
+/// Returns the first times of an expression after a start, in UTC.
 fn times(text: &str, zone: Option<&str>, start: &str, count: usize) -> Vec<String> {
     let cron = Cron::parse(text, zone).expect("a valid expression");
     let mut found = vec![time(start)];

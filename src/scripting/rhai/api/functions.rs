@@ -1,4 +1,4 @@
-//! The names below `kopf`: see `scripting/functions/kopf.rs`.
+//! The functions, constants and tables below `kopf`: see `scripting/functions/kopf.rs`.
 
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ pub(super) fn add_values(module: &mut Module) {
     }
 }
 
-/// Returns the same constants and tables for `kopf.NAME`.
+/// Returns the constant or the table of this name, for `kopf.NAME`.
 pub(super) fn value(name: &str) -> Option<Dynamic> {
     let marker = MARKERS.iter().find(|(it, _)| *it == name);
     let words = || Words::ALL.into_iter().find(|(it, _)| *it == name);
@@ -142,7 +142,7 @@ fn call(
     }
 }
 
-/// Frees a lock when it is dropped.
+/// Releases a lock when it is dropped.
 struct Free(Option<Arc<Invocation>>, u64);
 
 impl Drop for Free {
@@ -151,7 +151,7 @@ impl Drop for Free {
     }
 }
 
-/// Calls a function of the script.
+/// Calls a function of the script. Fails if the value is not a function.
 fn run(
     context: &NativeCallContext<'_>,
     function: Option<Dynamic>,
@@ -188,7 +188,7 @@ fn caught(error: EvalAltResult) -> Dynamic {
     error.to_string().into()
 }
 
-/// Follows one step of a path; returns `()` where it leads nowhere.
+/// Follows one step of a path; returns `()` if there is nothing.
 fn item(value: &Dynamic, step: &Value) -> Dynamic {
     if let Ok(list) = value.as_array_ref() {
         return place_of(step).and_then(|it| list.get(it)).cloned().unwrap_or_default();
@@ -203,7 +203,7 @@ fn item(value: &Dynamic, step: &Value) -> Dynamic {
     value.as_map_ref().ok().and_then(|it| it.get(key).cloned()).unwrap_or_default()
 }
 
-/// The script that calls.
+/// The calling script.
 struct RhaiCaller<'a> {
     shared: &'a Shared,
     context: &'a NativeCallContext<'a>,
@@ -284,7 +284,7 @@ impl Argument for RhaiPassed<'_> {
     }
 }
 
-/// Runs `sleep(SECONDS)`. The language's own would block a thread without the runtime.
+/// Runs `sleep(SECONDS)`. Rhai's own would block the thread instead of waiting through the runtime.
 fn sleep(seconds: &Value) -> Outcome {
     let duration = duration(seconds).map_err(|it| problem(format!("sleep: {it}")))?;
     let duration = duration.unwrap_or_default().min(SLEEP_MAX);

@@ -1,7 +1,7 @@
 //! The libraries, as `env::get` and as `env.get`: see `scripting/functions`.
 //!
-//! Rhai finds a method by its name and the type of its receiver, and all libraries are of one type: a method that several of
-//! them have asks its receiver which one is meant.
+//! Rhai finds a method by its name and the type of its receiver, and all libraries have the same type: if several libraries have a method
+//! of the same name, the value of the receiver decides.
 
 use std::{
     any::TypeId,
@@ -48,13 +48,13 @@ pub(in crate::scripting::rhai) fn is_library(value: &Dynamic) -> bool {
     value.is::<Handle>()
 }
 
-/// Returns the name of the library that a value is.
+/// Returns the name of a library; `None` if the value is not a library.
 pub(super) fn library_name(value: &Dynamic) -> Option<&'static str> {
     value.read_lock::<Handle>().map(|it| it.0.name)
 }
 
-/// What is wrong with a call of a function of a library that Rhai has not found, with so many arguments: there is none, or it
-/// takes fewer. A method is not told with its library, only that it is of one of them: the line of the call has it.
+/// Explains a call of a library function that Rhai has not found with this number of arguments: it does not exist, or takes fewer. For
+/// methods, Rhai reports only that the receiver is a library; the source line of the call shows which one.
 pub(in crate::scripting::rhai) fn misused(
     (owner, name): (&str, &str),
     given: usize,
@@ -74,21 +74,21 @@ pub(in crate::scripting::rhai) fn misused(
     (!all.is_empty()).then(|| all.join("; or "))
 }
 
-/// What messages of Rhai call the value of a variable such as `env`.
+/// The type of variables such as `env` in messages of Rhai.
 const HANDLE: &str = "library";
 
-/// What an engine knows of its script: its default tag.
+/// The default tag of an engine: the script, and its template filters.
 #[derive(Clone)]
 struct Here(Arc<script::Shared>, Arc<Filters>);
 
-/// The filters of a script for its templates.
+/// The filters that a script has registered for its templates.
 type Filters = Mutex<Map>;
 
 /// The modules of the libraries, and their functions as methods: the same for all engines.
 struct Modules {
     names: Vec<(&'static str, Shared<Module>)>,
     methods: Shared<Module>,
-    /// What is written in Rhai, under names of their own: the functions above check the arguments.
+    /// The functions that are written in Rhai, under separate names: the functions above check the arguments.
     scripts: Vec<Shared<Module>>,
 }
 
@@ -154,7 +154,7 @@ fn modules() -> Modules {
     Modules { names, methods: methods.into(), scripts: scripts() }
 }
 
-/// What `stdlib/template.rhai` needs of the host: scripts in Rhai have no variables of their own that last.
+/// Returns the host functions that `stdlib/template.rhai` needs: libraries in Rhai have no variables that persist.
 fn filters() -> [HostFn; 4] {
     let of = |context: &NativeCallContext<'_>| {
         let here = context.engine().default_tag().read_lock::<Here>();
@@ -195,7 +195,7 @@ fn filters() -> [HostFn; 4] {
     ]
 }
 
-/// The files of `stdlib`. One that could not be compiled would be missing, which the tests of its functions see.
+/// Compiles the files of `stdlib`. A file that does not compile would be missing, which the tests of its functions detect.
 fn scripts() -> Vec<Shared<Module>> {
     let mut engine = Engine::new();
     let (top, inside) = EXPRESSION_DEPTHS_MAX;
@@ -215,7 +215,7 @@ pub(in crate::scripting::rhai) fn module(name: &str) -> Option<Shared<Module>> {
 
 /// Returns the maximum number of arguments of a function, plus some to be refused with our own messages.
 fn most(function: &Function) -> usize {
-    /// Each is an entry of a table, once per process. Of more, [`misused`] tells.
+    /// Each is an entry of a table, once per process. [`misused`] explains calls with more arguments.
     const SURPLUS: usize = 3;
     function.parameters.len() + usize::from(!function.options.is_empty()) + SURPLUS
 }
@@ -242,7 +242,7 @@ fn call(
             ended(&place, read().and_then(|it| it.compute(body, &pace)))
         }
         Body::Waiting(body) => {
-            // What goes to other threads is freed there, and what comes from there was made there.
+            // Arguments are freed on other threads, and results are allocated there: neither is the script's memory.
             let passed = |call: Call| call.pass(library.name, function.name).map(body);
             let waited = match control::handed(|| read().map(passed)) {
                 Ok(Ok(waited)) => Ok(waited),
@@ -288,7 +288,8 @@ fn call(
     }
 }
 
-/// Keeps a function of a test.
+/// Implements `fake.http` and similar: registers the function of the script that returns the faked results. Fails if it has too many
+/// parameters.
 fn keep(caller: &NativeCallContext<'_>, what: Faked, arguments: &[Dynamic]) -> Result<(), Failure> {
     let here = caller.engine().default_tag().read_lock::<Here>();
     let answer = arguments.last().and_then(Dynamic::read_lock::<FnPtr>);
@@ -309,7 +310,7 @@ thread_local! {
     static PACE: Pace = std::rc::Rc::new(|| control::overdue().is_some());
 }
 
-/// Calls what is written in Rhai. Its own errors belong to the place where the script has called.
+/// Calls a library function that is written in Rhai. Its errors are reported at the place where the script calls it.
 fn call_script(
     context: &NativeCallContext<'_>,
     library: &Library,
@@ -326,8 +327,7 @@ fn call_script(
         .map_err(|error| without_frames(error, &embedded::rhai_name(library.name, "")))
 }
 
-/// Removes the places in the file of a library, whose functions begin with this prefix, from the error: Rhai fills in that of the
-/// call.
+/// Removes the frames inside of a library, whose functions have this prefix, from an error: Rhai then sets the position of the call.
 #[expect(clippy::unnecessary_box_returns, clippy::boxed_local, reason = "errors of Rhai are boxed")]
 fn without_frames(error: Box<EvalAltResult>, prefix: &str) -> Box<EvalAltResult> {
     let mut error = *error;
@@ -340,7 +340,7 @@ fn without_frames(error: Box<EvalAltResult>, prefix: &str) -> Box<EvalAltResult>
     error.into()
 }
 
-/// Returns a list or a map of the language instead of a view.
+/// Copies views and handles into Rhai lists and maps; returns other values unchanged.
 fn native(value: &Dynamic) -> Dynamic {
     if value.is_array() || value.is_map() || value.is_fnptr() {
         return value.clone();
@@ -393,7 +393,7 @@ fn shape(value: &Dynamic) -> Shape {
     }
 }
 
-/// Returns the result, or the error to raise.
+/// Converts an outcome into a Rhai value or the error to raise; `place` is the name of the function.
 pub(super) fn ended(place: &str, outcome: Outcome) -> Called {
     match outcome {
         Ok(Datum::Json(result)) => Ok(plain(&result)),

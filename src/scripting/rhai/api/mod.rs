@@ -29,7 +29,7 @@ struct On;
 pub(super) type Outcome = Result<Dynamic, Box<EvalAltResult>>;
 type Body = dyn Fn(&NativeCallContext<'_>, Vec<Dynamic>) -> Outcome + Send + Sync;
 
-/// The most arguments of a function of the host: three selectors, options, the function, and some to be refused in our words.
+/// Maximum number of arguments of a host function: three selectors, options, the function, and some that are refused with our own messages.
 const ARGUMENTS_MAX: usize = 8;
 
 /// A function of the host.
@@ -48,12 +48,12 @@ impl HostFn {
         HostFn { name, arguments, body: Arc::new(body) }
     }
 
-    /// Adds it to a module, with a receiver of this type if it is a method; the receiver says nothing to the function.
+    /// Adds the function to a module, as a method if there is a type of its receiver; the function does not get the receiver.
     fn add(&self, module: &mut Module, receiver: Option<TypeId>) {
         self.add_to(module, receiver, usize::from(receiver.is_some()));
     }
 
-    /// Adds it to a module as a method that gets its receiver as the first argument.
+    /// Adds the function to a module, as a method that gets its receiver as the first argument.
     pub(super) fn add_with_receiver(&self, module: &mut Module, receiver: TypeId) {
         self.add_to(module, Some(receiver), 0);
     }
@@ -74,7 +74,7 @@ impl HostFn {
                 let receiver = receiver.iter().skip(skipped).map(|it| (**it).clone());
                 let arguments = arguments.iter_mut().map(|it| it.take().flatten());
                 body(&context, receiver.chain(arguments).collect()).map_err(|mut error| {
-                    // Rhai fills it in for methods, but not for functions of static modules.
+                    // Rhai sets the position for methods, but not for functions of static modules.
                     if error.position().is_none() {
                         error.set_position(context.call_position());
                     }

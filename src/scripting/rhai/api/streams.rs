@@ -1,5 +1,5 @@
-//! What scripts loop over, such as `for event in kube.watch("pods")`: one value after another, each waited for. It ends when the
-//! loop is left.
+//! Streams, which scripts loop over, such as `for event in kube.watch("pods")`: the loop waits for each value. A stream ends when the loop
+//! is left.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use rhai::{Dynamic, Engine};
 use super::{Outcome as Called, library::ended};
 use crate::scripting::{functions::outcome::Flow, rhai::control};
 
-/// Something to loop over. Clones share it, as Rhai copies what it loops over.
+/// A stream of values. Clones share it, because Rhai copies what it loops over.
 #[derive(Clone)]
 pub(super) struct Stream {
     flow: Shared,
-    /// The function that was called for it.
+    /// The function that has returned it, for messages.
     place: Arc<str>,
 }
 
-/// `None` while the next value is waited for, and after the end.
+/// `None` while a loop waits for the next value, and after the end.
 #[derive(Clone)]
 struct Shared(Arc<Mutex<Option<Flow>>>);
 
@@ -65,14 +65,14 @@ impl Shared {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // What the host made is freed as the host's; other clones may still loop.
+        // The flow is memory of the host. Other clones may still be in use, so only the last one frees it.
         if Arc::strong_count(&self.flow.0) == 1 {
             control::given(|| drop(self.flow.take()));
         }
     }
 }
 
-/// The values, as the language loops over them.
+/// The iterator over the values of a stream.
 pub(super) struct Values(Stream);
 
 impl Iterator for Values {

@@ -8,7 +8,7 @@ use crate::scripting::{
     values::refused::DEPTH_MAX,
 };
 
-/// Replaces the functions. All of them only look, also at constants.
+/// Registers the replacements. All of them are pure, so that they accept constants.
 pub(super) fn register(engine: &mut Engine) {
     macro_rules! pure {
         ($name:expr, $function:expr) => {
@@ -35,7 +35,7 @@ pub(super) fn register(engine: &mut Engine) {
                        array: &mut Array,
                        value: Dynamic,
                        start: INT| {
-        // Negative places count from the end.
+        // Negative indexes count from the end.
         let from_end = usize::try_from(start.unsigned_abs()).unwrap_or(usize::MAX);
         let start = match usize::try_from(start) {
             Ok(start) => start,
@@ -63,7 +63,7 @@ fn place(
     Ok(None)
 }
 
-/// Returns whether the language considers two values equal; values of types that cannot be compared are not.
+/// Returns whether two values are equal in Rhai; values of types that cannot be compared are not.
 pub(super) fn equal(context: &NativeCallContext<'_>, a: &Dynamic, b: &Dynamic) -> Outcome<bool> {
     compare(context, a, b, 0)
 }
@@ -125,7 +125,7 @@ fn maps(context: &NativeCallContext<'_>, a: &Map, b: &Map, depth: usize) -> Outc
     Ok(true)
 }
 
-/// Deeper values are data for nobody.
+/// Fails if a value is nested deeper than data may be.
 fn shallow(depth: usize) -> Outcome<()> {
     if depth <= DEPTH_MAX {
         return Ok(());

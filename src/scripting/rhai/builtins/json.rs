@@ -1,4 +1,4 @@
-//! `to_json` and `parse_json`: strict, bounded in depth and in what they take.
+//! `to_json` and `parse_json`: strict, bounded in depth and memory.
 
 use rhai::{Array, Dynamic, Engine, FuncRegistration, Map};
 use serde_json::Value;
@@ -10,10 +10,10 @@ use crate::scripting::rhai::{
     value::{plain, to_json},
 };
 
-/// What one item of a document takes while it is read: in the tree, and as a value of the language.
+/// Bytes that one item of a document takes while it is parsed: in the tree, and as a Rhai value.
 const BYTES_PER_ITEM: usize = 160;
 
-/// Replaces the functions.
+/// Registers the replacements.
 pub(super) fn register(engine: &mut Engine) {
     FuncRegistration::new("to_json")
         .with_purity(true)

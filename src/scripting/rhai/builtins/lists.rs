@@ -1,4 +1,4 @@
-//! `pad` of lists and bytes, and `blob`: how much comes out of them is known before it is made.
+//! `pad` of lists and bytes, and `blob`: the size of the result is checked before it is created.
 
 use rhai::{Array, Blob, Dynamic, Engine, INT};
 
@@ -8,7 +8,7 @@ use crate::scripting::{
     values::limits::ITEMS_MAX,
 };
 
-/// Replaces the functions.
+/// Registers the replacements.
 pub(super) fn register(engine: &mut Engine) {
     engine
         .register_fn("pad", |list: &mut Array, len: INT, item: Dynamic| pad(list, len, &item))
@@ -37,7 +37,7 @@ fn length(len: INT) -> Outcome<usize> {
     if len > rooms().1.bytes() { Err(too_long()) } else { Ok(len) }
 }
 
-/// The language takes the last eight bits.
+/// Converts an integer into a byte, as Rhai does: its lowest eight bits.
 fn byte(value: INT) -> u8 {
     u8::try_from(value & 0xff).unwrap_or_default()
 }

@@ -1,7 +1,7 @@
-//! Functions of the language that are replaced: those that could work for long in one piece, take much memory at once, or
-//! swallow the abort of a function that they call.
+//! Replacements for Rhai's own functions: for those that could run for long without a check, allocate much memory at once, or swallow the
+//! abort of a function that they call.
 //!
-//! The names and the results are Rhai's. What is different: the limits are looked at on the way.
+//! Names and results are Rhai's. The difference: limits are checked while the functions run.
 
 mod equality;
 mod json;
@@ -14,12 +14,12 @@ use rhai::{Dynamic, Engine, EvalAltResult};
 use super::control::{Abort, rooms};
 use crate::scripting::values::limits::ITEMS_MAX;
 
-/// Texts up to this length are always within their limit: it is the smallest value of the setting.
+/// Strings of up to this many bytes are always within their limit: it is the minimum of the setting.
 const SHORT: usize = 1 << 10;
 
 type Outcome<T> = Result<T, Box<EvalAltResult>>;
 
-/// Replaces the functions.
+/// Registers the replacements.
 pub(super) fn register(engine: &mut Engine) {
     equality::register(engine);
     json::register(engine);
@@ -38,11 +38,10 @@ fn too_long() -> Box<EvalAltResult> {
     Abort::TooLong(rooms().1.bytes()).into_error()
 }
 
-/// Refuses a value that is larger than it may be, when the script looks at it.
+/// Fails if a value is too large, when the script reads it.
 ///
-/// The language's own limits measure a value with all that is inside after each operation, so that a loop that fills a list takes time in
-/// proportion to the square of its length, and their errors have no place. What is inside counts when it is passed to the host, and for
-/// the memory of the script.
+/// Rhai's own limits measure a value with everything inside of it after each operation, so that a loop that fills a list takes quadratic
+/// time, and their errors have no position. Nested values count when they are passed to the host, and as the script's memory.
 pub(super) fn check_size(value: &Dynamic) -> Outcome<()> {
     if value.is_locked() {
         return Ok(());

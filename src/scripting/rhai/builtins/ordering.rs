@@ -1,7 +1,7 @@
 //! `sort`, `order`, `dedup`.
 //!
-//! The language's own swallow every error of the function that compares, the abort of a call among them, and compare long
-//! texts without an end.
+//! Rhai's own swallow every error of the comparing function, including the abort of a call, and compare long strings without checking
+//! limits.
 
 use std::cmp::Ordering;
 
@@ -10,7 +10,7 @@ use rhai::{Array, Dynamic, Engine, EvalAltResult, FLOAT, FnPtr, INT, NativeCallC
 use super::{Outcome, equality::equal};
 use crate::scripting::rhai::{control::step, errors::problem};
 
-/// Replaces the functions.
+/// Registers the replacements.
 pub(super) fn register(engine: &mut Engine) {
     for name in ["sort", "sort_by"] {
         engine.register_fn(name, |context: NativeCallContext<'_>, array: &mut Array, by: FnPtr| {
@@ -43,7 +43,7 @@ pub(super) fn register(engine: &mut Engine) {
         });
 }
 
-/// Returns the items in order; equal ones keep their order. A merge sort, because a comparison may fail or contradict others.
+/// Returns the items in order; equal ones keep their order. A merge sort, because a comparison may fail, or be inconsistent with others.
 fn sorted(
     items: &Array,
     mut compare: impl FnMut(&Dynamic, &Dynamic) -> Outcome<Ordering>,
@@ -65,7 +65,8 @@ fn merge_sorted<'a>(
     let mut right = merge_sorted(right, compare)?.into_iter().peekable();
     while let (Some(a), Some(b)) = (left.peek(), right.peek()) {
         step()?;
-        let next = if compare(a, b)?.is_gt() { right.next() } else { left.next() };
+        // This way around: a function that returns whether its first argument comes first says false for equal items.
+        let next = if compare(b, a)?.is_lt() { right.next() } else { left.next() };
         merged.extend(next);
     }
     merged.extend(left);
@@ -73,7 +74,7 @@ fn merge_sorted<'a>(
     Ok(merged)
 }
 
-/// Calls the comparing function of the script.
+/// Calls the comparing function of the script. Fails if it returns neither a number nor a boolean.
 fn compared(
     context: &NativeCallContext<'_>,
     by: &FnPtr,
@@ -90,7 +91,7 @@ fn compared(
     Ok(if is_before { Ordering::Less } else { Ordering::Greater })
 }
 
-/// Sorts by the values themselves, which have one type.
+/// Sorts by the values themselves. Fails if they have several types, or a type without an order.
 fn naturally(items: &Array, descending: bool) -> Outcome<Array> {
     let kind = items.first().map(Dynamic::type_id);
     if items.iter().any(|it| Some(it.type_id()) != kind) {

@@ -1,4 +1,4 @@
-//! `split`, `to_chars`, `replace`, `pad`, `sub_string` and their kin: how much comes out of a text is known before it is made.
+//! `split`, `to_chars`, `replace`, `pad`, `sub_string` and similar: the size of the result is limited before or while it is created.
 
 use std::ops::{Range, RangeInclusive};
 
@@ -10,10 +10,10 @@ use crate::scripting::{
     values::limits::ITEMS_MAX,
 };
 
-/// What a piece of a text takes at most beside its characters: a value and what it points to.
+/// Maximum bytes of a piece of a string in addition to its characters: a value, and what it points to.
 const BYTES_PER_PIECE: usize = 80;
 
-/// Replaces the functions.
+/// Registers the replacements.
 pub(super) fn register(engine: &mut Engine) {
     macro_rules! pure {
         ($name:expr, $function:expr) => {
@@ -58,7 +58,7 @@ pub(super) fn register(engine: &mut Engine) {
     register_replace(engine);
 }
 
-/// Pads a string to this number of characters. The language's own adds one at a time, and never ends with an empty string.
+/// Pads a string to this number of characters. Rhai's own adds one at a time, and never ends with an empty string.
 fn pad(text: &mut ImmutableString, len: INT, with: &str) -> Outcome<()> {
     let missing = usize::try_from(len).unwrap_or(0).saturating_sub(text.chars().count());
     let chars = with.chars().count();
@@ -77,7 +77,7 @@ fn pad(text: &mut ImmutableString, len: INT, with: &str) -> Outcome<()> {
     Ok(())
 }
 
-/// Returns the maximum number of pieces: at least one, as in the language.
+/// Returns the maximum number of pieces: at least one, as in Rhai.
 fn pieces(most: INT) -> usize {
     usize::try_from(most).unwrap_or(0).max(1)
 }
@@ -88,7 +88,7 @@ fn list<'a>(pieces: impl Iterator<Item = &'a str>) -> Outcome<Array> {
         if list.len() == ITEMS_MAX {
             return Err(too_many("a list"));
         }
-        // Short ones need a piece of memory each, as long ones do.
+        // Even short pieces need an allocation each.
         if list.len().is_multiple_of(1024) {
             reserve(1024 * BYTES_PER_PIECE)?;
         }
@@ -99,7 +99,7 @@ fn list<'a>(pieces: impl Iterator<Item = &'a str>) -> Outcome<Array> {
 
 /// Replaces one string with another, wherever it is found.
 fn replace(text: &mut ImmutableString, find: &str, with: &str) -> Outcome<()> {
-    // As the language has it: nothing comes of an empty text.
+    // As in Rhai: an empty string stays empty.
     if text.is_empty() {
         return Ok(());
     }
@@ -119,7 +119,7 @@ fn replace(text: &mut ImmutableString, find: &str, with: &str) -> Outcome<()> {
     Ok(())
 }
 
-/// Returns this many characters from this one on; a negative start counts from the end.
+/// Returns `len` characters from `start` on; a negative start counts from the end.
 fn part(text: &str, start: INT, len: INT) -> &str {
     let from_end = usize::try_from(start.unsigned_abs()).unwrap_or(usize::MAX);
     let skipped = match usize::try_from(start) {
@@ -132,7 +132,7 @@ fn part(text: &str, start: INT, len: INT) -> &str {
 
 /// Returns the part before a character, and the rest.
 fn at_char(text: &str, place: usize) -> (&str, &str) {
-    // Most texts are plain, and then nothing has to be counted.
+    // Most strings are ASCII, where characters need not be counted.
     let byte = if text.is_ascii() {
         place.min(text.len())
     } else {
@@ -141,14 +141,14 @@ fn at_char(text: &str, place: usize) -> (&str, &str) {
     text.split_at_checked(byte).unwrap_or((text, ""))
 }
 
-/// Returns start and length, as the language reads ranges.
+/// Returns the start and the length of a range, as Rhai interprets it.
 fn span(start: INT, end: INT) -> (INT, INT) {
     let start = start.max(0);
     (start, end.max(start) - start)
 }
 
-/// Registers `sub_string`, which returns a part of a string, and `crop`, which keeps only that part. The language's own make a list
-/// of all characters.
+/// Registers `sub_string`, which returns a part of a string, and `crop`, which keeps only that part. Rhai's own create a list of all
+/// characters.
 fn register_parts(engine: &mut Engine) {
     type Text = ImmutableString;
     let give = |text: &Text, start, len| Text::from(part(text, start, len));

@@ -1,4 +1,4 @@
-//! Reading: kwargs, views of the object, values out of a script.
+//! Reading: kwargs, views of the object, results of scripts.
 
 use serde_json::json;
 

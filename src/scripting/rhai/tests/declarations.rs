@@ -1,4 +1,4 @@
-//! Declarations, filters, errors of loading, variables of the script.
+//! Declarations, filters, load errors, variables of the script.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Errors that leave a handler, and limits that end it.
+//! Errors that a handler does not catch, and limits that abort it.
 
 use std::time::Duration;
 

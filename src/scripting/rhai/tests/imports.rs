@@ -1,4 +1,4 @@
-//! Modules beside the script.
+//! Modules next to the script.
 
 use std::{fs, os::unix::fs::symlink, path::Path};
 

@@ -1,4 +1,4 @@
-//! Scripts, from their text to what comes out of their calls.
+//! Tests of scripts, from their text to the results of their calls.
 
 mod data;
 mod declarations;
@@ -37,7 +37,7 @@ use crate::logic::{
 use crate::scripting::{LoadError, Loaded, Placement, Source, Terms};
 use crate::settings::Settings;
 
-/// A loaded script, and what its calls are about.
+/// A loaded script, and the data of its invocations.
 struct Fixture {
     loaded: Loaded,
     body: Value,
@@ -55,7 +55,7 @@ async fn try_load(text: &str) -> Result<Loaded, LoadError> {
     load(ScriptId(1), &source(text), &Placement::CurrentRuntime.into()).await
 }
 
-/// Why a script cannot be used.
+/// Returns the error of a script that must not load.
 async fn refusal(text: &str) -> LoadError {
     try_load(text).await.err().expect("the script is wrong")
 }
@@ -79,7 +79,7 @@ impl Fixture {
         }
     }
 
-    /// A script with one handler on creation with this body.
+    /// Loads a script with one creation handler with this code.
     async fn handler(code: &str, body: Value) -> Self {
         let text = format!("fn handler(ctx) {{ {code} }}\nkopf::on_create(\"things\", handler);\n");
         Fixture::new(&text, body).await
@@ -106,7 +106,7 @@ impl Fixture {
         self.about(handler, object, detail)
     }
 
-    /// The invocation of a daemon or a timer.
+    /// Returns the invocation of a daemon or a timer.
     fn background(&self, live: &LiveObject, stopped: &Stopped) -> Arc<Invocation> {
         let detail = ObjectDetail::Background(BackgroundCause {
             stopped: stopped.clone(),
@@ -205,7 +205,7 @@ async fn problem(code: &str, body: Value) -> String {
     Fixture::handler(code, body).await.raised().await.message
 }
 
-/// A directory of its own for a test, without what an earlier run has left.
+/// Creates an empty directory for a test.
 fn directory(name: &str) -> PathBuf {
     let path = std::env::temp_dir().join(format!("kopf-rhai-{}-{name}", std::process::id()));
     fs::remove_dir_all(&path).ok();
@@ -213,7 +213,7 @@ fn directory(name: &str) -> PathBuf {
     path
 }
 
-/// A script whose calls may compute for so many operations.
+/// Loads a script whose calls may execute this many operations.
 async fn run_with_budget(text: &str, operations: u32) -> Result<Loaded, LoadError> {
     let cpu_limit = std::time::Duration::from_nanos(100) * operations;
     load(ScriptId(1), &source(text), &Terms { cpu_limit, ..terms() }).await

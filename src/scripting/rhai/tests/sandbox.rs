@@ -1,4 +1,4 @@
-//! What a script keeps, and what becomes of one that keeps too much. Single hostile calls are in `tests/sandbox/rhai`.
+//! Memory that scripts retain, and what happens to a script that retains too much. Single hostile calls are in `tests/sandbox/rhai`.
 
 use std::{sync::mpsc, time::Duration};
 
@@ -19,7 +19,7 @@ use crate::telemetry::Metrics;
 
 const KIB: usize = 1 << 10;
 
-/// A script that may hold so many bytes more than it needs to be loaded.
+/// Loads a script that may hold `room` bytes more than it needs to be loaded, in steps of 32 KiB.
 async fn within(room: usize, text: &str) -> Fixture {
     let mut terms = terms();
     terms.limits.memory_limit = 256 * KIB;
@@ -35,7 +35,7 @@ async fn within(room: usize, text: &str) -> Fixture {
     Fixture::of(loaded, json!({ "spec": { "x": [1, 2, 3] } }))
 }
 
-/// How many calls end well before one is refused for the memory, and what the next one gives.
+/// Returns how many calls succeed before one is aborted for its memory, the message of that one, and the result of the next call.
 async fn calls_until_full(fixture: &Fixture) -> (usize, String, Ended) {
     for calls in 0..10_000 {
         if let Ended::Raised(raised) = fixture.call_nth(0).await {
@@ -72,13 +72,13 @@ async fn calls_that_keep_nothing_leave_nothing_behind() {
         drop(fixture.call_nth(0).await);
         *fixture.patch.lock() = crate::logic::change::patch::Patch::default();
     }
-    // Nothing was lost on the way, and nothing was counted that is not there.
+    // No memory was leaked, and none was counted that is not in use.
     assert_eq!(fixture.returned().await["calls"], json!(1501));
 }
 
 #[tokio::test]
 async fn a_call_that_views_the_object_counts_nothing_afterwards() {
-    // Short, and not.
+    // A short function, and one that is not.
     for code in ["ctx.spec.x", "for x in ctx.spec.x { ctx.body.spec; }"] {
         let metrics = Metrics::default();
         let text = format!("kopf::on_create(\"things\", |ctx| {{ {code} }});");
@@ -95,7 +95,7 @@ async fn a_call_that_views_the_object_counts_nothing_afterwards() {
             let line = text.lines().find(|it| it.starts_with("kopf_script_memory_bytes"));
             held.push(line.map(str::to_owned));
         }
-        // The first calls fill what is kept for the next ones.
+        // The first calls fill caches for later ones.
         assert_eq!(held[4], held[9], "{code}: {held:?}");
     }
 }
@@ -178,7 +178,7 @@ async fn memos_have_a_limit_of_their_own_and_go_with_their_objects() {
     let mut fixture = within(256 * KIB, text).await;
     let (mut full, mut memos) = (None, Vec::new());
     for calls in 0..500 {
-        // One memo alone has a smaller limit.
+        // A single memo has a smaller limit.
         if calls % 50 == 0 {
             fixture.memo = Document::default();
             memos.push(fixture.memo.clone());
@@ -198,7 +198,7 @@ async fn memos_have_a_limit_of_their_own_and_go_with_their_objects() {
 
 #[tokio::test]
 async fn the_deepest_values_can_be_dropped() {
-    // A chain of closures as long as the memory allows, kept and dropped: each link takes some frames of the stack.
+    // A chain of closures as long as the memory allows, kept and dropped: each link takes some stack frames.
     let text = r#"
         let kept = 0;
         fn wrap(g) { || g }
@@ -268,6 +268,10 @@ async fn replaced_functions_do_what_those_of_the_language_do() {
         ("let x = [3, 1, 2]; x.sort_desc(); x", json!([3, 2, 1])),
         ("[\"b\", \"a\"].order()", json!(["a", "b"])),
         ("let x = [3, 1, 2]; x.sort(|a, b| b - a); x", json!([3, 2, 1])),
+        (
+            "let x = [[1, 1], [0, 2], [1, 3]]; x.sort(|a, b| a[0] < b[0]); x",
+            json!([[0, 2], [1, 1], [1, 3]]),
+        ),
         ("[3, 1, 2].order_by(|a, b| a < b)", json!([1, 2, 3])),
         ("let x = [1, 1, 2, 1]; x.dedup(); x", json!([1, 2, 1])),
         ("let x = [1, 3, 4]; x.dedup(|a, b| a % 2 == b % 2); x", json!([1, 4])),

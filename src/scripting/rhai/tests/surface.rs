@@ -1,4 +1,4 @@
-//! What scripts can reach is what the surface documents.
+//! Scripts can use everything that the surface documents.
 
 use super::refusal;
 use crate::scripting::surface::{Item, Language, Shape, Spoken, Surface};

@@ -1,4 +1,4 @@
-//! How many calls have a thread, and which calls need none.
+//! The number of threads, and calls that need none.
 
 use std::{
     panic,
@@ -59,7 +59,7 @@ async fn daemons_leave_threads_to_other_handlers() {
     let daemons = futures::future::join_all((0..100).map(|_| daemon()));
     let handler = async {
         sleep(Duration::from_secs(1)).await;
-        // Those that never got a thread stop without having been called.
+        // Daemons that never got a thread stop without having been called.
         assert_eq!(fixture.call_nth(1).await, Ended::Returned(Some(json!(48))));
         stopped.set(StopReason::OperatorExiting);
     };

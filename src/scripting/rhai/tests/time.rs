@@ -100,6 +100,6 @@ async fn variables_of_the_script_need_no_locks() {
     let fixture = Fixture::of(loaded.unwrap_or_else(|error| panic!("{error:?}")), json!({}));
     let all = join_all((0..50).map(|_| fixture.call_nth(0))).await;
     assert!(all.iter().all(|it| matches!(it, Ended::Returned(_))), "{all:?}");
-    // The call that counts last sees all of them.
+    // The last call to count sees all increments.
     assert!(all.contains(&Ended::Returned(Some(json!(5000)))), "{all:?}");
 }
