@@ -45,7 +45,7 @@ kopf.yaml and the environment variables of `kopf run` apply here, too.";
 
 pub(super) const TEST_AFTER_HELP: &str = "\
 A test is kopf.test(\"NAME\", FUNCTION) in a script whose name ends with _test. For each test, a new server with the CRDs and the \
-objects is started, then the operator; the function acts as a user through kube. When everything waits, the virtual clock jumps to \
+objects is started, then the operator; the function acts as a user through kube. When all tasks wait, the virtual clock jumps to \
 the next event. If a test fails, the log of the operator is shown.
 
 Exit code: 0 if all tests have passed, 1 if not, 2 if the command line is invalid.
@@ -104,7 +104,7 @@ Precedence, lowest to highest: defaults, kopf.yaml, environment, command line, s
 
 Examples:
   kopf run handlers.lua                       the whole cluster, with the kubectl context or the service account
-  kopf run -n 'myapp-*' handlers/ --verbose   some namespaces; log what is decided and why
+  kopf run -n 'myapp-*' handlers/ --verbose   some namespaces; log each decision and its reason
   kopf run -A --set execution.default_backoff=10s handlers.rhai";
 
 /// Details that the help of the options does not cover.

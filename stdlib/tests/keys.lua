@@ -20,7 +20,7 @@ check(strings.starts_with(keys.ed25519.ssh_private, "-----BEGIN OPENSSH PRIVATE 
 check(keys.p256.ssh_private, keys.p256.pem)
 fails(function() crypto.key("rsa1024") end, "crypto.key: `kind`: expected \"ed25519\", \"p256\", \"p384\", \"rsa2048\", \"rsa3072\", \"rsa4096\", got \"rsa1024\"")
 fails_with(function() crypto.key(keys.p256.public_pem) end, "expected an unencrypted private key in PEM (`-----BEGIN PRIVATE KEY-----`), got a PEM with `PUBLIC KEY`")
-fails_with(function() crypto.key("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n") end, "got a key that cannot be read")
+fails_with(function() crypto.key("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n") end, "got an unsupported or damaged key")
 
 -- Certificates.
 local ca = crypto.ca({ name = "my CA", organization = "Example", days = 30 })

@@ -101,7 +101,7 @@ pub(crate) const DECLARING: &[Declaring] = &[
         "reconcile",
         "reconcile",
         Some(Kind::Reconcile),
-        "Calls a function with the present state of an object, whenever the object, one of its children or a watched object changes. The function returns the children that must exist; they are applied, repaired and deleted accordingly.",
+        "Calls a function with the current state of an object whenever the object, one of its children or a watched object changes. The function returns the children that must exist; they are applied, repaired and deleted accordingly.",
     ),
     declaring(
         "index",

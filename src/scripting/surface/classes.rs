@@ -11,7 +11,7 @@ const CLASSES: &[Class] = &[
     ("PatchFunctions", "Functions that change the current object on the server, applied after the merge-patch, and again if another client has changed the object meanwhile.", PATCH_FUNCTIONS, None),
     ("Conditions", "The list `status.conditions` of the object. Changes are sent with the rest of `ctx.patch`; conditions of other controllers are kept.", CONDITIONS, None),
     ("Warnings", "The warnings of an admission response, in the order in which they were added.", WARNINGS, None),
-    ("Memo", "Data that are kept as long as the process runs, shared by all handlers of an object and by all scripts; they survive a reload. Any field can be set, to anything that JSON can represent.", &[], Some(Ty::Any)),
+    ("Memo", "Data that is kept as long as the process runs, shared by all handlers of an object and by all scripts; it survives a reload. Any field can be set, to anything that JSON can represent.", &[], Some(Ty::Any)),
     ("Logger", "Logs messages about the handled object. A message can have placeholders as in `string.format` (Lua), or be an interpolated string (Rhai); a map at the end adds structured fields.", LOGGER, None),
     ("Stopped", "The stop flag of daemons and timers. It can be called: `ctx.stopped()` is the same as `is_set`.", STOPPED, None),
     ("StopReasons", "The reasons why a daemon or timer must stop. It prints as `RESOURCE_DELETED|DAEMON_SIGNALLED` and can be iterated over.", STOP_REASONS, None),

@@ -440,7 +440,7 @@ fn conversions_are_tried_there_and_back_on_objects_of_the_schema() {
         (
             "missing",
             UP.to_owned(),
-            Some("no handlers of on_convert lead from v2 to v1 for Link default/sample-"),
+            Some("no chain of on_convert handlers converts Link default/sample-"),
         ),
     ] {
         let here = Directory::with(

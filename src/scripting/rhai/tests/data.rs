@@ -47,7 +47,7 @@ async fn a_name_that_no_ctx_has_is_an_error_with_the_nearest_one() {
         ("ctx[\"nonsense\"]", "ctx has no `nonsense`"),
         (
             "ctx.own = 1",
-            "ctx.own cannot be assigned: change the object through ctx.patch, store your own data in ctx.memo",
+            "ctx.own cannot be assigned: change the object through ctx.patch, store data in ctx.memo",
         ),
     ] {
         assert_eq!(problem(code, object()).await, message, "{code}");
