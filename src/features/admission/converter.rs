@@ -71,7 +71,8 @@ impl Converter<'_> {
 
     fn chain(&self, object: &Value, to: &str) -> Result<Vec<Step>, String> {
         let (from, name) = (conversion::version_of(object), conversion::name_of(object));
-        let missing = || format!("no chain of on_convert handlers converts {name} from {from} to {to}");
+        let missing =
+            || format!("no chain of on_convert handlers converts {name} from {from} to {to}");
         let served = conversion::handlers_of(self.served, object);
         let (resource, handlers) = served.ok_or_else(missing)?;
         let chain = conversion::chain(handlers, from, to).ok_or_else(missing)?;

@@ -238,13 +238,8 @@ impl Runner {
         }
         match finished.await {
             Ok(result) => result.map_err(|panic| RunError::Panicked(panic_text(&*panic))),
-<<<<<<< HEAD
-            // Only a thread that could not be made leaves a job without an end.
-            Err(_) => Err(RunError::NoThread("the system has no more threads".into())),
-=======
             // The job was dropped, because no thread could be created for it.
-            Err(_) => Err(RunError::NoThread("the system has no more".into())),
->>>>>>> main
+            Err(_) => Err(RunError::NoThread("the system has no more threads".into())),
         }
     }
 
