@@ -213,7 +213,7 @@ impl<'a, 't> Builder<'a, 't> {
             Stmt::AutoEscape(it) => {
                 return wrong(
                     it.span(),
-                    "`{% autoescape %}` is not supported; use the filter `escape`",
+                    "`{% autoescape %}` is unsupported; use the filter `escape`",
                 );
             }
             Stmt::Template(it) => to.extend(self.body(&it.children)?),
