@@ -211,10 +211,7 @@ impl<'a, 't> Builder<'a, 't> {
                 return wrong(it.span(), "`extends` is only allowed at the top level of a file");
             }
             Stmt::AutoEscape(it) => {
-                return wrong(
-                    it.span(),
-                    "`{% autoescape %}` is unsupported; use the filter `escape`",
-                );
+                return wrong(it.span(), "unsupported `{% autoescape %}`; use the filter `escape`");
             }
             Stmt::Template(it) => to.extend(self.body(&it.children)?),
         }
