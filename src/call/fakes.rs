@@ -123,7 +123,8 @@ impl Fakes {
         invocation: Arc<Invocation>,
     ) -> Result<(), String> {
         let mut state = self.0.state.lock();
-        let scripts = state.scripts.clone().ok_or("call it inside of a test, in `kopf.test`")?;
+        let scripts =
+            state.scripts.clone().ok_or("call it inside a test, in the function of `kopf.test`")?;
         if state.fakes.len() >= FAKES_MAX {
             return Err(format!("a test has at most {FAKES_MAX} fakes"));
         }

@@ -114,7 +114,7 @@ pub fn check(sources: &[Source], knowledge: &Knowledge) -> Findings {
         let thread = thread::Builder::new().name("kopf-check".into()).stack_size(STACK);
         match thread.spawn_scoped(scope, work) {
             Ok(thread) => thread.join().unwrap_or_else(|_panic| unchecked("the checker failed")),
-            Err(error) => unchecked(&format!("no thread for the checker: {error}")),
+            Err(error) => unchecked(&format!("cannot start a thread for the checker: {error}")),
         }
     });
     sorted::sort_by(&mut findings.all, |a, b| a.place().cmp(&b.place()));
@@ -151,7 +151,7 @@ fn of_source(source: &Source, knowledge: &Knowledge, findings: &mut Findings) {
     let mut parsed = Vec::new();
     if texts.iter().map(|it| it.text.len()).sum::<usize>() > ALL_BYTES_MAX {
         let mib = ALL_BYTES_MAX >> 20;
-        let why = format!("it and its modules are larger than {mib} MiB together");
+        let why = format!("the script and its modules are larger than {mib} MiB in total");
         findings.unchecked.push(format!("{} is not checked: {why}.", source.name));
         return;
     }
@@ -169,20 +169,20 @@ fn of_source(source: &Source, knowledge: &Knowledge, findings: &mut Findings) {
         Ok(found) => findings.all.extend(found),
         Err(TooLong) => findings
             .unchecked
-            .push(format!("{} is not checked: it takes too many steps.", source.name)),
+            .push(format!("{} is not checked: the check takes too many steps.", source.name)),
     }
 }
 
 fn parsed_text(text: &Texts, language: Language) -> Result<Text<'_>, String> {
     if text.text.len() > BYTES_MAX {
-        return Err(format!("it is larger than {} MiB", BYTES_MAX >> 20));
+        return Err(format!("the file is larger than {} MiB", BYTES_MAX >> 20));
     }
     match parse::parse(language, &text.text) {
         Ok(tree) => Ok(Text { file: text.file.clone(), language, content: &text.text, tree }),
-        Err(Unparsed::Deep) => Err("it is nested too deep".to_owned()),
+        Err(Unparsed::Deep) => Err("the code is nested too deeply".to_owned()),
         Err(Unparsed::At(at)) => {
             let before = text.text.get(..at).unwrap_or(&text.text);
-            Err(format!("the syntax of line {} is not understood", before.lines().count().max(1)))
+            Err(format!("the syntax of line {} is not supported", before.lines().count().max(1)))
         }
     }
 }

@@ -148,8 +148,8 @@ const ROWS: [Row; 20] = [
         Rule::BusyLoop,
         "busy-loop",
         Level::Lint,
-        "The loop runs until the handler must stop, and no call in it waits. The handler uses the processor until \
-                 it reaches the limit of a call, and other handlers of the script have to wait. Pause with \
+        "The loop runs until the handler must stop, and contains no call that waits. The handler uses CPU time until it reaches the \
+                 limit of a call, while other handlers of the script wait. Pause with \
                  `ctx.stopped:wait(\"5s\")`, which also returns whether to stop.",
     ),
     row(
@@ -157,7 +157,7 @@ const ROWS: [Row; 20] = [
         "update-loop",
         Level::Lint,
         "The handler changes its own object each time it is called: it counts a field, or writes the time or \
-                 something random. This is a change, for which the same handler is called again, without an end.",
+                 something random. Each of these changes calls the same handler again, in an endless loop.",
     ),
     row(
         Rule::LoopVariable,
@@ -169,8 +169,8 @@ const ROWS: [Row; 20] = [
         Rule::WholeObject,
         "whole-object",
         Level::Lint,
-        "The result of a handler is stored in the status of its object. A whole object in there is large, is sent \
-                 with each event, and may contain secrets.",
+        "The result of a handler is stored in the status of its object. A whole object is large, is sent with each event, and \
+                 may contain secrets.",
     ),
     row(
         Rule::UnboundedRetries,
@@ -191,7 +191,7 @@ const ROWS: [Row; 20] = [
         "status-subresource",
         Level::Lint,
         "The CRD has no `subresources.status`. Then each change of the status counts as a change of the object: \
-                 metadata.generation grows, and everybody who may change the object may change its status.",
+                 metadata.generation grows, and anyone who may change the object may also change its status.",
     ),
     row(
         Rule::NotGranted,

@@ -38,7 +38,7 @@ fn refuses_deep_nesting() {
         }
     }
     let message = messages("x.lua", &format!("x = {}1{}", "(".repeat(1000), ")".repeat(1000)));
-    assert_eq!(message, ["x.lua is not checked: it is nested too deep."]);
+    assert_eq!(message, ["x.lua is not checked: the code is nested too deeply."]);
 }
 
 #[test]
@@ -53,15 +53,15 @@ fn long_chains_are_checked() {
 fn sources_that_cannot_be_parsed_are_not_checked() {
     assert_eq!(
         messages("x.lua", "local x = = 1"),
-        ["x.lua is not checked: the syntax of line 1 is not understood."]
+        ["x.lua is not checked: the syntax of line 1 is not supported."]
     );
     assert_eq!(
         messages("x.rhai", "\nlet x = ;"),
-        ["x.rhai is not checked: the syntax of line 2 is not understood."]
+        ["x.rhai is not checked: the syntax of line 2 is not supported."]
     );
     assert_eq!(
         messages("x.lua", "x = 'open"),
-        ["x.lua is not checked: the syntax of line 1 is not understood."]
+        ["x.lua is not checked: the syntax of line 1 is not supported."]
     );
 }
 
@@ -194,7 +194,7 @@ fn hostile() -> Vec<(&'static str, String, &'static str)> {
         let next = it + 1;
         format!("local function f{next}(ctx) g{next}(ctx) end\nfunction g{next}(c) f{it}(c) end\n")
     });
-    let (deep, steps) = ("it is nested too deep", "it takes too many steps");
+    let (deep, steps) = ("the code is nested too deeply", "the check takes too many steps");
     vec![
         ("x.lua", format!("x = 1{}", " + 1".repeat((1 << 18) - 2)), deep),
         ("x.rhai", format!("let x = 1{};", " + 1".repeat((1 << 18) - 3)), deep),
@@ -205,10 +205,10 @@ fn hostile() -> Vec<(&'static str, String, &'static str)> {
         ("x.rhai", lets, ""),
         ("x.lua", calls + "function f0(c) print(c.spce) end", "there is no c.spce"),
         ("x.rhai", format!("{}1{}", "if true { ".repeat(250), " }.x".repeat(250)), ""),
-        ("x.lua", "x".repeat((1 << 20) + 1), "it is larger than 1 MiB"),
-        ("x.rhai", " ".repeat((1 << 20) + 1), "it is larger than 1 MiB"),
+        ("x.lua", "x".repeat((1 << 20) + 1), "the file is larger than 1 MiB"),
+        ("x.rhai", " ".repeat((1 << 20) + 1), "the file is larger than 1 MiB"),
         ("x.lua", format!("local t = {}1{}", "{".repeat(299), "}".repeat(299)), deep),
-        ("x.rhai", format!("let x = `{}", "${".repeat(10_000)), "is not understood"),
+        ("x.rhai", format!("let x = `{}", "${".repeat(10_000)), "is not supported"),
     ]
 }
 
@@ -234,7 +234,8 @@ fn a_script_whose_modules_are_large_is_not_checked() {
     }
     let source = Source { name: "x.lua".into(), text: "helpr()".into(), modules };
     let found = check(&[source], &Knowledge::default());
-    let expected = "x.lua is not checked: it and its modules are larger than 4 MiB together.";
+    let expected =
+        "x.lua is not checked: the script and its modules are larger than 4 MiB in total.";
     assert_eq!((found.all.len(), found.unchecked), (0, vec![expected.to_owned()]));
 }
 

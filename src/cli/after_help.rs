@@ -2,8 +2,9 @@
 
 /// Where to install the completion script.
 pub(super) const COMPLETIONS_AFTER_HELP: &str = "\
-Commands, options and files are completed. Names of contexts, namespaces, kinds and objects are not: each Tab would send requests to a cluster, \
-and a script that does so works only with the version that has printed it, so it could not be installed in a file.
+Commands, options and files are completed. Names of contexts, namespaces, kinds and objects are not: each Tab would send \
+requests to a cluster, and such a completion script would only work with the version that printed it, so you could not install \
+it in a file.
 
 For this session:    source <(kopf completions bash)
 For all sessions:    kopf completions bash > ~/.local/share/bash-completion/completions/kopf
@@ -14,7 +15,7 @@ pub(super) const STUBS_AFTER_HELP: &str = "\
 lua is for lua-language-server and EmmyLua (LuaCATS), luau for luau-lsp and luau-analyze, rhai for tools that read the definition \
 format of Rhai.
 
-Types of custom resources describe the spec and status of the storage version; Rhai has no such types.
+Types of custom resources describe the spec and status of the storage version. They are not available for Rhai.
 
 Examples:
   kopf stubs lua > kopf.lua
@@ -36,7 +37,7 @@ Examples:
   kopf docs settings.posting.level";
 
 pub(super) const CHECK_AFTER_HELP: &str = "\
-The top level of each script is run, its handlers are not. The output of scripts is printed to stderr.
+Runs the top level of each script, but not its handlers. Output of scripts is printed to stderr.
 
 Exit code: 0 if all scripts are valid, 1 if not, 2 if the command line is invalid. docs/check.md describes the JSON.
 
@@ -44,7 +45,7 @@ kopf.yaml and the environment variables of `kopf run` apply here, too.";
 
 pub(super) const TEST_AFTER_HELP: &str = "\
 A test is kopf.test(\"NAME\", FUNCTION) in a script whose name ends with _test. For each test, a new server with the CRDs and the \
-objects is started, then the operator; the function acts as a user through kube. When everything waits, the virtual clock jumps to \
+objects is started, then the operator; the function acts as a user through kube. When all tasks wait, the virtual clock jumps to \
 the next event. If a test fails, the log of the operator is shown.
 
 Exit code: 0 if all tests have passed, 1 if not, 2 if the command line is invalid.
@@ -103,7 +104,7 @@ Precedence, lowest to highest: defaults, kopf.yaml, environment, command line, s
 
 Examples:
   kopf run handlers.lua                       the whole cluster, with the kubectl context or the service account
-  kopf run -n 'myapp-*' handlers/ --verbose   some namespaces; log what is decided and why
+  kopf run -n 'myapp-*' handlers/ --verbose   some namespaces; log each decision and its reason
   kopf run -A --set execution.default_backoff=10s handlers.rhai";
 
 /// Details that the help of the options does not cover.
@@ -116,7 +117,7 @@ are served.";
 
 pub(super) const MANIFESTS_AFTER_HELP: &str = "\
 No cluster is used: pass the manifests to `kubectl apply -f -`. Scripts, modules and kopf.yaml become a ConfigMap, which can be \
-edited while the operator runs. What cannot be determined is reported as a warning on stderr.
+edited while the operator runs. Anything that cannot be determined is reported as a warning on stderr.
 
 Exit code: 0 if the manifests are complete, 1 if the scripts or CRDs are invalid, 2 if the command line is invalid.
 
@@ -126,7 +127,7 @@ Examples:
   kopf manifests handlers/ --image registry.example.com/kopf:0.1.0 --helm chart/ && helm install my-operator chart/";
 
 pub(super) const RBAC_GENERATE_AFTER_HELP: &str = "\
-Each rule has a comment that says what needs it. Calls of kube.* whose kind is not known before the call are reported as warnings; add \
+Each rule has a comment that names what needs it. Calls of kube.* whose kind is only known at run time are reported as warnings; add \
 their permissions with --also, or record those that tests use with `kopf test --record-rbac FILE`.
 
 Examples:

@@ -52,10 +52,10 @@ pub enum Command {
     /// Print the manifests of an operator: CRDs, service account, least permissions, scripts, Deployment
     #[command(after_help = MANIFESTS_AFTER_HELP)]
     Manifests(ManifestsArgs),
-    /// Install an operator in a cluster, or update it: what `kopf manifests` prints is applied
+    /// Install or update an operator in a cluster: apply the output of `kopf manifests`
     #[command(after_help = DEPLOY_AFTER_HELP)]
     Deploy(DeployArgs),
-    /// Stop an operator in a cluster, release its objects, and delete what `kopf deploy` has created
+    /// Stop an operator in a cluster, release its objects, and delete the objects that `kopf deploy` has created
     #[command(after_help = UNDEPLOY_AFTER_HELP)]
     Undeploy(UndeployArgs),
     /// Print the permissions that an operator needs, or compare them with those that it has
@@ -67,7 +67,7 @@ pub enum Command {
     /// Show the reference of functions, options, fields of `ctx`, and settings
     #[command(after_help = DOCS_AFTER_HELP)]
     Docs(DocsArgs),
-    /// Serve editors: mistakes, completions, documentation and definitions, over the Language Server Protocol on stdin and stdout
+    /// Run a language server for editors on stdin and stdout: errors, completions, documentation and definitions
     Lsp,
     /// Pause operators until `kopf resume`, or until a duration has passed
     #[command(after_help = FREEZE_AFTER_HELP)]
@@ -78,7 +78,7 @@ pub enum Command {
     /// List the handlers of objects that have failed or wait for a retry
     #[command(after_help = STATUS_AFTER_HELP)]
     Status(StatusArgs),
-    /// Call handlers again that have failed permanently or wait for a retry
+    /// Retry handlers that have failed permanently or wait for a retry
     #[command(after_help = RETRY_AFTER_HELP)]
     Retry(RetryArgs),
     /// Call no handlers for an object until `kopf unsuspend`
@@ -114,7 +114,7 @@ const COLOR_HELP: &str =
 
 const CONFIGMAP_HELP: &str =
     "Read scripts from this ConfigMap through the API, in addition to PATHS if given; repeatable";
-const GUARD_HELP: &str = "Refuse edits of these ConfigMaps whose scripts do not load, with a webhook; needs --webhook-service or --webhook-url";
+const GUARD_HELP: &str = "Reject edits of these ConfigMaps whose scripts do not load, with a webhook; needs --webhook-service or --webhook-url";
 const CONFIGMAP_SELECTOR_HELP: &str = "Read scripts from all ConfigMaps with these labels in the operator's namespace, such as app=scripts; repeatable";
 
 /// `kopf run`
@@ -341,7 +341,7 @@ pub struct TestArgs {
     /// Create the objects in this file or directory before each test; repeatable
     #[arg(long = "apply", value_name = "FILE", action = ArgAction::Append)]
     pub objects: Vec<PathBuf>,
-    /// Run only the tests whose names contain this text
+    /// Run only the tests whose names contain this string
     #[arg(long, value_name = "TEXT")]
     pub only: Option<String>,
     /// Show the verbose operator log of each test

@@ -42,7 +42,7 @@ const ALLOW_ENV_HELP: &str =
     "Allow scripts to read these environment variables, such as MYAPP_TOKEN,PG*; repeatable";
 const ALLOW_READ_HELP: &str = "Allow scripts to read this file, or the files in this directory, such as /etc/myapp; repeatable";
 const ALLOW_INSECURE_HELP: &str = "Allow scripts to connect to these hosts without checking their certificates, in addition to --allow-net; repeatable";
-const ALLOW_SCRATCH_HELP: &str = "Allow scripts to keep what `http` receives in files in this directory while a handler runs, such as /tmp; repeatable";
+const ALLOW_SCRATCH_HELP: &str = "Allow scripts to store responses of `http` in files in this directory while a handler runs, such as /tmp; repeatable";
 
 /// The grants.
 #[derive(Clone, Debug, Default, Args)]

@@ -148,19 +148,14 @@ impl Documents {
         let document = self.all.get(&key)?;
         let (uri, version) = (document.uri.clone(), document.version);
         if document.is_large {
-            let message = format!("not checked: it is larger than {} MiB", BYTES_MAX >> 20);
+            let message = format!("not checked: the file is larger than {} MiB", BYTES_MAX >> 20);
             return notification(uri, vec![whole(&message)], Some(version));
         }
         let response = self.respond(&uri, EditorRequest::Findings)?;
         let text = self.find(&uri).map_or("", |it| &it.text);
         let broken = response.broken.iter().map(|at| {
             let range = convert::range(text, at.saturating_sub(1), 1);
-            diagnostic(
-                range,
-                DiagnosticSeverity::ERROR,
-                "syntax",
-                "the syntax is not understood here",
-            )
+            diagnostic(range, DiagnosticSeverity::ERROR, "syntax", "invalid syntax")
         });
         let found = response.findings.iter().map(of_finding);
         let all = broken.chain(found).chain(response.unchecked.as_deref().map(whole)).collect();

@@ -31,7 +31,7 @@ pub enum Error {
     #[error("'{}' is neither a file nor a directory", .0.display())]
     Special(PathBuf),
     /// The file is too large for a script.
-    #[error("'{}' has more than {} MiB: too much for a script", .0.display(), SCRIPT_BYTES_MAX >> 20)]
+    #[error("'{}' has more than {} MiB: the limit for a script", .0.display(), SCRIPT_BYTES_MAX >> 20)]
     TooLarge(PathBuf),
     /// The file is not UTF-8.
     #[error("'{}' is not UTF-8: see line {line}", path.display())]
@@ -51,7 +51,7 @@ pub enum Error {
     #[error("there are no scripts in {0}")]
     EmptyMap(String),
     /// The script is binary data.
-    #[error("{map}: '{key}' is in binaryData, so it is not text")]
+    #[error("{map}: '{key}' is in binaryData, so it is not a UTF-8 string")]
     Binary {
         /// The `ConfigMap`.
         map: String,
@@ -69,22 +69,20 @@ impl Error {
             }
             Error::Missing(_) => "check the spelling and the current directory",
             Error::UnknownLanguage(path) if path.extension().is_some_and(|it| it == "py") => {
-                "Python handlers need Python's Kopf; this program runs Lua and Rhai"
+                "Python handlers need the Python framework Kopf; this program runs Lua and Rhai"
             }
             Error::UnknownLanguage(_) => "the extension selects the language: .lua or .rhai",
             Error::NotText { .. } => "save the file in UTF-8",
             Error::Empty(_) => {
-                "scripts are the files *.lua and *.rhai directly in it; names that start with '.' or '_' are skipped"
+                "add files *.lua or *.rhai directly to it; names that start with '.' or '_' are skipped"
             }
             Error::NoMap(_) => {
                 "create it, or check the spelling: kubectl create configmap NAME -n NAMESPACE --from-file=DIRECTORY"
             }
             Error::EmptyMap(_) => {
-                "scripts are the keys *.lua and *.rhai of its data; those that start with '.' or '_' are skipped"
+                "add keys *.lua or *.rhai to its data; those that start with '.' or '_' are skipped"
             }
-            Error::Binary { .. } => {
-                "the file is not UTF-8: save it in UTF-8, and create the ConfigMap again"
-            }
+            Error::Binary { .. } => "save the file in UTF-8, and create the ConfigMap again",
             Error::Unreadable { .. } | Error::Special(_) | Error::TooLarge(_) => return None,
         })
     }

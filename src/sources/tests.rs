@@ -100,5 +100,5 @@ fn special_and_huge_files_are_rejected_before_they_are_read() {
     let file = fs::OpenOptions::new().write(true).open(here.0.join("dump.lua")).expect("the file");
     file.set_len(9 << 20).expect("a sparse file");
     let problem = here.names(&["dump.lua"]).expect_err("too large");
-    assert_eq!(problem.to_string(), "'dump.lua' has more than 8 MiB: too much for a script");
+    assert_eq!(problem.to_string(), "'dump.lua' has more than 8 MiB: the limit for a script");
 }

@@ -227,7 +227,7 @@ impl Content {
             None if data.is_empty() => Lives::default(),
             None => {
                 return Err(
-                    "it has content of somebody else: choose another name with `settings.admission.secret`, or mount it and set `certfile`, `pkeyfile` and `cafile` of `settings.admission.server`"
+                    "it contains data of another owner: choose another name with `settings.admission.secret`, or mount it and set `certfile`, `pkeyfile` and `cafile` of `settings.admission.server`"
                         .to_owned(),
                 );
             }

@@ -42,7 +42,7 @@ impl ResolvesServerCert for ServerCertificate {
 pub(super) fn certificates_of(pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     let all = CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Result<Vec<_>, _>>();
     let all = all.map_err(|it| format!("the certificates are not valid PEM: {it}"))?;
-    if all.is_empty() { Err("there is no certificate in it".to_owned()) } else { Ok(all) }
+    if all.is_empty() { Err("it contains no certificate".to_owned()) } else { Ok(all) }
 }
 
 /// Returns the TLS options of the server. `clients` are the CAs of clients, PEM.
@@ -59,7 +59,7 @@ pub(super) fn config(
         (VerifyMode::Optional | VerifyMode::Required, Some(clients)) => {
             let mut roots = RootCertStore::empty();
             for authority in certificates_of(clients)? {
-                roots.add(authority).map_err(|it| format!("a CA of clients is not valid: {it}"))?;
+                roots.add(authority).map_err(|it| format!("a client CA is invalid: {it}"))?;
             }
             let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider());
             let verifier = if mode == VerifyMode::Optional {

@@ -64,16 +64,15 @@ impl Tunnel {
                     is_new
                 });
                 if is_new {
-                    tracing::info!(target: TARGET, "The tunnel of the webhooks is found.");
+                    tracing::info!(target: TARGET, "The webhook tunnel is ready.");
                 }
                 self.health.note(PART, HealthState::Ready, "the URL is known");
                 self.interval
             }
             Err(problem) => {
                 let seconds = PAUSE.as_secs();
-                let text = format!(
-                    "Cannot find the tunnel of the webhooks, retrying in {seconds} s: {problem}"
-                );
+                let text =
+                    format!("Cannot find the webhook tunnel, retrying in {seconds} s: {problem}");
                 tracing::error!(target: TARGET, "{text}");
                 if sender.borrow().is_none() {
                     self.health.note(PART, HealthState::Unready, &text);

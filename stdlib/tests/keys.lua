@@ -20,7 +20,7 @@ check(strings.starts_with(keys.ed25519.ssh_private, "-----BEGIN OPENSSH PRIVATE 
 check(keys.p256.ssh_private, keys.p256.pem)
 fails(function() crypto.key("rsa1024") end, "crypto.key: `kind`: expected \"ed25519\", \"p256\", \"p384\", \"rsa2048\", \"rsa3072\", \"rsa4096\", got \"rsa1024\"")
 fails_with(function() crypto.key(keys.p256.public_pem) end, "expected an unencrypted private key in PEM (`-----BEGIN PRIVATE KEY-----`), got a PEM with `PUBLIC KEY`")
-fails_with(function() crypto.key("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n") end, "got a key that cannot be read")
+fails_with(function() crypto.key("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n") end, "got an unsupported or damaged key")
 
 -- Certificates.
 local ca = crypto.ca({ name = "my CA", organization = "Example", days = 30 })
@@ -55,14 +55,14 @@ check(crypto.parse(crypto.certificate({ ca = ca, csr = request.csr, names = { "o
 fails(function() crypto.certificate({ days = 0 }) end, "crypto.certificate: `days`: expected 1 to 36500, got 0")
 fails(function() crypto.certificate({ names = { "a b" } }) end, "crypto.certificate: `names`: item 1: expected a host name, an IP address, a URI or a mail address, in ASCII, got \"a b\"")
 fails(function() crypto.certificate({ names = { 5 } }) end, "crypto.certificate: `names`: item 1: expected a host name, an IP address, a URI or a mail address, in ASCII, got 5")
-fails(function() crypto.certificate({ csr = request.csr }) end, "crypto.certificate: `csr` needs `ca`, which signs it")
+fails(function() crypto.certificate({ csr = request.csr }) end, "crypto.certificate: `csr` needs `ca`, the CA that signs the request")
 fails_with(function() crypto.certificate({ ca = ca, csr = request.csr, name = "x" }) end, "`csr` has the key and the name already")
 fails(function() crypto.certificate({ ca = { cert = ca.cert, key = keys.p256.pem } }) end, "crypto.certificate: `ca`: the key does not belong to the certificate")
 fails(function() crypto.certificate({ ca = { cert = own.cert, key = own.key } }) end, "crypto.certificate: `ca`: the certificate is not that of a CA")
-fails_with(function() crypto.certificate({ ca = { cert = ca.cert } }) end, "`key` is missing or no string")
+fails_with(function() crypto.certificate({ ca = { cert = ca.cert } }) end, "`key` is missing or not a string")
 fails(function() crypto.certificate({ key = made.key, kind = "p256" }) end, "crypto.certificate: `key`, `kind`: expected one of them, got both")
 fails(function() crypto.parse(keys.p256.pem) end, "crypto.parse: `pem`: expected a certificate in PEM (`-----BEGIN CERTIFICATE-----`), got a PEM with `PRIVATE KEY`")
-fails_with(function() crypto.parse("secret") end, "got a string that is no PEM")
+fails_with(function() crypto.parse("secret") end, "got a string that is not PEM")
 
 -- Keystores.
 local store = crypto.pkcs12(made.cert, "changeit", { key = made.key, ca = ca.cert, name = "db" })
@@ -117,7 +117,7 @@ for _, public in { keys.rsa2048.public_pem, own.cert, keys.p256.public_pem } do
     fails(function() jwt.verify(forged({ alg = "HS256" }, { a = 1 }, public), public) end, "jwt.verify: `key`: expected a shared secret for HS256, got a key in PEM")
 end
 fails(function() jwt.verify(forged({ alg = "RS256" }, { a = 1 }, "secret"), "secret") end, "jwt.verify: `key`: expected a key in PEM for RS256, got a shared secret")
-fails(function() jwt.verify(forged({ alg = "ES256" }, { a = 1 }), keys.rsa2048.public_pem) end, "jwt.verify: `key`: is a key of the kind rsa2048, which is not for ES256")
+fails(function() jwt.verify(forged({ alg = "ES256" }, { a = 1 }), keys.rsa2048.public_pem) end, "jwt.verify: `key`: a key of the kind rsa2048 cannot be used for ES256")
 fails_with(function() jwt.verify(forged({ alg = "HS256", crit = { "b64" }, b64 = false }, { a = 1 }, "secret"), "secret") end, "critical extensions")
 fails(function() jwt.verify(jwt.sign(claims, "secret"), "secret", { alg = "HS512", aud = "a" }) end, "jwt.verify: `token`: was signed with HS256, not with `alg`")
 fails(function() jwt.verify(jwt.sign(claims, "secret"), "secret") end, "jwt.verify: `token`: has an audience: the option `aud` must name it")
@@ -131,7 +131,7 @@ fails_with(function() jwt.verify("a.b", "secret") end, "expected a JSON Web Toke
 fails(function() jwt.sign({ exp = "1h" }, "secret") end, "jwt.sign: `claims`: `exp`: expected seconds since 1970, as time.now() returns them")
 fails(function() jwt.sign({}, "") end, "jwt.sign: `key`: expected a key, got an empty string")
 fails(function() jwt.sign({}, keys.p256.public_pem) end, "jwt.sign: `key`: expected an unencrypted private key in PEM (`-----BEGIN PRIVATE KEY-----`), got a PEM with `PUBLIC KEY`")
-fails(function() jwt.sign({}, "secret", { headers = { alg = "none" } }) end, "jwt.sign: `headers`: `alg` cannot be set there")
+fails(function() jwt.sign({}, "secret", { headers = { alg = "none" } }) end, "jwt.sign: `headers`: `alg` cannot be set")
 -- Errors show no keys.
 fails(function() jwt.sign({}, { pem = "secret" }) end, "jwt.sign: `key`: expected a string or bytes, got a map")
 fails(function() jwt.verify({ "secret" }, "x") end, "jwt.verify: `token`: expected a string, got a list")

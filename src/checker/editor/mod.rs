@@ -54,7 +54,7 @@ struct Part {
 
 fn response(source: &Source, knowledge: &Knowledge, request: EditorRequest) -> EditorResponse {
     if source.text.len() > BYTES_MAX {
-        return unchecked(&format!("it is larger than {} MiB", BYTES_MAX >> 20));
+        return unchecked(&format!("the file is larger than {} MiB", BYTES_MAX >> 20));
     }
     let language = Language::of_file(&source.name);
     let (text, at) = match request {
@@ -89,7 +89,7 @@ fn response(source: &Source, knowledge: &Knowledge, request: EditorRequest) -> E
             }
         }
     }
-    unchecked("its modules are nested too deep")
+    unchecked("its modules are nested too deeply")
 }
 
 /// Adds a name at the cursor, unless there is one.
@@ -121,8 +121,8 @@ fn look(
         let draft = match parse(language, text) {
             Ok(tree) => Draft { tree, broken: Vec::new(), lost: Vec::new() },
             Err(_) => parse_draft(language, text).map_err(|why| match why {
-                Unparsed::Deep => Unchecked("it is nested too deep"),
-                Unparsed::At(_) => Unchecked("the syntax is not understood"),
+                Unparsed::Deep => Unchecked("the code is nested too deeply"),
+                Unparsed::At(_) => Unchecked("the syntax is not supported"),
             })?,
         };
         let Draft { tree, mut broken, lost } = draft;
@@ -137,7 +137,7 @@ fn look(
         }
         texts.push((Text { file: part.file.clone(), language, content: text, tree }, lost));
     }
-    let too_long = |_| Unchecked("it takes too many steps");
+    let too_long = |_| Unchecked("the check takes too many steps");
     let files = parts.iter().map(|it| it.file.clone()).collect();
     let mut program = Program { files, knowledge: knowledge.clone(), ..Program::default() };
     program.globals.extend(texts.iter().flat_map(|(_, lost)| lost.iter().copied()));
@@ -151,7 +151,7 @@ fn look(
         all.push(facts);
     }
     let (Some((text, _)), Some(facts)) = (texts.first(), all.first()) else {
-        return Err(Unchecked("it is empty"));
+        return Err(Unchecked("the file is empty"));
     };
     let missing = all.iter().flat_map(|it| it.missing.iter().cloned()).collect_set();
     if request == EditorRequest::Findings {

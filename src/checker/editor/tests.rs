@@ -216,7 +216,7 @@ fn large_sources_are_not_checked() {
         respond(&source("x.lua", text), &knowledge(), EditorRequest::Findings).unchecked
     };
     let large = "x".repeat((1 << 20) + 1);
-    assert_eq!(unchecked(&large).as_deref(), Some("not checked: it is larger than 1 MiB"));
+    assert_eq!(unchecked(&large).as_deref(), Some("not checked: the file is larger than 1 MiB"));
     let deep = "(".repeat(10_000);
-    assert_eq!(unchecked(&deep).as_deref(), Some("not checked: it is nested too deep"));
+    assert_eq!(unchecked(&deep).as_deref(), Some("not checked: the code is nested too deeply"));
 }

@@ -79,7 +79,7 @@ impl<'a> Walk<'_, 'a> {
             && section.name == "Stopped"
         {
             let shown = self.written(bare.span, "this");
-            let message = format!("{shown} is not a boolean: it is the flag itself");
+            let message = format!("{shown} is the flag itself, not its value");
             let sign = if self.is_lua() { ":" } else { "." };
             let hint = format!(
                 "write `{shown}{sign}is_set()`, or `{shown}{sign}wait(\"5s\")` to pause, too"
@@ -153,10 +153,10 @@ impl<'a> Walk<'_, 'a> {
         };
         if is_endless && self.activity == before {
             let message =
-                "this loop never waits: it uses the processor until the limit of the call"
+                "this loop never waits: it uses CPU time until the call reaches its limit"
                     .to_owned();
             let sign = if self.is_lua() { ":" } else { "." };
-            let hint = format!("wait in it, such as with `ctx.stopped{sign}wait(\"5s\")`");
+            let hint = format!("wait in the loop, such as with `ctx.stopped{sign}wait(\"5s\")`");
             self.report(Rule::BusyLoop, condition.span, message, Some(hint));
         }
     }
@@ -221,7 +221,7 @@ impl<'a> Walk<'_, 'a> {
             let shown = kind.names.first().map(String::as_str).unwrap_or_default();
             let message = format!("the CRD of {shown} has no `subresources.status`");
             let hint = "add `subresources: {status: {}}` to its version: otherwise, each change of the status counts as a change of \
-                        the object, and everybody who may change the object may change its status";
+                        the object, and anyone who may change the object may also change its status";
             self.report(Rule::StatusSubresource, name.span, message, Some(hint.into()));
         }
     }
@@ -255,7 +255,7 @@ impl<'a> Walk<'_, 'a> {
         let own = format!("{holder}.{path}");
         if is_volatile(value) || counts(value, &own) {
             let message =
-                "each call changes the object again, which calls this handler again".to_owned();
+                "each call changes the object, and the change calls this handler again".to_owned();
             let hint = "change it only under a condition, keep the value in the status, or choose the changes with `field` or `when`";
             let hint = if handler.kind == Kind::Event {
                 "change it only under a condition, or keep the value in `ctx.memo`"
@@ -282,8 +282,7 @@ impl<'a> Walk<'_, 'a> {
         };
         if is_object {
             let message =
-                "the result of the handler is a whole object, which is stored in its status"
-                    .to_owned();
+                "the handler returns a whole object, which is stored in the status".to_owned();
             let hint = "return only what is needed, such as the name";
             self.report(Rule::WholeObject, value.span, message, Some(hint.into()));
         }
@@ -302,7 +301,7 @@ impl<'a> Walk<'_, 'a> {
             walk.tries == 0 && handler.is_some_and(changes)
         };
         if library == "http" && is_free(self) {
-            let message = format!("{path} may fail, and its handler has no limit of attempts");
+            let message = format!("{path} may fail, and the handler has no limit of attempts");
             let hint = "add `retries` or `timeout` to the options of the handler";
             self.report(Rule::UnboundedRetries, span, message, Some(hint.into()));
         }

@@ -57,9 +57,11 @@ pub(super) fn hint(ty: Ty, given: &Expr<'_>) -> Option<String> {
     match ty {
         Ty::Words(words) => known::hint("", text, words.iter().copied()),
         Ty::Integer | Ty::Number if text.parse::<f64>().is_ok() => {
-            Some(format!("without quotes: {text}"))
+            Some(format!("remove the quotes: {text}"))
         }
-        Ty::Boolean if matches!(text, "true" | "false") => Some(format!("without quotes: {text}")),
+        Ty::Boolean if matches!(text, "true" | "false") => {
+            Some(format!("remove the quotes: {text}"))
+        }
         Ty::Maybe(inner) => hint(*inner, given),
         Ty::Integer
         | Ty::Number

@@ -150,7 +150,7 @@ impl<'a> Walk<'_, 'a> {
             if ctx.is_certain() {
                 let shown = self.written(of.span, "ctx");
                 let message = format!("this kind of handler has no {shown}.{}", name.text);
-                let hint = format!("only these have it: {}", having(name.text));
+                let hint = format!("only available in {}", having(name.text));
                 self.report(Rule::OtherHandler, name.span, message, Some(hint));
             }
             return ctx_type(item, name.text);

@@ -85,7 +85,7 @@ pub(super) async fn check(
     for handler in unchecked {
         let location = &handler.location;
         findings.warnings.push(format!(
-            "{handler} ({location}) was not tried: pass the CRD of its objects with --crd FILE."
+            "{handler} ({location}) was not tested: pass the CRD of its objects with --crd FILE."
         ));
     }
     Ok(findings)
@@ -185,7 +185,7 @@ impl Check {
                 Err(why) => {
                     let place = &self.place;
                     findings.warnings.push(format!(
-                        "{place}: conversions from {from} were not tried, because no valid object was made from the schema: {why}"
+                        "{place}: conversions from {from} were not tested: cannot create a valid object from the schema: {why}"
                     ));
                     continue;
                 }
@@ -282,7 +282,7 @@ impl Check {
         let mut valid = Vec::with_capacity(there.len());
         for (sample, converted) in samples.iter().zip(&there) {
             let object = self.valid(to, converted).await.map_err(|why| {
-                format!("an object of {from} becomes an invalid object of {to}: {why}\n  {sample}")
+                format!("the conversion from {from} to {to} returns an invalid object: {why}\n  {sample}")
             })?;
             if let Some(lost) = lost(converted, &object) {
                 return Err(format!(
@@ -295,7 +295,7 @@ impl Check {
         for (sample, object) in samples.iter().zip(&back) {
             let object = self.valid(from, object).await.map_err(|why| {
                 format!(
-                    "an object of {from} that comes back from {to} is invalid: {why}\n  {sample}"
+                    "the conversion from {from} to {to} and back returns an invalid object: {why}\n  {sample}"
                 )
             })?;
             if let Some(change) = diff::diff(sample, &object).first() {

@@ -37,7 +37,7 @@ pub(super) fn text(findings: &Findings) -> String {
 pub(super) fn suggested(findings: &Findings) -> String {
     let grants = findings.suggested_grants();
     if grants.is_empty() {
-        return "no permission is missing, as far as hosts, variables and files are written out\n"
+        return "no permission is missing for the hosts, variables and files that are literals in the scripts\n"
             .to_owned();
     }
     let mut text = String::from("missing permissions, as options:\n");

@@ -112,7 +112,7 @@ impl Api {
                 return Ok(Change::Created);
             }
             Err(error) if error.class == ErrorClass::Conflict => {
-                let hint = "--force takes these fields over; their owner may change them again";
+                let hint = "--force takes these fields over; their owner may change them back";
                 return Err(failed(place, error).with_hint(hint));
             }
             Err(error) => return Err(failed(place, error)),

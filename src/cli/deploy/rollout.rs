@@ -60,8 +60,7 @@ impl Rollout<'_> {
             if Instant::now() >= deadline {
                 let seconds = self.limit.as_secs();
                 let problem = format!("{} pods still run after {seconds} s", pods.len());
-                let hint =
-                    "the operator is scaled to zero, and not deleted yet: repeat the command";
+                let hint = "the operator is scaled to zero, but not deleted: run the command again";
                 return Err(Report::failure(problem).with_hint(hint));
             }
             sleep(PAUSE).await;

@@ -45,7 +45,7 @@ impl Data {
         if let Some(snapshot) = snapshot {
             server.restore(snapshot).map_err(|resource| {
                 let path = path.display();
-                Report::failure(format!("'{path}' has objects of {resource}, which the server does not know"))
+                Report::failure(format!("'{path}' has objects of {resource}, which the server does not serve"))
                     .with_hint(
                         "it may have been written by another version of kopf: use that version, or move the file away",
                     )

@@ -175,7 +175,7 @@ impl Files {
             }
         }
         for file in self.texts.keys().filter(|it| !found.contains(*it)) {
-            tracing::info!(target: "kopf.dev", "{} was removed; its objects are kept.", file.display());
+            tracing::info!(target: "kopf.dev", "{} was deleted; its objects are kept.", file.display());
         }
         self.texts.retain(|file, _| found.contains(file));
         sorted::sort_by_key(&mut changed, rank);

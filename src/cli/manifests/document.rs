@@ -19,5 +19,5 @@ pub(super) fn yaml(object: &Value) -> Result<String, Report> {
 
 /// Returns what charts and catalogs say about an operator.
 pub(super) fn description(name: &str) -> String {
-    format!("The operator {name}, a set of scripts that kopf runs")
+    format!("The operator {name}: scripts that kopf runs")
 }

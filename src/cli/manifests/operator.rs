@@ -49,7 +49,7 @@ impl<'a> Operator<'a> {
         let documents = self.documents(&self.values()?)?.into_iter();
         let parsed = documents.map(|(stem, text)| {
             let object = serde_saphyr::from_str(&text);
-            object.map_err(|it| Report::failure(format!("{stem} is no valid YAML: {it}")))
+            object.map_err(|it| Report::failure(format!("{stem} is not valid YAML: {it}")))
         });
         parsed.collect()
     }

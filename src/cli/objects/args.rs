@@ -50,7 +50,7 @@ pub struct LogsArgs {
     /// Maximum number of lines per pod; default: 200
     #[arg(long, value_name = "NUMBER", default_value_t = 200, hide_default_value = true)]
     pub tail: u32,
-    /// Only lines of this time, such as 10m
+    /// Only lines newer than this, such as 10m
     #[arg(long, value_name = "DURATION")]
     pub since: Option<String>,
     /// The log before the last restart of the container
@@ -87,7 +87,7 @@ pub struct SuspendArgs {
     /// Change all objects of the kind
     #[arg(long)]
     pub all: bool,
-    /// Suspend an object that no operator has handled, such as one of a kind with event handlers only
+    /// Also suspend objects that no operator has handled, such as those of a kind with only event handlers
     #[arg(long)]
     pub force: bool,
     /// Reason; shown in the event and in the annotation
@@ -148,8 +148,8 @@ Examples:
   kopf retry kopfexamples/my-object --all";
 
 pub(in crate::cli) const SUSPEND_AFTER_HELP: &str = "\
-The running operator calls no handlers for the object, and stops its daemons and timers, until `kopf unsuspend`. Changes of that time are \
-handled afterwards, as one change. The deletion of a suspended object is handled as usual.
+The running operator calls no handlers for the object, and stops its daemons and timers, until `kopf unsuspend`. Changes made \
+meanwhile are handled afterwards, as one change. The deletion of a suspended object is handled as usual.
 
 Examples:
   kopf suspend kopfexamples/my-object --message 'restoring a backup'

@@ -168,7 +168,7 @@ async fn post_event(session: &Session, object: &Object, what: &str, reason: &str
         backoffs: Some(&[]),
     };
     if let Err(error) = session.cluster.create(request).await {
-        tracing::warn!(target: "kopf.events", "The event about it could not be posted: {error}");
+        tracing::warn!(target: "kopf.events", "Cannot post the event about it: {error}");
     }
 }
 

@@ -53,7 +53,7 @@ pub(super) async fn scripts(url: &str, output: OutputFormat) -> Result<String, R
     })?;
     let scripts = Scripts::parse(&page);
     if scripts.by_file.is_empty() {
-        let text = format!("{address} shows no scripts");
+        let text = format!("{address} reports no scripts");
         return Err(Report::failure(text).with_hint("is it the address of an operator?"));
     }
     Ok(match output {

@@ -113,7 +113,7 @@ impl Needs {
         needs.warnings.extend(left.map(|(what, resource, verb)| {
             let of = if *verb == "bind" { "clusterroles" } else { resource };
             format!(
-                "{what} writes {resource}: a server accepts only permissions that the operator has. \
+                "{what} writes {resource}: an API server accepts only permissions that the operator has. \
                  Add them, or --also {verb}:{of}.rbac.authorization.k8s.io."
             )
         }));
@@ -299,10 +299,10 @@ impl Needs {
             let known = if all.objects.is_empty() {
                 "Add its permissions with --also"
             } else {
-                "Permissions for all kinds that the script writes out were added; add others with --also"
+                "Permissions were added for all kinds that are literals in the script; add others with --also"
             };
             self.warnings.push(format!(
-                "{place}: the kind that kube.{function} uses is not known before the call. {known}, such as --also {}:RESOURCE.",
+                "{place}: the kind that kube.{function} uses is only known when it is called. {known}, such as --also {}:RESOURCE.",
                 verbs.join(",")
             ));
         }

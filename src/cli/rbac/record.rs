@@ -60,7 +60,7 @@ impl Record {
     pub(in crate::cli) fn write(&self, path: &Path) -> Result<(), Report> {
         let used = self.used.lock();
         if used.1 > 0 {
-            let problem = "the tests used too many different objects to record all permissions";
+            let problem = "the tests use too many different objects to record all permissions";
             return Err(Report::failure(problem).with_hint("record fewer tests, with --only NAME"));
         }
         let account = Account { name: NAME, namespace: NAMESPACE };

@@ -56,7 +56,7 @@ async fn connect(args: &RbacVerifyArgs) -> Result<KubeCluster, Report> {
         let clock = Clock::system();
         let options = ConnectOptions { settings, overrides, clock, ..ConnectOptions::default() };
         return KubeCluster::connect(options).await.map_err(|error| {
-            let report = Report::failure(format!("cannot ask the cluster: {error}"));
+            let report = Report::failure(format!("cannot query the cluster: {error}"));
             match error.hint {
                 Some(hint) => report.with_hint(hint),
                 None => report,
@@ -133,9 +133,10 @@ async fn is_allowed(
         "namespace": namespace,
     });
     let answer = cluster.ask(Demand::access_review(&attributes)).await;
-    let answer = answer.map_err(|it| Report::failure(format!("cannot ask the server: {it}")))?;
+    let answer =
+        answer.map_err(|it| Report::failure(format!("cannot query the API server: {it}")))?;
     let review: Value = serde_json::from_slice(&answer).map_err(|it| {
-        Report::failure(format!("the response of the server is not understood: {it}"))
+        Report::failure(format!("the response of the API server is invalid: {it}"))
     })?;
     Ok(ports::is_allowed(&review))
 }

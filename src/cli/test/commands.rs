@@ -143,7 +143,9 @@ impl Ended {
             (None, None) => None,
             (Some(text), None) => Some(text.into_bytes()),
             (None, Some(encoded)) => Some(
-                STANDARD.decode(encoded).map_err(|it| format!("`data_base64`: no Base64: {it}"))?,
+                STANDARD
+                    .decode(encoded)
+                    .map_err(|it| format!("`data_base64`: invalid Base64: {it}"))?,
             ),
             (Some(_), Some(_)) => return Err("`data` and `data_base64`: expected one".into()),
         };

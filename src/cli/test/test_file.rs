@@ -137,7 +137,7 @@ impl TestFile<'_> {
         let verdict = tokio::select! {
             biased; // a test without its operator proves nothing
             ended = &mut operating => {
-                let why = ended.map_or_else(|it| it.to_string(), |()| "it ended by itself".to_owned());
+                let why = ended.map_or_else(|it| it.to_string(), |()| "it stopped by itself".to_owned());
                 return Ok(Err(format!("the operator has stopped: {why}")));
             }
             verdict = self.call_test(index, &server, &terms, &health) => verdict,
@@ -167,7 +167,7 @@ impl TestFile<'_> {
             }
         };
         let in_time = time::timeout(START_MAX, started).await;
-        in_time.map_err(|_elapsed| "the operator has not started in time".to_owned())?;
+        in_time.map_err(|_elapsed| "the operator did not start in time".to_owned())?;
         let (host, tests) = self.load(terms).await?;
         let host: Arc<dyn Scripts> = Arc::new(host);
         let handler = tests.get(index).ok_or("the test is no longer declared")?;
@@ -188,7 +188,7 @@ impl TestFile<'_> {
             Err(_elapsed) => {
                 let seconds = limit.as_secs_f64();
                 Err(format!(
-                    "not finished after {seconds} s of virtual time; increase the option `timeout` of kopf.test"
+                    "the test did not finish within {seconds} s of virtual time; increase the option `timeout` of kopf.test"
                 ))
             }
         }

@@ -235,7 +235,7 @@ impl<'a> Keeper<'a> {
         let is_left = is_other && self.was_written();
         let was_left = std::mem::replace(&mut self.is_left, is_left);
         if self.is_left && !was_left {
-            tracing::info!(target: TARGET, "Another process has configured {}: leaving it alone.", self.name());
+            tracing::info!(target: TARGET, "Another process has configured {}: not changing it.", self.name());
         } else if was_left && !self.is_left {
             self.written = None;
         } else if !self.is_left
@@ -243,7 +243,7 @@ impl<'a> Keeper<'a> {
         {
             tracing::warn!(
                 target: TARGET,
-                "{} was {} by somebody else: restoring it.",
+                "{} was {} by another client: restoring it.",
                 self.name(),
                 if is_deleted { "deleted" } else { "changed" }
             );

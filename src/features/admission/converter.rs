@@ -71,7 +71,8 @@ impl Converter<'_> {
 
     fn chain(&self, object: &Value, to: &str) -> Result<Vec<Step>, String> {
         let (from, name) = (conversion::version_of(object), conversion::name_of(object));
-        let missing = || format!("no handlers of on_convert lead from {from} to {to} for {name}");
+        let missing =
+            || format!("no chain of on_convert handlers converts {name} from {from} to {to}");
         let served = conversion::handlers_of(self.served, object);
         let (resource, handlers) = served.ok_or_else(missing)?;
         let chain = conversion::chain(handlers, from, to).ok_or_else(missing)?;
@@ -121,7 +122,11 @@ impl Converter<'_> {
             ended @ Ended::Raised(_) => {
                 let is_stopped = exceeds_limit(&ended);
                 let outcome = self.runner.end(&begun, Some(ended));
-                Err(if is_stopped { "it was stopped".to_owned() } else { message(outcome.error) })
+                Err(if is_stopped {
+                    "it exceeded a limit and was stopped; see the log of the operator".to_owned()
+                } else {
+                    message(outcome.error)
+                })
             }
         }
     }
@@ -147,6 +152,6 @@ pub(super) fn exceeds_limit(ended: &Ended) -> bool {
 
 /// Returns the error of a call that has exceeded the deadline.
 pub(super) fn late() -> Raised {
-    let message = "it did not return before the API server stops waiting".to_owned();
+    let message = "it did not return before the timeout of the API server".to_owned();
     Raised { kind: RaisedKind::Aborted(None), message, trace: None }
 }

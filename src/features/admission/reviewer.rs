@@ -98,7 +98,7 @@ impl Reviewer for OperatorReviewer {
             let answered = self.answer(&request).await;
             if let Err(error) = &answered {
                 let id = request.handler.as_deref().unwrap_or_default();
-                tracing::error!(target: TARGET, "A review for the webhook '{id}' is not answered: {error}");
+                tracing::error!(target: TARGET, "Cannot respond to a review for the webhook '{id}': {error}");
             }
             answered
         })
@@ -279,7 +279,11 @@ impl Call<'_> {
             selection::admission(handlers, &request, &subject, answers)
         });
         let selected = timeout_at(self.deadline, selected).await;
-        let late = |_elapsed| ReviewError::Internal("its filters did not return in time".into());
+        let late = |_elapsed| {
+            ReviewError::Internal(
+                "its filters did not return before the timeout of the API server".into(),
+            )
+        };
         selected.map_err(late)?.map_err(|it| ReviewError::Internal(it.to_string()))
     }
 
@@ -309,7 +313,7 @@ impl Call<'_> {
         let message = format!("the handler {} failed", python_text::quoted(&handler.id));
         if handler.admission.ignore_failures {
             // A full list of warnings is not a reason to deny.
-            drop(warnings.add(&format!("{message}, and is ignored")));
+            drop(warnings.add(&format!("{message}; the failure is ignored")));
             return None;
         }
         Some(Failure { message, ..failure })

@@ -103,7 +103,7 @@ impl Duplicates {
         match news {
             News::Second(holder, together) => {
                 let text = format!(
-                    "another operator with the same resources, namespaces and finalizer runs: {holder}"
+                    "another operator with the same resources, namespaces and finalizer is running: {holder}"
                 );
                 self.health.note(PART, HealthState::Ready, &text);
                 tracing::warn!(
@@ -117,7 +117,7 @@ impl Duplicates {
             News::Ended(holder) => {
                 self.health.forget(PART);
                 let holder = holder.escape_debug();
-                tracing::info!(target: TARGET, "The other operator has ended: {holder}.");
+                tracing::info!(target: TARGET, "The other operator has stopped: {holder}.");
             }
         }
     }

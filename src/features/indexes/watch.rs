@@ -54,7 +54,7 @@ fn report(health: &Health, is_reached: bool, missing: &[String]) {
 
 fn warn(is_reached: bool, missing: &[String]) {
     let meanwhile = if is_reached {
-        "Until then some handlers are not called, and some entries are those from before the reload"
+        "Until then some handlers are not called, and some entries date from before the reload"
     } else {
         "Handlers that may use them are not called until then"
     };

@@ -89,8 +89,8 @@ impl Dispatcher {
             // One line until there is room: a script may post without end.
             if !std::mem::replace(&mut queue.is_full, true) {
                 let text = format!(
-                    "{WAITING_OF_ONE_MAX} Kubernetes events of this object are waiting to be posted: further ones are dropped until \
-                     there is room, first {}.",
+                    "{WAITING_OF_ONE_MAX} Kubernetes events of this object are waiting to be posted: further ones are dropped \
+                     until there is room, starting with {}.",
                     posting::shown(&post.note)
                 );
                 Logger::of_object(LoggerKind::Local, post.about).log(LogLevel::Warning, &text);

@@ -108,7 +108,7 @@ fn reason(part: &PartHealth, now: Instant) -> String {
         (HealthState::Unready, Some(seconds)) => {
             format!("{}; no report for {seconds} s", part.text)
         }
-        (HealthState::Dead, _) => format!("{}; only a restart helps", part.text),
+        (HealthState::Dead, _) => format!("{}; restart the operator", part.text),
         (HealthState::Ready | HealthState::Unready, None) => part.text.clone(),
     }
 }

@@ -42,7 +42,7 @@ async fn each_part_is_reported_with_its_reason() {
         report(Check::Ready, &parts(now), &CheckOptions::parse("exclude=trying&exclude=x+y"), now);
     assert!(!told.is_fine);
     expect![[r#"
-        [-]dead failed: a bug; only a restart helps
+        [-]dead failed: a bug; restart the operator
         [+]fine ok
         [+]heard ok: watching (last report 7 s ago)
         [-]lost failed: no answer; no report for 9 s

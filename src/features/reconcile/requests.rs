@@ -54,7 +54,7 @@ impl Requests<'_> {
             (Some(handler), Some(parent)) if handler == label && parent == uid => return Ok(false),
             (Some(handler), Some(_)) if handler == label => "another object".to_owned(),
             (Some(handler), _) => format!("the handler '{handler}'"),
-            (None, _) => "somebody else".to_owned(),
+            (None, _) => "another owner".to_owned(),
         };
         Err(format!(
             "{}: it exists and belongs to {others}, so it is not changed; choose another name, or delete it",
@@ -148,7 +148,7 @@ impl ChildAddress {
     }
 
     fn failed(&self, error: &ApiError) -> String {
-        format!("{self}, which is not wanted any more, could not be deleted: {error}")
+        format!("{self} is no longer needed and could not be deleted: {error}")
     }
 }
 

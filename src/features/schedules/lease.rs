@@ -164,7 +164,7 @@ impl Inner {
     fn problem(&self, error: &ApiError) -> Problem {
         let mut text = format!("{self}: {error}");
         if error.class == ErrorClass::Denied {
-            text.push_str("; it needs to get, create and update Leases: `kopf rbac generate` writes such a role");
+            text.push_str("; grant the verbs get, create and update on Leases: `kopf rbac generate` prints such a role");
         } else if let Some(hint) = &error.hint {
             text.push_str("; ");
             text.push_str(hint);

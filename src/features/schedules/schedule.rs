@@ -98,7 +98,7 @@ impl Schedule {
                 Ok(false) => {
                     tracing::debug!(
                         target: TARGET,
-                        "{} leaves its slot {} to another process.", bound.handler, next.slot
+                        "{} does not run its slot {}: another process runs it.", bound.handler, next.slot
                     );
                 }
                 Err(problem) => {
@@ -136,7 +136,7 @@ impl Schedule {
                     slot
                 }
                 Due::Never => {
-                    tracing::warn!(target: TARGET, "{} has no further times.", bound.handler);
+                    tracing::warn!(target: TARGET, "{} has no further times to run at.", bound.handler);
                     std::future::pending().await
                 }
             };

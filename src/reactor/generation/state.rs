@@ -122,9 +122,10 @@ fn uses(scripts: &dyn Scripts, registry: &Registry) -> Arc<BTreeMap<ScriptId, Id
 
 /// Warns that an edit has no effect if it adds the first handler of logins or tunnels, or removes the last one.
 fn warn_of_logins(before: &Generation, now: &Generation) {
-    for (kind, instead) in
-        [(Kind::Login, "other credentials are used"), (Kind::Tunnel, "webhooks get another URL")]
-    {
+    for (kind, instead) in [
+        (Kind::Login, "different credentials are used"),
+        (Kind::Tunnel, "webhooks use a different URL"),
+    ] {
         let has_any = |it: &Generation| !it.registry.activities(kind).is_empty();
         let declared = kind.declared_by();
         let effect = match (has_any(before), has_any(now)) {

@@ -57,7 +57,7 @@ impl Cycle<'_> {
         self.memory.claim = before.seen(required, blocked);
         if before.is_ours() && !self.memory.claim.is_ours() {
             let text = format!(
-                "The finalizer {} came back after it was removed: another operator may need it, so it is left alone until \
+                "The finalizer {} came back after it was removed: another operator may need it, so it is not removed again until \
                  the object is deleted. Give each operator its own finalizer and annotations (settings.persistence).",
                 self.serving.settings.persistence.finalizer
             );

@@ -273,7 +273,7 @@ impl Cycle<'_> {
         }
         let undecided = undecided.iter().map(ToString::to_string).collect::<Vec<_>>();
         let text = format!(
-            "A change is completed without {}: the object has changed again, and the filter still fails.",
+            "A change is completed without {}: its filter still fails, and the object has changed again.",
             undecided.join(" and ")
         );
         self.logger.log(LogLevel::Warning, &text);

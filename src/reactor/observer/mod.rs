@@ -198,8 +198,7 @@ impl<'a> Observer<'a> {
             if !peering::resources(&known, clusterwide).is_empty() && !self.is_peering_logged {
                 tracing::warn!(
                     target: "kopf.peering",
-                    "settings.peering.namespaced has no effect in a cluster-wide operator: \
-                     it uses the ClusterKopfPeering."
+                    "settings.peering.namespaced has no effect in a cluster-wide operator, which uses the ClusterKopfPeering."
                 );
                 self.is_peering_logged = true;
             }

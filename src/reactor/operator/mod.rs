@@ -90,10 +90,10 @@ impl Failure {
     pub fn hint(&self) -> Option<String> {
         match self {
             Failure::Activity(error) if error.activity == "cleanup" => {
-                Some("see the errors of the handlers above; everything else has ended".into())
+                Some("see the errors of the handlers above; everything else has stopped".into())
             }
             Failure::Activity(_) => {
-                Some("see the errors of the handlers above; nothing else was started".into())
+                Some("see the errors of the handlers above; nothing else has started".into())
             }
             Failure::Cluster(error) => error.hint.clone(),
             Failure::Liveness(_) => Some("choose another address with -L/--liveness".into()),

@@ -70,5 +70,5 @@ fn decode(call: &Call) -> Result<Vec<u8>, Failure> {
     let text: String = call.text("text").split_ascii_whitespace().collect();
     let alphabet = if text.contains(['-', '_']) { URL_SAFE } else { STANDARD };
     let decoded = GeneralPurpose::new(&alphabet, READING).decode(text);
-    decoded.map_err(|problem| format!("no Base64: {problem}").into())
+    decoded.map_err(|problem| format!("invalid Base64: {problem}").into())
 }

@@ -44,7 +44,9 @@ pub(super) const LIBRARY: Library = Library {
             |call| {
                 let value = call.value("value");
                 let holds = !matches!(value, Value::Null | Value::Bool(false));
-                verdict(call, holds, || format!("it is {}", written(value)))
+                verdict(call, holds, || {
+                    format!("expected a value other than false and nil, got {}", written(value))
+                })
             },
         ),
     ],

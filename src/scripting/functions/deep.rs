@@ -190,12 +190,13 @@ fn set(value: &mut Value, path: &[String], new: &Value) -> Result<(), Failure> {
             match place.and_then(|it| items.get_mut(it)) {
                 Some(item) => set(item, rest, new),
                 None => {
-                    Err(format!("`path`: there is no place `{step}` in a list of {count}").into())
+                    Err(format!("`path`: index `{step}` is out of range for a list of {count}")
+                        .into())
                 }
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-            Err(format!("`path`: `{step}` would be a field of {}", shown(value)).into())
+            Err(format!("`path`: cannot set the field `{step}` of {}", shown(value)).into())
         }
     }
 }

@@ -26,16 +26,16 @@ const RESPOND: Parameter = required(
 
 pub(super) const LIBRARY: Library = Library {
     name: "fake",
-    doc: "Servers, commands and Jobs that a test pretends for the operator: each function takes a function of the test, which is called with what the operator sends, and returns the response. It may wait and call `check`: an error in it fails the test. The latest fake is asked first; one that returns nil leaves the call to the others. For `kopf test` only.",
+    doc: "Fakes of servers, commands and Jobs for tests: each function registers a function that is called with the request of the operator and returns the response. It may wait and call `check`: an error in it fails the test. The latest fake is called first; one that returns nil leaves the call to the others. For `kopf test` only.",
     functions: &[
         Function {
             name: "http",
-            doc: "Responds to `http` requests: `fake.http(\"https://api.example.com/*\", function(request) return {json = {id = 1}} end)`. The function gets `{method, url, query, headers, body, json, form, files, auth}`, with lowercase header names, and `body_base64` if the body is not UTF-8. It returns a body, or `{status, headers, body, json, body_base64}` with status 200 as the default, or `{error, message}` if there is no response: Unreachable, Untrusted or Timeout. Grants are checked as always. A request without a response fails.",
+            doc: "Responds to `http` requests: `fake.http(\"https://api.example.com/*\", function(request) return {json = {id = 1}} end)`. The function receives `{method, url, query, headers, body, json, form, files, auth}`, with lowercase header names, and `body_base64` if the body is not UTF-8. It returns a body, or `{status, headers, body, json, body_base64}` with status 200 as the default, or `{error, message}` if there is no response: Unreachable, Untrusted or Timeout. Grants are checked as always. A request without a response fails.",
             parameters: &[
                 required(
                     "url",
                     Type::Name,
-                    "The URL that it responds for; `*` stands for anything. Without a query, any query matches.",
+                    "The URL to respond to; `*` matches anything. Without a query, any query matches.",
                 ),
                 RESPOND,
             ],
@@ -45,7 +45,7 @@ pub(super) const LIBRARY: Library = Library {
         },
         Function {
             name: "exec",
-            doc: "Responds to `kube.exec`, `kube.copy_to` and `kube.copy_from`. The function gets `{pod, namespace, container, command, stdin}`, and `stdin_base64` if the input is not UTF-8. It returns the standard output, or `{stdout, stderr, code}`. For copies, it gets `copy_to` with `data` or `data_base64`, or `copy_from`, instead of the command: these are paths; for `copy_from` it returns the content, or `{data}`, `{data_base64}` or `{code, stderr}`. The pod must exist, and the operator needs its permissions. Pods with annotations such as `dev.kopf/exec-stdout` respond by them.",
+            doc: "Responds to `kube.exec`, `kube.copy_to` and `kube.copy_from`. The function receives `{pod, namespace, container, command, stdin}`, and `stdin_base64` if the input is not UTF-8. It returns the standard output, or `{stdout, stderr, code}`. For copies, it receives `copy_to` with `data` or `data_base64`, or `copy_from`, instead of the command: these are paths; for `copy_from` it returns the content, or `{data}`, `{data_base64}` or `{code, stderr}`. The pod must exist, and the operator needs its permissions. Pods with annotations such as `dev.kopf/exec-stdout` respond with their values.",
             parameters: &[RESPOND],
             options: &[],
             returns: Type::Nothing,
@@ -53,7 +53,7 @@ pub(super) const LIBRARY: Library = Library {
         },
         Function {
             name: "run",
-            doc: "Responds to `kube.run`. The function gets `{image, command, env, files, service_account, name, namespace}` when the Job is created, and returns its log, or `{log, code}`. The Job is created and ends with this code after a second.",
+            doc: "Responds to `kube.run`. The function receives `{image, command, env, files, service_account, name, namespace}` when the Job is created, and returns its log, or `{log, code}`. The Job is created and ends with this code after a second.",
             parameters: &[RESPOND],
             options: &[],
             returns: Type::Nothing,
@@ -61,7 +61,7 @@ pub(super) const LIBRARY: Library = Library {
         },
         immediate(
             "calls",
-            "Returns what the operator has sent so far, in order, with or without a response: `#fake.calls(\"http\")`. Each item is what the function of the fake gets.",
+            "Returns what the operator has sent so far, in order, with or without a response: `#fake.calls(\"http\")`. Each item is the argument that the function of the fake receives.",
             &[required("what", Type::Name, "One of \"http\", \"exec\" and \"run\".")],
             Type::List,
             calls,
@@ -77,11 +77,11 @@ pub(crate) fn declare(
     (surroundings, present): (&Surroundings, Option<Arc<Invocation>>),
 ) -> Result<(), Failure> {
     let fakes = surroundings.fakes.as_ref().ok_or(ONLY_TESTS)?;
-    let present = present.ok_or("call it inside of a test, in `kopf.test`")?;
+    let present = present.ok_or("call it inside a test, in the function of `kopf.test`")?;
     Ok(fakes.declare(what, url, function, present)?)
 }
 
-const ONLY_TESTS: &str = "only the tests of `kopf test` have fakes";
+const ONLY_TESTS: &str = "fakes are only available in tests that `kopf test` runs";
 
 /// Implements `fake.calls`: returns the recorded calls.
 fn calls(call: &Call) -> Outcome {

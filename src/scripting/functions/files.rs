@@ -134,7 +134,7 @@ fn list(access: &Access, path: &str) -> Result<Value, String> {
             names.push(name);
         }
         if names.len() > NAMES_MAX {
-            return Err(format!("{path} has more than {NAMES_MAX} files in it"));
+            return Err(format!("{path} contains more than {NAMES_MAX} files"));
         }
     }
     names.sort();
@@ -168,12 +168,12 @@ fn find(access: &Access, path: &str) -> Result<io::Result<PathBuf>, String> {
     if access.readable().any(leads_within) {
         return Ok(Ok(real));
     }
-    Err(format!("{path} leads to {}: {}", real.display(), Denied::read(&real)))
+    Err(format!("{path} resolves to {}: {}", real.display(), Denied::read(&real)))
 }
 
 fn io_message(path: &str, error: &io::Error) -> String {
     if is_absence(error) {
-        return format!("there is no {path}");
+        return format!("{path} does not exist");
     }
     if error.kind() == io::ErrorKind::PermissionDenied {
         return format!("{path}: permission denied");

@@ -323,7 +323,7 @@ pub(crate) fn sleep(call: &Call<'_>) -> Outcome {
 
 /// Implements `kopf.get(VALUE, PATH, DEFAULT)`.
 pub(crate) fn get(call: &Call<'_>) -> Outcome {
-    let wrong = || "kopf.get: the path is a string such as \"a.b[0]\", or a list".to_owned();
+    let wrong = || "kopf.get: the path must be a string such as \"a.b[0]\", or a list".to_owned();
     match call.data(1)? {
         Value::Array(steps) => Ok(Done::Below(steps)),
         // An empty list.
@@ -376,7 +376,7 @@ pub(crate) fn lock(call: &Call<'_>) -> Outcome {
     let present = present.ok_or_else(|| {
         lock_error(
             place,
-            "locks can be used in handlers only, not at the top level of a script or in filters",
+            "locks can only be used in handlers, not at the top level of a script or in filters",
         )
     })?;
     let name = lock_name(call)?;

@@ -53,7 +53,7 @@ pub(crate) const DECLARING: &[Declaring] = &[
         "on_delete",
         "delete",
         Some(Kind::Delete),
-        "Calls a function when an object is being deleted. A finalizer holds the object until the function has succeeded.",
+        "Calls a function when an object is being deleted. A finalizer blocks the deletion until the function has succeeded.",
     ),
     declaring(
         "on_resume",
@@ -89,7 +89,7 @@ pub(crate) const DECLARING: &[Declaring] = &[
         "daemon",
         "daemon",
         Some(Kind::Daemon),
-        "Runs a function in the background for each object, as long as the object exists; `ctx.stopped` tells it to stop.",
+        "Runs a function in the background for each object, as long as the object exists; `ctx.stopped` signals when to stop.",
     ),
     declaring(
         "timer",
@@ -101,7 +101,7 @@ pub(crate) const DECLARING: &[Declaring] = &[
         "reconcile",
         "reconcile",
         Some(Kind::Reconcile),
-        "Calls a function with the present state of an object, whenever the object, one of its children or a watched object changes. The function returns the children that must exist; they are applied, repaired and deleted accordingly.",
+        "Calls a function with the current state of an object whenever the object, one of its children or a watched object changes. The function returns the children that must exist; they are applied, repaired and deleted accordingly.",
     ),
     declaring(
         "index",
@@ -131,13 +131,13 @@ pub(crate) const DECLARING: &[Declaring] = &[
         "every",
         "every",
         Some(Kind::Every),
-        "Calls a function at an interval, for the operator itself. Each run is recorded in a Lease first: of several replicas, only one runs it.",
+        "Calls a function at an interval, for the operator itself. Each run is recorded in a Lease first: if there are several replicas, only one runs it.",
     ),
     declaring(
         "cron",
         "cron",
         Some(Kind::Cron),
-        "Calls a function at the times of a cron expression, for the operator itself: `kopf.cron(\"0 3 * * *\", {timezone = \"Europe/Berlin\"}, fn)`. Each time runs once, whatever the number of replicas and restarts.",
+        "Calls a function at the times of a cron expression, for the operator itself: `kopf.cron(\"0 3 * * *\", {timezone = \"Europe/Berlin\"}, fn)`. Each time runs once, regardless of the number of replicas and restarts.",
     ),
     Declaring {
         name: "test",
@@ -241,7 +241,7 @@ pub(crate) fn not_built(name: &str) -> DeclareError {
 }
 
 /// The hint about a name without a value.
-pub(crate) const IS_DEFINED: &str = "is the name spelled like this, and defined above this line?";
+pub(crate) const IS_DEFINED: &str = "check the spelling, and define the function above this line";
 
 /// What was passed in place of a function.
 #[derive(Clone, Copy, Debug)]
@@ -260,7 +260,7 @@ pub(crate) fn no_handler(name: &str, kind: Kind, given: NoHandler<'_>) -> Declar
         NoHandler::Nothing => {
             return DeclareError {
                 message: format!(
-                    "kopf.{name}: the last argument must be the handler function, and it is not set"
+                    "kopf.{name}: the last argument must be the handler function, but it is not set"
                 ),
                 hint: Some(IS_DEFINED.into()),
             };
@@ -268,18 +268,16 @@ pub(crate) fn no_handler(name: &str, kind: Kind, given: NoHandler<'_>) -> Declar
         NoHandler::Library(library) => {
             return DeclareError {
                 message: format!(
-                    "kopf.{name}: the last argument must be the handler function, and `{library}` is a library"
+                    "kopf.{name}: the last argument must be the handler function, but `{library}` is a library"
                 ),
-                hint: Some(format!(
-                    "a function of this name cannot be passed: call it `on_{library}`, for example"
-                )),
+                hint: Some(format!("rename the function, for example to `on_{library}`")),
             };
         }
         NoHandler::Other => {}
     }
     let is_about_resources = kind.category() != Category::Activity && kind != Kind::Sub;
     let selector = if kind == Kind::Test {
-        "\"what it shows\", "
+        "\"DESCRIPTION\", "
     } else if kind == Kind::Every {
         "\"15m\", "
     } else if kind == Kind::Cron {
@@ -291,17 +289,15 @@ pub(crate) fn no_handler(name: &str, kind: Kind, given: NoHandler<'_>) -> Declar
     };
     DeclareError {
         message: format!("kopf.{name}: the last argument must be the handler function"),
-        hint: Some(format!(
-            "kopf.{name}({selector}OPTIONS, FUNCTION), where the options may be left out"
-        )),
+        hint: Some(format!("kopf.{name}({selector}OPTIONS, FUNCTION); OPTIONS can be omitted")),
     }
 }
 
 /// Returns the error of arguments to a function of `kopf` that takes only options.
 pub(crate) fn no_options(name: &str) -> DeclareError {
     DeclareError {
-        message: format!("kopf.{name} takes nothing but options"),
-        hint: Some("they are named: fns, handlers, lifecycle".into()),
+        message: format!("kopf.{name} takes only options"),
+        hint: Some("the options are fns, handlers and lifecycle".into()),
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) const BCRYPT: Function = Function {
         optional(
             "version",
             Type::Name,
-            "\"2b\", \"2a\" or \"2y\"; default: \"2b\". Apache wants \"2y\".",
+            "\"2b\", \"2a\" or \"2y\"; default: \"2b\". Apache requires \"2y\".",
         ),
     ],
     returns: Type::Text,

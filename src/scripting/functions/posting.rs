@@ -79,7 +79,10 @@ pub(crate) fn post(
 ) -> Result<(), String> {
     let named = |problem: String| format!("kopf.{}: {problem}", function.name());
     let present = present.ok_or_else(|| {
-        named("events can be posted by handlers, while they run; not at the top level".into())
+        named(
+            "events can only be posted while a handler runs, not at the top level of a script"
+                .into(),
+        )
     })?;
     let Arguments { objects, rest, error } = arguments;
     let said = function.read(rest).map_err(named)?;
@@ -192,7 +195,7 @@ impl Function {
         if rest.len() > positions.len() {
             let last = if self == Function::Exception { ", the error" } else { "" };
             return Err(format!(
-                "too many arguments: after the object it takes {}{last} and a map of options; a message is formatted before",
+                "too many arguments: after the object it takes {}{last} and a map of options; format the message before the call",
                 positions.join(", ")
             ));
         }
@@ -201,7 +204,7 @@ impl Function {
         }
         for (name, value) in options {
             if name == "type" && self != Function::Event {
-                return Err("only kopf.event takes a type".into());
+                return Err("only kopf.event has the option `type`".into());
             }
             said.set(&name, value)?;
         }
@@ -216,7 +219,7 @@ impl Function {
     ) -> Result<Option<Note>, String> {
         let required = |name: &str, value: Option<String>| {
             let value = value.filter(|it| !it.is_empty());
-            value.ok_or_else(|| format!("`{name}` is missing: a short word in CamelCase"))
+            value.ok_or_else(|| format!("`{name}` is missing: pass a short word in CamelCase"))
         };
         let EventText { kind, reason, message, .. } = said;
         let message = message.unwrap_or_default();
@@ -293,9 +296,10 @@ impl EventText {
 fn text(name: &str, value: Value) -> Result<String, String> {
     match value {
         Value::String(text) => match bytes_max(name) {
-            Some(max) if text.len() > max => {
-                Err(format!("`{name}` has {} bytes: the cluster takes up to {max}", text.len()))
-            }
+            Some(max) if text.len() > max => Err(format!(
+                "`{name}` has {} bytes: the API server accepts at most {max}",
+                text.len()
+            )),
             // Long messages are shortened when they are posted; they must not wait in full length until then.
             _ => Ok(posting::shortened(&text).into_owned()),
         },

@@ -16,7 +16,7 @@ use crate::scripting::{
 const A: Parameter = required(
     "a",
     Type::Any,
-    "A string such as \"500m\" or \"2Gi\", at most 100 bytes with 30 digits, or a number; a longer string is not a quantity.",
+    "A string such as \"500m\" or \"2Gi\", at most 100 bytes with 30 digits, or a number; longer strings are rejected.",
 );
 const B: Parameter = required("b", Type::Any, "The other quantity.");
 

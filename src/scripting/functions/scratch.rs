@@ -85,7 +85,7 @@ impl Scratch {
             files.into_iter().flat_map(|it| it.by_name.keys().map(String::as_str)).collect();
         let near = did_you_mean(name, known.iter().copied(), "");
         let name = serde_json::Value::from(name);
-        let hint = "a response with the option `to` makes one, for the same call of a handler";
+        let hint = "create it with the option `to` of a request in the same call of a handler";
         Err(format!("`from`: there is no scratch file {name}{near}; {hint}").into())
     }
 
@@ -183,7 +183,7 @@ impl Draft {
 
 /// Returns an error of the system for a directory.
 fn io_failure(directory: &Path, error: &io::Error) -> Failure {
-    format!("`to`: no scratch file in {}: {error}", directory.display()).into()
+    format!("`to`: cannot create a scratch file in {}: {error}", directory.display()).into()
 }
 
 /// Works on a file on another thread, because disks may be slow.
@@ -239,7 +239,9 @@ impl ScratchFile {
     /// There are more than `bytes_max`, or the system cannot read it.
     pub(super) fn read(&self, bytes_max: usize) -> Result<Bytes, Failure> {
         if usize::try_from(self.size).is_ok_and(|it| it > bytes_max) {
-            return Err(format!("`from`: {} bytes are too many for a fake", self.size).into());
+            return Err(
+                format!("`from`: {} bytes are more than a fake can receive", self.size).into()
+            );
         }
         let mut bytes = Vec::new();
         loop {

@@ -180,12 +180,12 @@ fn links_lead_only_to_what_is_granted() {
         assert_eq!(
             refused(&reach, name, &leak),
             format!(
-                "{name}: {leak} leads to {secret}: reading {secret} is not granted to this script; \
+                "{name}: {leak} resolves to {secret}: reading {secret} is not granted to this script; \
                  --allow-read={secret} would allow it"
             )
         );
         let message = refused(&reach, name, &here.path("granted/root/etc/passwd"));
-        assert!(message.contains("leads to /etc/passwd: "), "{message}");
+        assert!(message.contains("resolves to /etc/passwd: "), "{message}");
     }
     // The granted directory may be a link itself.
     let by_alias = granted(Permission::Read, &here.path("alias"));
@@ -211,11 +211,11 @@ fn unreadable_files_are_reported() {
         ("files.read", "binary", "is not UTF-8"),
         ("files.read", "socket", "is not a regular file"),
         ("files.read", "", "is a directory; use files.list"),
-        ("files.read", "none", "files.read: there is no "),
-        ("files.read", "large/x", "files.read: there is no "),
-        ("files.list", "none", "files.list: there is no "),
-        ("files.list", "large", "files.list: there is no "),
-        ("files.read_json", "wrong", "is no JSON: EOF while parsing a list at line 3"),
+        ("files.read", "none", " does not exist"),
+        ("files.read", "large/x", " does not exist"),
+        ("files.list", "none", " does not exist"),
+        ("files.list", "large", " does not exist"),
+        ("files.read_json", "wrong", "is invalid JSON: EOF while parsing a list at line 3"),
         ("files.read_yaml", "wrong", "is invalid YAML: "),
     ] {
         let message = refused(&reach, name, &here.path(&format!("granted/{file}")));

@@ -40,7 +40,7 @@ pub(super) fn json(text: &str) -> Result<Value, String> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let read = Tree::within(&left).deserialize(&mut reader);
     let read = read.and_then(|it| reader.end().map(|()| it));
-    read.map_err(|error| format!("no JSON: {error}"))
+    read.map_err(|error| format!("invalid JSON: {error}"))
 }
 
 impl<'de> DeserializeSeed<'de> for Tree<'_> {

@@ -110,8 +110,9 @@ pub(super) const LIBRARY: Library = Library {
 /// Returns the URL in an argument.
 pub(super) fn read(name: &str, text: &str) -> Result<Url, Failure> {
     within_bounds(name, text)?;
-    Url::parse(text)
-        .map_err(|problem| format!("`{name}`: {} is no URL: {problem}", Value::from(text)).into())
+    Url::parse(text).map_err(|problem| {
+        format!("`{name}`: {} is not a URL: {problem}", Value::from(text)).into()
+    })
 }
 
 /// Checks that a string may be part of a URL: no server accepts longer ones.
@@ -147,7 +148,7 @@ fn build(call: &Call) -> Outcome {
     let Some(parts) = call.map("parts") else { return Err("`parts` is missing".into()) };
     if let Some(unknown) = parts.keys().find(|it| !KNOWN.contains(&it.as_str())) {
         let near = did_you_mean(unknown, KNOWN.into_iter(), "");
-        return Err(format!("`parts`: there is no part `{unknown}`{near}").into());
+        return Err(format!("`parts`: unknown part `{unknown}`{near}").into());
     }
     let text = |name: &str| match parts.get(name) {
         None | Some(Value::Null) => Ok(None),
@@ -164,7 +165,7 @@ fn build(call: &Call) -> Outcome {
     };
     let mut url = read("parts", &format!("{}://{}", needed("scheme")?, needed("host")?))?;
     let wrong =
-        |name: &str| Failure::Plain(format!("`parts.{name}`: a URL of this scheme has none"));
+        |name: &str| Failure::Plain(format!("`parts.{name}`: not allowed in a URL of this scheme"));
     if let Some(port) = parts.get("port").filter(|it| !it.is_null()) {
         let port = integer(port).and_then(|it| u16::try_from(it).ok());
         let port = port.ok_or("`parts.port`: expected a number from 0 to 65535")?;

@@ -78,8 +78,7 @@ impl SettingsAccess {
                 warn(outdated.as_ref());
                 if !setting.by_scripts {
                     return Err(format!(
-                        "settings.{group}.{name} limits the scripts themselves, so they cannot change it: \
-                         set it in kopf.yaml, or with --set {group}.{name}=…"
+                        "settings.{group}.{name} is a limit for scripts, so scripts cannot change it: set it in kopf.yaml, or with --set {group}.{name}=…"
                     ));
                 }
                 setting.set(&mut self.lock(), &value)

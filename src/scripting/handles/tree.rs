@@ -79,7 +79,7 @@ pub(super) fn assign(
 
 fn item<'a>(items: &'a mut Vec<Value>, key: &str) -> Result<&'a mut Value, &'static str> {
     let index = place(key).and_then(|it| it.checked_sub(1));
-    let index = index.ok_or("a list has no keys besides 1, 2, 3, …")?;
+    let index = index.ok_or("the keys of a list are 1, 2, 3, …")?;
     if index == items.len() {
         items.push(Value::Null);
     }
@@ -112,7 +112,9 @@ pub(super) fn remove(root: &mut Map<String, Value>, path: &[String]) -> Result<(
                 items.pop();
                 Ok(())
             }
-            Some(last) if last < items.len() => Err("a list with holes; use table.remove"),
+            Some(last) if last < items.len() => {
+                Err("this would leave a hole in the list; use table.remove")
+            }
             Some(_) | None => Ok(()),
         },
         Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) | None => Ok(()),

@@ -196,8 +196,11 @@ async fn with_codes(
 }
 
 fn waits_too_long(source: &Source) -> LoadError {
-    let message = format!("its top level takes longer than {} s", TOP_LEVEL_MAX.as_secs());
-    let hint = Some("declare handlers there, and wait in `on_startup` or in a handler".into());
+    let message =
+        format!("the top level of the script takes longer than {} s", TOP_LEVEL_MAX.as_secs());
+    let hint = Some(
+        "declare only handlers at the top level; wait in `on_startup` or in another handler".into(),
+    );
     LoadError { hint, ..source.error(message) }
 }
 
@@ -205,11 +208,11 @@ async fn load(script: ScriptId, source: &Source, terms: &Terms) -> Result<Loaded
     let extension = Path::new(&source.name).extension().unwrap_or_default();
     let language = LANGUAGES.iter().find(|(it, _)| extension == *it);
     let Some((_, load)) = language else {
-        let hint = Some("scripts are .lua and .rhai files".into());
+        let hint = Some("expected .lua or .rhai".into());
         return Err(LoadError { hint, ..source.error("not a script") });
     };
     if let Some(problem) = bounds::refused(&source.name, &source.text) {
-        let hint = Some("split it: modules count separately".into());
+        let hint = Some("split it into modules: they are counted separately".into());
         return Err(LoadError { hint, ..source.error(problem) });
     }
     load(script, source, terms).await

@@ -172,7 +172,7 @@ async fn load(
             line: None,
             columns: None,
             source_line: None,
-            message: "the host failed while it loaded the script".into(),
+            message: "internal error while loading the script".into(),
             hint: None,
         })
     })
@@ -188,7 +188,7 @@ async fn load_again(
     if Print::of(&declared) == *print {
         Ok(vm)
     } else {
-        Err("its top level declares other handlers each time it runs".into())
+        Err("the top level declares different handlers on each run".into())
     }
 }
 
@@ -337,5 +337,5 @@ impl<T, F: Future<Output = T> + Unpin> Future for Reply<T, F> {
 }
 
 fn panicked() -> Raised {
-    Raised::of_host("the host failed in this call")
+    Raised::of_host("internal error in this call; please report it")
 }

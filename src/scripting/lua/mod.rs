@@ -72,14 +72,15 @@ pub(crate) fn load(
         };
         let (loading, loaded) = oneshot::channel();
         let actor = Actor::start(&script, placement, Start::First(loading));
-        let actor = actor.map_err(|it| failed(format!("the script gets no thread: {it}")))?;
-        let ended = || Err(failed("the script's thread has ended".into()));
+        let actor =
+            actor.map_err(|it| failed(format!("cannot start a thread for the script: {it}")))?;
+        let ended = || Err(failed("the thread of the script has stopped".into()));
         let declared = tokio::select! {
             // The order makes no difference: only one of them happens.
             biased;
             declared = loaded => declared.unwrap_or_else(|_| ended())?,
             () = actor.stuck.cancelled() => {
-                return Err(failed("the top level of the script does not come to an end".into()));
+                return Err(failed("the top level of the script did not finish".into()));
             }
         };
         let print = Print::of(&declared);

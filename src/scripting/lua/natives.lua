@@ -174,7 +174,7 @@ function debug.info(...)
     for i = 1, select("#", ...) do
         local options = select(i, ...)
         if type(options) == "string" and find(options, "f", 1, true) then
-            error("debug.info gives no functions here", 2)
+            error("debug.info: the option \"f\" is not supported", 2)
         end
     end
     return info(...)

@@ -20,7 +20,10 @@ pub(super) fn install(lua: &Lua, host: &Table) -> mlua::Result<()> {
     host.set("string_size", sandbox.string_size)?;
     host.set("too_long", limits::too_long_text(sandbox.string_size))?;
     host.set("date_format", DATE_FORMAT_MAX)?;
-    host.set("too_long_format", format!("os.date: a format has at most {DATE_FORMAT_MAX} bytes"))?;
+    host.set(
+        "too_long_format",
+        format!("os.date: the format is longer than {DATE_FORMAT_MAX} bytes"),
+    )?;
     host.set("coroutines_max", sandbox.coroutines)?;
     host.set("too_many", limits::too_many_coroutines(sandbox.coroutines))?;
     host.set("collect", lua.create_function(|lua, ()| lua.gc_collect())?)?;

@@ -41,14 +41,14 @@ pub(super) fn aborted(limits: &Limits, abort: Abort) -> Raised {
 pub(super) fn of_lost_vm() -> Raised {
     /// Long enough to load a new VM.
     const DELAY: Duration = Duration::from_secs(1);
-    let message = "the VM of the script was replaced while the call ran; the call is made again";
+    let message = "the script was restarted during the call; the call is retried";
     Raised { kind: RaisedKind::Temporary(Some(DELAY)), message: message.into(), trace: None }
 }
 
 /// Returns the error of a script that cannot be restarted.
 pub(super) fn of_broken_script(problem: &str) -> Raised {
     let kind = RaisedKind::Temporary(Some(DELAY_DEFAULT));
-    let message = format!("the script cannot be started afresh: {problem}");
+    let message = format!("the script cannot be restarted: {problem}");
     Raised { kind, message, trace: None }
 }
 
@@ -172,14 +172,14 @@ fn syntax_hint(message: &str, line: &str) -> Option<String> {
         return None;
     }
     let hints = [
-        ("goto ", "there is no goto in Luau; use continue, or a function"),
-        ("<const>", "there is no <const> in Luau; leave it out"),
-        ("<close>", "there is no <close> in Luau; use pcall"),
-        ("<<", "there are no bit operators in Luau; use bit32.lshift"),
-        (">>", "there are no bit operators in Luau; use bit32.rshift"),
-        (" & ", "there are no bit operators in Luau; use bit32.band"),
-        (" | ", "there are no bit operators in Luau; use bit32.bor"),
-        ("!=", "not equal is ~= in Lua"),
+        ("goto ", "Luau has no goto; use continue, or a function"),
+        ("<const>", "Luau has no <const>; remove it"),
+        ("<close>", "Luau has no <close>; use pcall"),
+        ("<<", "Luau has no bit operators; use bit32.lshift"),
+        (">>", "Luau has no bit operators; use bit32.rshift"),
+        (" & ", "Luau has no bit operators; use bit32.band"),
+        (" | ", "Luau has no bit operators; use bit32.bor"),
+        ("!=", "`!=` is written ~= in Lua"),
     ];
     hints.iter().find(|(sign, _)| line.contains(sign)).map(|(_, hint)| (*hint).to_owned())
 }

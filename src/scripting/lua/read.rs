@@ -60,10 +60,12 @@ impl<'a> Reader<'a> {
                 copied.unwrap_or_else(|| refused(HOST_OBJECT))
             }
             LuaValue::Function(_) => refused(FUNCTION),
-            LuaValue::Thread(_) => refused("a coroutine cannot be kept as JSON"),
-            LuaValue::Error(_) => refused("an error cannot be kept as JSON: take its tostring"),
+            LuaValue::Thread(_) => refused("a coroutine cannot be stored as JSON"),
+            LuaValue::Error(_) => {
+                refused("an error cannot be stored as JSON: convert it with tostring")
+            }
             LuaValue::Buffer(_) => refused(BYTES),
-            LuaValue::Vector(_) => refused("a vector cannot be kept as JSON"),
+            LuaValue::Vector(_) => refused("a vector cannot be stored as JSON"),
             LuaValue::LightUserData(_) | LuaValue::Other(_) => refused(HOST_OBJECT),
         }
     }
@@ -101,7 +103,7 @@ impl<'a> Reader<'a> {
         let mut entries = Vec::with_capacity(items.len());
         for (key, value) in items {
             if key.is_table() {
-                let problem = "a key that is a table; make one text of its parts";
+                let problem = "a key that is a table; join its parts into one string";
                 return Err(Refused::because(problem));
             }
             let key =

@@ -55,13 +55,13 @@ impl Script {
         match reason {
             Reason::Memory => tracing::warn!(
                 target: "kopf.scripts",
-                "Script {name} has filled its memory and is started afresh; its running calls are made again. \
-                 If it needs so much, raise settings.sandbox.memory_limit."
+                "Script {name} reached its memory limit and is restarted; running calls are retried. If it needs more memory, \
+                 raise settings.sandbox.memory_limit."
             ),
             Reason::Stuck => tracing::error!(
                 target: "kopf.scripts",
-                "Script {name} does not respond and is started afresh on another thread; its running calls are made again. \
-                 This is a bug of the operator: please report it with the script."
+                "Script {name} does not respond and is restarted on another thread; running calls are retried. This is a bug in \
+                 kopf: please report it with the script."
             ),
         }
         self.terms.metrics.vm_restarted(name, reason.label());
@@ -72,7 +72,7 @@ impl Script {
         let name = &self.source.name;
         tracing::error!(
             target: "kopf.scripts",
-            "Script {name} cannot be started afresh: {problem}. Its handlers fail until it can; edit it, or restart the operator."
+            "Script {name} cannot be restarted: {problem}. Its handlers fail until the script is edited or the operator is restarted."
         );
     }
 }

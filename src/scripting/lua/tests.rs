@@ -174,10 +174,8 @@ async fn a_script_that_is_stuck_in_a_native_goes_on_with_another_vm_and_nobody_e
     };
     assert!(served > 1, "the script beside it went on meanwhile");
     assert!(matches!(raised.kind, RaisedKind::Temporary(Some(_))), "{:?}", raised.kind);
-    expect_test::expect![
-        "the VM of the script was replaced while the call ran; the call is made again"
-    ]
-    .assert_eq(&raised.message);
+    expect_test::expect!["the script was restarted during the call; the call is retried"]
+        .assert_eq(&raised.message);
 
     assert_eq!(ask("stuck", "Pod").await, Ok(true), "the first call of a new VM");
     assert_eq!(ask("stuck", "Pod").await, Ok(false));

@@ -90,7 +90,7 @@ impl Vm {
             line: None,
             columns: None,
             source_line: None,
-            message: format!("the Lua VM cannot be made: {error}"),
+            message: format!("cannot create the Lua VM: {error}"),
             hint: None,
         })?;
         let told = |error: ScriptError| raised::load_error(&vm.world, error, &source.name);

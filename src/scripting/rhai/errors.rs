@@ -166,7 +166,7 @@ impl Trail {
         }
         let message = self.cause.to_string();
         if message.contains("for type '()'") {
-            return format!("{message}; `?.` reads on where a field may be missing");
+            return format!("{message}; use `?.` to read a field that may be missing");
         }
         if let EvalAltResult::ErrorDataRace(name, _) = &self.cause {
             let named = match name.strip_prefix("argument ") {
@@ -175,7 +175,7 @@ impl Trail {
                 None => format!("`{name}`"),
             };
             return format!(
-                "{named} is in use: a function works on it, and what it calls or is given needs it too; pass a copy of it"
+                "{named} is in use by a function that is still running; pass a copy of it"
             );
         }
         message
@@ -236,7 +236,7 @@ fn missing_operand(operator: &str, operands: &str) -> Option<String> {
     is_missing.then(|| {
         let operands = operands.replace(", ", " and ");
         format!(
-            "`{operator}` of {operands}: a field that is not there is `()`; give it a default, such as `value ?? 0` or \
+            "`{operator}` of {operands}: a missing field is `()`; set a default, such as `value ?? 0` or \
              `ctx.memo.get(\"count\", 0)`"
         )
     })
@@ -317,11 +317,14 @@ fn reserved(cause: &EvalAltResult, line: &str) -> Option<String> {
         return Some(reserved_as_name(word));
     }
     Some(match word.as_str() {
-        "debug" => "in Rhai `debug` is reserved: use `ctx.logger.dbg(…)`".into(),
+        "debug" => "`debug` is a reserved word in Rhai: use `ctx.logger.dbg(…)`".into(),
         "new" => {
-            "in Rhai `new` is reserved: use `ctx.new_value`, or `[\"new\"]` for a field".into()
+            "`new` is a reserved word in Rhai: use `ctx.new_value`, or `[\"new\"]` for a field"
+                .into()
         }
-        _ => format!("in Rhai `{word}` is reserved: write `[\"{word}\"]` instead of `.{word}`"),
+        _ => format!(
+            "`{word}` is a reserved word in Rhai: write `[\"{word}\"]` instead of `.{word}`"
+        ),
     })
 }
 
@@ -340,7 +343,7 @@ fn reserved_name(line: &str) -> Option<String> {
 }
 
 fn reserved_as_name(word: &str) -> String {
-    format!("in Rhai `{word}` is a reserved word: choose another name")
+    format!("`{word}` is a reserved word in Rhai: choose another name")
 }
 
 /// Returns the name of a function for messages; Rhai generates one for anonymous functions.

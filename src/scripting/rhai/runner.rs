@@ -71,14 +71,14 @@ struct Permits {
 /// Why a job has no result.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum RunError {
-    #[error("too many calls of this script are waiting for a thread")]
+    #[error("too many calls of this script are waiting for a free thread")]
     Busy,
-    #[error("no thread for this script: {0}")]
+    #[error("cannot start a thread for the script: {0}")]
     NoThread(String),
-    #[error("the host failed inside the call: {0}")]
+    #[error("internal error in this call; please report it: {0}")]
     Panicked(String),
     /// It exceeded this limit of computing time without stopping, and was abandoned.
-    #[error("the call did not end at its limit")]
+    #[error("the call did not stop at its CPU limit")]
     Stuck(Duration),
 }
 
@@ -239,7 +239,7 @@ impl Runner {
         match finished.await {
             Ok(result) => result.map_err(|panic| RunError::Panicked(panic_text(&*panic))),
             // The job was dropped, because no thread could be created for it.
-            Err(_) => Err(RunError::NoThread("the system has no more".into())),
+            Err(_) => Err(RunError::NoThread("the system has no more threads".into())),
         }
     }
 
@@ -262,8 +262,8 @@ impl Runner {
     fn abandoned(&self, limit: Duration) -> RunError {
         tracing::error!(
             target: "kopf.scripts",
-            "A call of {} did not end at its limit, {} s of computing: its thread is left alone and counts as one of the \
-             script's until it ends. This is a mistake of kopf; please report it with the script.",
+            "A call of {} did not stop at its limit of {} s of CPU time: its thread is abandoned, and counts as one of the \
+             script's threads until it ends. This is a bug in kopf: please report it with the script.",
             self.name, limit.as_secs_f64()
         );
         RunError::Stuck(limit)
@@ -297,14 +297,14 @@ impl Runner {
         }
         let (all, name) = (short.all.load(Ordering::Relaxed), &self.name);
         let whose = if std::ptr::eq(short, std::ptr::from_ref(&self.background)) {
-            format!("All {all} threads for daemons and timers of {name} are taken: further ones")
+            format!("All {all} threads for daemons and timers of {name} are busy: further ones")
         } else {
-            format!("All {all} threads of {name} are taken: further calls")
+            format!("All {all} threads of {name} are busy: further calls")
         };
         tracing::warn!(
             target: "kopf.scripts",
-            "{whose} wait until one is free. A call in Rhai holds a thread also while it waits: \
-             write daemons of many objects in Lua, or raise settings.execution.max_workers."
+            "{whose} wait until one is free. A Rhai call occupies a thread even while it waits: write daemons for many objects \
+             in Lua, or raise settings.execution.max_workers."
         );
     }
 

@@ -475,7 +475,7 @@ impl Script {
     /// Returns how many of the offered arguments a function takes: handlers need not declare arguments that they do not use.
     fn parameters(&self, pointer: &FnPtr, offered: usize) -> Result<usize, Box<EvalAltResult>> {
         self.shared.parameters(pointer, offered).map_err(|wrong| {
-            let gets = format!("it gets {offered}");
+            let gets = format!("it is called with {offered}");
             problem(too_many_parameters(pointer, wrong, &gets))
         })
     }

@@ -114,7 +114,7 @@ impl Vm {
             self.runner.end_others();
             tracing::warn!(
                 target: "kopf.scripts",
-                "{}: {}. It starts afresh: what it kept in its variables is gone.",
+                "{}: {}. Restarting the script: the values of its variables are lost.",
                 self.source.name, limits::too_much_memory(self.terms.limits.memory_limit)
             );
         }
@@ -127,7 +127,7 @@ impl Vm {
         let (mut script, handlers, _) = script::load(id, source, terms).map_err(|error| {
             // The limits of this call apply to the top level, too, and are reported as such.
             control::overdue().map_or_else(
-                || Raised::of_host(format!("the script could not start afresh: {}", error.message)),
+                || Raised::of_host(format!("the script could not be restarted: {}", error.message)),
                 errors::aborted,
             )
         })?;
@@ -138,7 +138,7 @@ impl Vm {
         }
         if declared(&handlers) != state.declared {
             return Err(Raised::of_host(
-                "the script could not start afresh: it declares other handlers now; touch its file to reload it",
+                "the script could not be restarted: it declares different handlers now; touch its file to reload it",
             ));
         }
         // Old references to slots beyond the declared ones are invalid now, and must never refer to new functions.
@@ -171,8 +171,8 @@ impl Vm {
         let lost = control::forgive();
         tracing::warn!(
             target: "kopf.scripts",
-            "{}: {} MiB of memory are lost until the process ends: closures or values that contain themselves, such as a \
-             closure that captures the variable it is kept in. Use a named function (`fn`) for recursion.",
+            "{}: {} MiB of memory cannot be freed until the process ends, because closures or values contain themselves, such as \
+             a closure that captures the variable that holds it. Use a named function (`fn`) for recursion.",
             self.source.name, lost >> 20
         );
         Ok(())

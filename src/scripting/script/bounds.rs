@@ -25,7 +25,7 @@ pub(crate) fn too_many_tokens(name: &str, text: &str) -> Option<String> {
     // The estimate counts the words of long comments and strings, too.
     let is_more =
         rough > max && fingerprint::tokens(Language::of_file(name), text).unwrap_or(rough) > max;
-    is_more.then(|| format!("the source has more than {max} words and symbols"))
+    is_more.then(|| format!("the source has more than {max} tokens"))
 }
 
 /// Returns a lower bound of the number of tokens that is cheap to compute.
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn tokens_are_limited_and_comments_and_strings_do_not_count() {
-        let message = Some("the source has more than 200000 words and symbols".to_owned());
+        let message = Some("the source has more than 200000 tokens".to_owned());
         assert_eq!(refused("x.lua", &"x=1 ".repeat(66_000)), None);
         assert_eq!(refused("x.lua", &"x=1 ".repeat(67_000)), message);
         assert_eq!(refused("x.rhai", &"x=1;".repeat(50_001)), message);

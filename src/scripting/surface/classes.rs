@@ -11,7 +11,7 @@ const CLASSES: &[Class] = &[
     ("PatchFunctions", "Functions that change the current object on the server, applied after the merge-patch, and again if another client has changed the object meanwhile.", PATCH_FUNCTIONS, None),
     ("Conditions", "The list `status.conditions` of the object. Changes are sent with the rest of `ctx.patch`; conditions of other controllers are kept.", CONDITIONS, None),
     ("Warnings", "The warnings of an admission response, in the order in which they were added.", WARNINGS, None),
-    ("Memo", "Data that are kept as long as the process runs, shared by all handlers of an object and by all scripts; they survive a reload. Any field can be set, to anything that JSON can represent.", &[], Some(Ty::Any)),
+    ("Memo", "Data that is kept as long as the process runs, shared by all handlers of an object and by all scripts; it survives a reload. Any field can be set, to anything that JSON can represent.", &[], Some(Ty::Any)),
     ("Logger", "Logs messages about the handled object. A message can have placeholders as in `string.format` (Lua), or be an interpolated string (Rhai); a map at the end adds structured fields.", LOGGER, None),
     ("Stopped", "The stop flag of daemons and timers. It can be called: `ctx.stopped()` is the same as `is_set`.", STOPPED, None),
     ("StopReasons", "The reasons why a daemon or timer must stop. It prints as `RESOURCE_DELETED|DAEMON_SIGNALLED` and can be iterated over.", STOP_REASONS, None),
@@ -136,7 +136,11 @@ const STOPPED: &[Entry] = &[
         "Waits until the handler must stop, or until the timeout. Returns true if it must stop.",
     ),
     method("is_set", taking(&[]).giving(Ty::Boolean), "Returns whether the handler must stop."),
-    value("reason", Ty::Maybe(&Ty::Class("StopReasons")), "Why it must stop; nil if it need not."),
+    value(
+        "reason",
+        Ty::Maybe(&Ty::Class("StopReasons")),
+        "The reasons why it must stop; nil while it need not stop.",
+    ),
 ];
 
 const REASONS: &[&str] = &[
@@ -247,6 +251,10 @@ const ERROR: &[Entry] = &[
 const REFUSAL: &[Entry] = &[
     value("status", Ty::Maybe(&Ty::Integer), "The HTTP status; nil if there was no response."),
     value("reason", Ty::Text, "The reason in one word, such as `Conflict`."),
-    value("message", Ty::Text, "What was attempted, why it failed, and what to do about it."),
+    value(
+        "message",
+        Ty::Text,
+        "The full message: what was attempted, why it failed, and what to do.",
+    ),
     value("details", Ty::Any, "Details from the server; nil if there are none."),
 ];

@@ -69,7 +69,7 @@ pub(crate) const OTHERS: &[Entry] = &[
     function("array", taking(&[optional("items", Ty::List, "The items.")]).giving(Ty::List), "Returns a list that remains a list when it is empty: `kopf.array({})`. In Rhai, every `[]` does.").does(Body::Immediate(kopf::array)),
     function("values", taking(&[required("index", Ty::Either(&[Ty::Class("Index"), Ty::Class("Store")]), "An index, such as `ctx.my_index`.")]).giving(Ty::Class("Store")), "Returns all values of an index, regardless of their keys.").does(Body::Immediate(kopf::values)),
     function("sleep", taking(&[required("duration", Ty::Duration, "How long to wait.")]), "Suspends this handler for a while; other handlers run meanwhile.").does(Body::Waiting(kopf::sleep)),
-    function("lock", taking(&[LOCKED, LOCK_OPTIONS, LOCKING]).giving(Ty::Any), "Calls a function while no other call of this process holds the lock, and returns what the function returns: `kopf.lock(\"pool\", { timeout = \"10s\" }, fn)`. Calls get the lock in the order in which they ask for it. It is freed at the end of the function, however it ends.").does(Body::Locking(kopf::lock)),
+    function("lock", taking(&[LOCKED, LOCK_OPTIONS, LOCKING]).giving(Ty::Any), "Calls a function while no other call of this process holds the lock, and returns what the function returns: `kopf.lock(\"pool\", { timeout = \"10s\" }, fn)`. Calls get the lock in the order in which they request it. The lock is released when the function ends, also with an error.").does(Body::Locking(kopf::lock)),
     function("try_call", taking(&[CALLED]).then(ARGUMENTS).giving(Ty::Any), "Calls a function with the arguments, and returns its result and its error: `local value, problem = kopf.try_call(kube.create, object)` in Lua, a map with `value` and `problem` in Rhai.").does(Body::Trying),
     function("try", taking(&[CALLED]).then(ARGUMENTS).giving(Ty::Any), "The same as `kopf.try_call`: in Rhai, `try` is a reserved word.").does(Body::Trying).only(Language::Lua, "`kopf.try_call`"),
     value("null", Ty::Any, "JSON's null: `ctx.patch.spec.field = kopf.null` deletes the field.").only(Language::Lua, "`()`"),
@@ -238,7 +238,7 @@ const EXPRESSION: Parameter = required(
     "Minute, hour, day of the month, month and day of the week, or a name such as `@daily`.",
 );
 const SHOWN: Parameter =
-    required("shown", Ty::Text, "The name of the test, which describes what it shows.");
+    required("shown", Ty::Text, "The name of the test: a description of the expected behavior.");
 const CRITERIA: Ty = Ty::Map;
 const ERRORS: &[&str] = &["ignored", "temporary", "permanent"];
 const OPERATIONS: &[&str] = &["CREATE", "UPDATE", "DELETE", "CONNECT"];

@@ -127,7 +127,7 @@ impl Conditions {
 fn checked_kind(value: &Value) -> Result<String, String> {
     let Some(kind) = value.as_str() else {
         return Err(format!(
-            "the type of a condition is a string such as \"Ready\", not {}",
+            "the type of a condition must be a string such as \"Ready\", not {}",
             named(value)
         ));
     };

@@ -29,7 +29,7 @@ impl Files {
     pub(crate) fn read(&self, name: &str) -> Result<Arc<str>, Unread> {
         match &self.0 {
             Some(read) => read(name),
-            None => Err(Unread::Missing("the script is in no directory".into())),
+            None => Err(Unread::Missing("the script has no directory".into())),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::logic::text::size;
 /// Returns the error of a call that has used up its CPU time.
 pub(crate) fn computed_too_long(limit: Duration) -> String {
     let limit = limit.as_secs_f64();
-    format!("the call computed for more than {limit} s and was aborted ({CPU_LIMIT})")
+    format!("the call used more than {limit} s of CPU time and was aborted ({CPU_LIMIT})")
 }
 
 /// Returns the error of a script that has used up its memory.
@@ -38,8 +38,8 @@ pub(crate) fn too_much_in_indexes(limit: usize) -> String {
 
 /// Returns the error of a script whose memory fills again and again with values that cannot be freed.
 pub(crate) fn leaking() -> String {
-    "the script is stopped for some minutes: it fills its memory again and again with values that contain themselves, \
-     which cannot be freed; mend it, or restart the operator"
+    "the script is stopped for a few minutes: values that contain themselves filled its memory repeatedly and cannot be freed; \
+     remove the cycle from the script, or restart the operator"
         .into()
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn too_deep_calls(limit: usize) -> String {
 
 /// Returns the error of too many unfinished coroutines.
 pub(crate) fn too_many_coroutines(limit: usize) -> String {
-    format!("there are more than {limit} coroutines that have not ended ({COROUTINES})")
+    format!("more than {limit} coroutines have not finished ({COROUTINES})")
 }
 
 /// Returns the error of a string that a script creates.

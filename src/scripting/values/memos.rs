@@ -67,7 +67,7 @@ impl Memos {
         };
         if entries > ENTRIES_MAX {
             return Err(format!(
-                "the result has {entries} entries: an object has up to {ENTRIES_MAX} in an index"
+                "the result has {entries} entries: an object can have at most {ENTRIES_MAX} in an index"
             ));
         }
         let Some(index) = call.services.indexes.get(&call.handler.id) else { return Ok(()) };

@@ -9,14 +9,13 @@ use crate::logic::text::size;
 pub(crate) const DEPTH_MAX: usize = 128;
 
 /// The error of a function in place of data.
-pub(crate) const FUNCTION: &str = "a function cannot be kept as JSON";
+pub(crate) const FUNCTION: &str = "a function cannot be stored as JSON";
 /// The error of bytes in place of data.
-pub(crate) const BYTES: &str =
-    "bytes cannot be kept as JSON: make a string of them with base64.encode";
+pub(crate) const BYTES: &str = "bytes cannot be stored as JSON: encode them with base64.encode";
 /// The error of a value of the host that is not data.
-pub(crate) const HOST_OBJECT: &str = "an object of the host cannot be kept as JSON";
+pub(crate) const HOST_OBJECT: &str = "an object of the host cannot be stored as JSON";
 /// The error of a number that JSON cannot represent.
-pub(crate) const NOT_FINITE: &str = "NaN and infinity are no JSON numbers";
+pub(crate) const NOT_FINITE: &str = "NaN and infinity are not valid in JSON";
 
 /// Why a value cannot become JSON.
 #[derive(Clone, Debug, PartialEq)]

@@ -28,7 +28,7 @@ pub(crate) fn number(step: &str) -> Option<i64> {
 /// Returns the error of assigning to a field of `ctx`.
 pub(crate) fn not_assignable(name: &str) -> String {
     format!(
-        "ctx.{name} cannot be assigned: change the object through ctx.patch, keep own data in ctx.memo"
+        "ctx.{name} cannot be assigned: change the object through ctx.patch, store data in ctx.memo"
     )
 }
 

@@ -187,7 +187,7 @@ impl Reloading {
             }
             Ok(Err(Rejection::Webhooks(problem))) => Err(Refusal::Wrong(Problem::new(problem))),
             Ok(Err(Rejection::Selector(problem))) => {
-                let hint = "it is asked about each resource of the cluster, and returns whether to serve it";
+                let hint = "it is called for each resource of the cluster, and must return whether to serve it";
                 Err(Refusal::Wrong(Problem::new(problem).with_hint(hint)))
             }
             Ok(Err(Rejection::Withdrawn)) => Err(Refusal::Outdated),

@@ -1,3 +1,3 @@
--- says: the source has more than 200000 words and symbols
+-- says: the source has more than 200000 tokens
 -- at: load
 @@41000:x = 1 + 1 @@

@@ -1,4 +1,4 @@
--- says: ctx.spec cannot be assigned: change the object through ctx.patch, keep own data in ctx.memo
+-- says: ctx.spec cannot be assigned: change the object through ctx.patch, store data in ctx.memo
 kopf.on_create("kopfexamples", { id = "hostile", labels = { role = "hostile" } }, function(ctx)
     ctx.spec = {} -- HERE
 end)

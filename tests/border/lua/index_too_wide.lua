@@ -1,4 +1,4 @@
--- says: the result has 10001 entries: an object has up to 10000 in an index
+-- says: the result has 10001 entries: an object can have at most 10000 in an index
 -- holds: 8 MiB
 kopf.index("kopfexamples", { id = "hostile", labels = { role = "hostile" } }, function(ctx)
     local all = {}

@@ -1,4 +1,4 @@
--- says: computed for more than 1 s
+-- says: used more than 1 s
 kopf.on_create("kopfexamples", { id = "hostile", labels = { role = "hostile" } }, function(ctx)
     while true do
         pcall(function()

@@ -1,4 +1,4 @@
--- says: metrics.counter: .*a function cannot be kept as JSON
+-- says: metrics.counter: .*a function cannot be stored as JSON
 kopf.on_create("kopfexamples", { id = "hostile", labels = { role = "hostile" } }, function(ctx)
     metrics.counter("x", { labels = { a = function() end } }) -- HERE
 end)

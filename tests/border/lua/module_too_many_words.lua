@@ -1,4 +1,4 @@
--- says: the source has more than 200000 words and symbols|more than 200000 words
+-- says: the source has more than 200000 tokens
 -- at: load
 require("big") -- HERE
 -- module: big.lua

@@ -1,4 +1,4 @@
--- says: the result: an object of the host cannot be kept as JSON
+-- says: the result: an object of the host cannot be stored as JSON
 kopf.on_create("kopfexamples", { id = "hostile", labels = { role = "hostile" } }, function(ctx)
     return ctx
 end)

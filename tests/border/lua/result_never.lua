@@ -1,4 +1,4 @@
--- says: computed for more than 1 s and was aborted \(settings.execution.cpu_limit\)
+-- says: used more than 1 s of CPU time and was aborted \(settings.execution.cpu_limit\)
 kopf.on_create("kopfexamples", { id = "hostile", labels = { role = "hostile" } }, function(ctx)
     local count = 0
     while true do count += 1 end -- HERE

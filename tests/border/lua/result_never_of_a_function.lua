@@ -1,4 +1,4 @@
--- says: computed for more than 1 s and was aborted \(settings.execution.cpu_limit\)
+-- says: used more than 1 s of CPU time and was aborted \(settings.execution.cpu_limit\)
 -- says: stack traceback:.*function spin.*hostile.lua:8
 local function spin(step)
     local count = 0

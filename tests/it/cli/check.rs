@@ -423,7 +423,7 @@ fn conversions_are_tried_there_and_back_on_objects_of_the_schema() {
         (
             "wrong",
             format!("{UP}{wrong}"),
-            Some("an object of v2 becomes an invalid object of v1: "),
+            Some("the conversion from v2 to v1 returns an invalid object: "),
         ),
         (
             "unknown",
@@ -440,7 +440,7 @@ fn conversions_are_tried_there_and_back_on_objects_of_the_schema() {
         (
             "missing",
             UP.to_owned(),
-            Some("no handlers of on_convert lead from v2 to v1 for Link default/sample-"),
+            Some("no chain of on_convert handlers converts Link default/sample-"),
         ),
     ] {
         let here = Directory::with(
@@ -465,7 +465,7 @@ fn conversions_are_tried_there_and_back_on_objects_of_the_schema() {
     let (code, _, stderr) = here.check(&["a.lua"]);
     assert_eq!(code, 0, "{stderr}");
     assert!(
-        stderr.contains("Converter 'convert/v1-v2' (a.lua:2) was not tried: pass the CRD"),
+        stderr.contains("Converter 'convert/v1-v2' (a.lua:2) was not tested: pass the CRD"),
         "{stderr}"
     );
 }

@@ -262,13 +262,13 @@ end)
         1,
         &expect![[r#"
             FAILED  none_test.lua: none
-                none_test.lua:16: check.that: it is false
+                none_test.lua:16: check.that: expected a value other than false and nil, got false
                     check.that(false)
                 stack traceback:
                     none_test.lua:16
                 the log of the operator:
-                [2030-01-01 00:00:00,100] objects    [WARNING ] [default/one] Handler 'create' failed (attempt 1 of 2), retrying in 30 s: http.post: no fake responds to POST https://api.example.com/items?dry=no: the test declares none; declare fake.http("https://api.example.com/items?dry=no", FUNCTION) in the test
-                    handlers.lua:5: http.post: no fake responds to POST https://api.example.com/items?dry=no: the test declares none; declare fake.http("https://api.example.com/items?dry=no", FUNCTION) in the test
+                [2030-01-01 00:00:00,100] objects    [WARNING ] [default/one] Handler 'create' failed (attempt 1 of 2), retrying in 30 s: http.post: no fake responds to POST https://api.example.com/items?dry=no: the test declares no fake; declare fake.http("https://api.example.com/items?dry=no", FUNCTION) in the test
+                    handlers.lua:5: http.post: no fake responds to POST https://api.example.com/items?dry=no: the test declares no fake; declare fake.http("https://api.example.com/items?dry=no", FUNCTION) in the test
                         local made = http.post("https://api.example.com/items", {
                     stack traceback:
                         handlers.lua:5
@@ -277,8 +277,8 @@ end)
                         local made = http.post(data.upload, { form = { kind = "log" }, files = { file = { content = "a\nb", name = "x.log" } }, retries = { attempts = 3, on = { 503 } }…
                     stack traceback:
                         handlers.lua:13
-                [2030-01-01 00:00:02,100] objects    [WARNING ] [default/three] Handler 'create' failed (attempt 1 of 2), retrying in 30 s: http.post: no fake responds to POST https://other.example.com/x: those of the test are for ["https://other.example.com/*"]; declare fake.http("https://other.example.com/x", FUNCTION) in the test
-                    handlers.lua:13: http.post: no fake responds to POST https://other.example.com/x: those of the test are for ["https://other.example.com/*"]; declare fake.http("https://other.example.com/x", FUNCTION) in the test
+                [2030-01-01 00:00:02,100] objects    [WARNING ] [default/three] Handler 'create' failed (attempt 1 of 2), retrying in 30 s: http.post: no fake responds to POST https://other.example.com/x: the test declares fakes for ["https://other.example.com/*"]; declare fake.http("https://other.example.com/x", FUNCTION) in the test
+                    handlers.lua:13: http.post: no fake responds to POST https://other.example.com/x: the test declares fakes for ["https://other.example.com/*"]; declare fake.http("https://other.example.com/x", FUNCTION) in the test
                         local made = http.post(data.upload, { form = { kind = "log" }, files = { file = { content = "a\nb", name = "x.log" } }, retries = { attempts = 3, on = { 503 } }…
                     stack traceback:
                         handlers.lua:13
@@ -394,7 +394,7 @@ kopf::test("parameters", || {
                 stack traceback:
                     handlers.lua:5
         FAILED  errors_test.rhai: parameters
-            errors_test.rhai:8:11: fake.http: the function has 3 parameters: it gets the call
+            errors_test.rhai:8:11: fake.http: the function has 3 parameters: a fake takes one, the call
                 fake::http("*", |a, b, c| a);
             stack traceback:
                 errors_test.rhai:8
@@ -413,7 +413,7 @@ fn fakes_are_for_tests_only() {
         let own = Directory::with("fakes-top", &[(file, text)]);
         let (code, told, problem) = own.kopf(&["check", file], &[]);
         assert_eq!(code, 1, "{told}{problem}");
-        let expected = "fake.http: only the tests of `kopf test` have fakes";
+        let expected = "fake.http: fakes are only available in tests that `kopf test` runs";
         assert!(problem.contains(expected), "{told}{problem}");
     }
     let (code, told) = run(
@@ -422,5 +422,8 @@ fn fakes_are_for_tests_only() {
         &[],
     );
     assert_eq!(code, 1);
-    assert!(told.contains("fake.run: call it inside of a test, in `kopf.test`"), "{told}");
+    assert!(
+        told.contains("fake.run: call it inside a test, in the function of `kopf.test`"),
+        "{told}"
+    );
 }

@@ -128,7 +128,7 @@ fn what_is_not_known_before_the_call_is_reported_with_what_to_add() {
     let script = "kopf.on_create('sites', function(ctx)\n    kube.delete(ctx.memo.last)\nend)\n";
     let own = operator("dynamic", &[("handlers.lua", script)]);
     let (code, _, problem) = own.kopf(&["rbac", "generate"], &[]);
-    let expected = "warning: handlers.lua:2: the kind that kube.delete uses is not known before the call. \
+    let expected = "warning: handlers.lua:2: the kind that kube.delete uses is only known when it is called. \
                     Add its permissions with --also, such as --also delete:RESOURCE.\n";
     assert_eq!((code, problem.as_str()), (0, expected));
     let (_, told, _) = own.kopf(&["rbac", "generate", "--also", "delete:jobs.batch"], &[]);
@@ -373,7 +373,7 @@ end)
     let (code, _, problem) = own.kopf(&["rbac", "generate"], &[]);
     let also = "bind:clusterroles.rbac.authorization.k8s.io";
     let expected = format!(
-        "warning: handlers.lua:3: kube.apply writes rolebindings: a server accepts only permissions that the operator has. \
+        "warning: handlers.lua:3: kube.apply writes rolebindings: an API server accepts only permissions that the operator has. \
          Add them, or --also {also}.\n"
     );
     assert_eq!((code, problem), (0, expected));

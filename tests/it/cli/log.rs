@@ -92,7 +92,7 @@ fn a_json_log_is_json_to_its_end() {
         let last = lines.last().expect("lines");
         assert_eq!(last["message"], "startup failed: 'end': no licence");
         assert_eq!(last["severity"], "error");
-        assert_eq!(last["hint"], "see the errors of the handlers above; nothing else was started");
+        assert_eq!(last["hint"], "see the errors of the handlers above; nothing else has started");
     }
 }
 
@@ -120,7 +120,7 @@ fn full_lines_have_columns_and_the_failure_comes_last() {
     let columns = line.get("[2026-11-21 04:10:28,317".len()..).expect("a long line");
     assert_eq!(columns, "] activities.startup [WARNING ] a doubt");
     let end = "error: startup failed: 'end': no licence\n\
-        hint: see the errors of the handlers above; nothing else was started\n";
+        hint: see the errors of the handlers above; nothing else has started\n";
     assert!(log.ends_with(end), "{log}");
 }
 

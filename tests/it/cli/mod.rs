@@ -205,7 +205,7 @@ fn scripts_that_are_not_there_exit_with_1_and_a_hint() {
         1,
         &expect![[r"
             error: there are no scripts in the directory '.'
-            hint: scripts are the files *.lua and *.rhai directly in it; names that start with '.' or '_' are skipped
+            hint: add files *.lua or *.rhai directly to it; names that start with '.' or '_' are skipped
         "]],
     );
 }

@@ -31,7 +31,7 @@ kopf.test("backup", function()
     local one = kube.get("configmaps", { name = "one" })
     check.equal(one.data.told, "100 nil 201")
     check.equal(#fake.calls("http"), 2)
-    check.that(strings.contains(one.metadata.annotations.told, "`from`: there is no scratch file \"backup\"; a response with the option `to` makes one"))
+    check.that(strings.contains(one.metadata.annotations.told, "`from`: there is no scratch file \"backup\"; create it with the option `to`"))
 end)"#,
     ),
 ];
@@ -66,7 +66,7 @@ kopf::test("backup", || {
     let one = kube::get("configmaps", #{ name: "one" });
     check::equal(one.data.told, "20 nil 201");
     check::equal(fake::calls("http").len(), 2);
-    check::that(strings::contains(one.metadata.annotations.told, "`from`: there is no scratch file \"backup\"; a response with the option `to` makes one"));
+    check::that(strings::contains(one.metadata.annotations.told, "`from`: there is no scratch file \"backup\"; create it with the option `to`"));
 });"#,
     ),
 ];

@@ -176,7 +176,7 @@ fn check_script(name: &str, text: &str) {
             let Ended::Raised(raised) = call(&id, &settings).await else {
                 panic!("{name} takes a wrong value for {id}")
             };
-            let end = if setting.by_scripts { ": " } else { " limits the scripts themselves" };
+            let end = if setting.by_scripts { ": " } else { " is a limit for scripts" };
             let expected = format!("settings.{}.{}{end}", setting.group, setting.name);
             assert!(raised.message.contains(&expected), "{name}: {}", raised.message);
             assert_eq!(*settings.lock(), Settings::default(), "{id}");

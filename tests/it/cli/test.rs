@@ -92,7 +92,7 @@ fn each_test_is_told_and_a_failed_one_with_its_line_and_the_log() {
             ok      tests/volume_test.lua: a volume gets ready
             ok      tests/volume_test.lua: a day of a volume
             FAILED  tests/volume_test.lua: a big volume gets ready
-                tests/volume_test.lua:21: kube.wait: volumes.v1.example.com 'one' in 'default' is not what the function waits for after 60 s
+                tests/volume_test.lua:21: kube.wait: volumes.v1.example.com 'one' in 'default' did not meet the condition of the function within 60 s
                     kube.wait(volume("big"), phase_of, "1m")
                 stack traceback:
                     tests/volume_test.lua:21
@@ -128,7 +128,7 @@ fn tests_in_rhai_are_told_alike() {
             ok      volume_test.rhai: a volume gets ready
             ok      volume_test.rhai: a day of a volume
             FAILED  volume_test.rhai: a big volume gets ready
-                volume_test.rhai:19:10: kube.wait: volumes.v1.example.com 'one' in 'default' is not what the function waits for after 60 s
+                volume_test.rhai:19:10: kube.wait: volumes.v1.example.com 'one' in 'default' did not meet the condition of the function within 60 s
                     kube.wait(volume("big"), |it| kopf.get(it, "status.phase"), "1m");
                 stack traceback:
                     volume_test.rhai:19
@@ -158,7 +158,7 @@ fn tests_in_rhai_are_told_alike() {
         &expect![[r#"
             ok      volume_test.rhai: a volume gets ready
             FAILED  volume_test.rhai: a big volume gets ready
-                volume_test.rhai:19:10: kube.wait: volumes.v1.example.com 'one' in 'default' is not what the function waits for after 60 s
+                volume_test.rhai:19:10: kube.wait: volumes.v1.example.com 'one' in 'default' did not meet the condition of the function within 60 s
                     kube.wait(volume("big"), |it| kopf.get(it, "status.phase"), "1m");
                 stack traceback:
                     volume_test.rhai:19
@@ -367,12 +367,12 @@ fn an_operator_that_does_not_start_or_a_test_that_does_not_end_fails() {
         1,
         &expect![[r#"
             FAILED  tests/stuck_test.lua: it ends
-                not finished after 3600 s of virtual time; increase the option `timeout` of kopf.test
+                the test did not finish within 3600 s of virtual time; increase the option `timeout` of kopf.test
                 the log of the operator:
                 [2030-01-01 00:00:00,000] auth       [INFO    ] Initial authentication has been initiated.
                 [2030-01-01 00:00:00,000] auth       [INFO    ] Initial authentication has finished.
             FAILED  tests/stuck_test.lua: it is short
-                tests/stuck_test.lua:5: the call computed for more than 1 s and was aborted (settings.execution.cpu_limit)
+                tests/stuck_test.lua:5: the call used more than 1 s of CPU time and was aborted (settings.execution.cpu_limit)
                     kopf.test("it is short", function() while true do end end)
                 stack traceback:
                     tests/stuck_test.lua:5
@@ -405,8 +405,14 @@ fn an_operator_that_does_not_start_or_a_test_that_does_not_end_fails() {
 #[test]
 fn a_test_has_a_text_and_a_function() {
     for (text, told) in [
-        ("kopf.test(function() end)", "test: what it shows must be said, as a text"),
-        ("kopf.test('a', 'b', function() end)", "test: what it shows must be said, as a text"),
+        (
+            "kopf.test(function() end)",
+            "kopf.test: the first argument must be a string that describes the test",
+        ),
+        (
+            "kopf.test('a', 'b', function() end)",
+            "kopf.test: the first argument must be a string that describes the test",
+        ),
         ("kopf.test('a', { retries = 3 }, function() end)", "test has no option `retries`"),
         ("kopf.test('a')", "kopf.test: the last argument must be the handler function"),
     ] {

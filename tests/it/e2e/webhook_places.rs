@@ -107,7 +107,7 @@ async fn requests_reach_the_operator_through_a_tunnel() {
         let operator = Operator::start(
             command.args(["--allow-net", &format!("127.0.0.1:{api}")]).arg(&script),
         );
-        operator.until_says("The tunnel of the webhooks is found.").await;
+        operator.until_says("The webhook tunnel is ready.").await;
         let client = client(&namespace).await;
         until("large ones are denied", async || {
             match create(&client, &name, "probe", "large").await {

@@ -58,7 +58,7 @@ fn a_call_that_is_aborted_frees_its_lock() {
         world.create("holder", &json!({ "holds": true, "computes": true }));
         let process = world.start(&world.source(LUA, RHAI)).await;
         world.env.until(5).await;
-        assert!(world.log.has("computed for more than"), "{}", world.log.text());
+        assert!(world.log.has("used more than"), "{}", world.log.text());
         world.create("waiter", &json!({}));
         // The daemon is called again after its backoff, and aborted again.
         world.env.until(300).await;

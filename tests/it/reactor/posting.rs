@@ -156,8 +156,8 @@ fn one_line_tells_of_all_events_that_are_dropped_until_there_is_room() {
     });
     let first = |reason: &str| {
         format!(
-            "100 Kubernetes events of this object are waiting to be posted: further ones are dropped until there is room, first \
-             type='Normal', reason='{reason}', message='told'."
+            "100 Kubernetes events of this object are waiting to be posted: further ones are dropped until there is room, \
+             starting with type='Normal', reason='{reason}', message='told'."
         )
     };
     assert_eq!(lines, [first("Event100"), first("Later")]);

@@ -307,7 +307,7 @@ fn handlers_change_labels_and_annotations_and_nothing_else_of_the_metadata() {
             assert_eq!(result, json!({ "status": "Failure", "message": text }));
         }
         let missing = convert("fine", "v9").await["result"]["message"].clone();
-        assert_eq!(missing, "no handlers of on_convert lead from v1 to v9 for Link fine");
+        assert_eq!(missing, "no chain of on_convert handlers converts Link fine from v1 to v9");
         running.stop().await;
         drop(env);
     });

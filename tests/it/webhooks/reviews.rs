@@ -118,7 +118,7 @@ fn a_handler_that_fails_denies_without_details_unless_failures_are_ignored() {
     in_both(LUA, RHAI, async |case| {
         for (mode, status, text) in [
             ("strict", 500, "the handler 'strict' failed"),
-            ("lenient", 201, "the handler 'lenient' failed, and is ignored"),
+            ("lenient", 201, "the handler 'lenient' failed; the failure is ignored"),
             ("brief", 500, "the handler 'brief' failed"),
             ("spins", 500, "the handler 'spins' failed"),
             ("grows", 500, "the handler 'grows' failed"),
@@ -291,7 +291,7 @@ fn malformed_reviews_are_refused_with_what_is_missing() {
             assert!(refused.contains(problem), "{body}: {refused}");
             assert!(
                 case.log
-                    .has(&format!("A review for the webhook 'check' is not answered: {problem}"))
+                    .has(&format!("Cannot respond to a review for the webhook 'check': {problem}"))
             );
         }
         // What is not needed may be missing.

@@ -1,4 +1,4 @@
--- expect: computed for more than 0.2 s
+-- expect: used more than 0.2 s
 -- limit: cpu
 -- A loop in a coroutine of the script.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

@@ -1,4 +1,4 @@
--- expect: computed for more than 0.2 s
+-- expect: used more than 0.2 s
 -- limit: cpu
 -- Metamethods that loop, on arguments of each of the host's functions.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

@@ -1,4 +1,4 @@
--- expect: computed for more than 0.2 s
+-- expect: used more than 0.2 s
 -- limit: cpu
 -- Loops in __add, __concat, __eq, __lt, __len, one after the other, each caught.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

@@ -1,4 +1,4 @@
--- expect: more than 1000 words and signs in one tag
+-- expect: more than 1000 tokens in one tag
 -- limit: none
 -- A value that goes through many filters.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

@@ -1,4 +1,4 @@
--- expect: computed for more than 0.2 s
+-- expect: used more than 0.2 s
 -- limit: cpu
 -- The automaton of this pattern has more states than there are atoms: each byte of the text makes a new one.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

@@ -1,4 +1,4 @@
--- expect: computed for more than 0.2 s
+-- expect: used more than 0.2 s
 -- limit: cpu
 -- Borders of words are looked for in the slow way where a text is not ASCII.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

@@ -1,4 +1,4 @@
--- expect: computed for more than 0.2 s
+-- expect: used more than 0.2 s
 -- limit: cpu
 -- Groups within a find of a megabyte are looked for in the slow way.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

@@ -1,4 +1,4 @@
--- expect: no JSON: 
+-- expect: invalid JSON: 
 -- limit: none
 -- Lists in lists.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

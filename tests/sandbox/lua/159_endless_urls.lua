@@ -1,4 +1,4 @@
--- expect: computed for more than 0.2 s
+-- expect: used more than 0.2 s
 -- limit: cpu
 -- Addresses of long names, taken apart and put together.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

@@ -1,4 +1,4 @@
--- expect: the cluster can be used in handlers only
+-- expect: kube functions can only be called in handlers
 -- limit: none
 -- at: load
 -- Nothing else could be loaded meanwhile.

@@ -1,4 +1,4 @@
--- expect: `reason` has 4000 bytes: the cluster takes up to 128
+-- expect: `reason` has 4000 bytes: the API server accepts at most 128
 -- limit: none
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
     local objects = {}

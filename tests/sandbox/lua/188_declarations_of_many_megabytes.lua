@@ -1,4 +1,4 @@
--- expect: the options of all declarations together are larger than 4 MiB as JSON
+-- expect: the options of all declarations are larger than 4 MiB as JSON
 -- limit: none
 -- at: load
 local large = { text = string.rep("a", 500000) }

@@ -1,4 +1,4 @@
--- expect: computed for more than
+-- expect: used more than
 -- limit: cpu
 -- Short sleeps between long computations: they pay back only what they last.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)

@@ -96,7 +96,7 @@ impl Declaration {
         if before.saturating_add(bytes) <= DATA_MAX {
             return Ok(());
         }
-        Err("the options of all declarations together are larger than 4 MiB as JSON: keep data in variables".into())
+        Err("the options of all declarations are larger than 4 MiB as JSON in total: move data to variables".into())
     }
 }
 

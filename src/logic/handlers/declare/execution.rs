@@ -60,7 +60,7 @@ pub fn chooser(function: &str, argument: Argument) -> Result<Chooser, DeclareErr
         | Argument::List(_)
         | Argument::Map(_) => {
             return Err(DeclareError::new(
-                format!("{function}: a lifecycle is one of kopf.lifecycles, or a function"),
+                format!("{function}: expected one of kopf.lifecycles or a function"),
                 "such as kopf.lifecycles.all_at_once",
             ));
         }

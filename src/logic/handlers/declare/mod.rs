@@ -35,7 +35,7 @@ pub fn declare(declaration: Declaration) -> Result<Handler, DeclareError> {
     if kind == Kind::Sub {
         return Err(DeclareError::new(
             "sub-handlers can only be declared while a handler runs",
-            "call it while a handler of on_create, on_update, on_delete, on_resume or on_field runs, or a sub-handler",
+            "call it in a handler of on_create, on_update, on_delete, on_resume or on_field, or in a sub-handler",
         ));
     }
     let options = Options::of(kind, &options)?;
@@ -48,7 +48,7 @@ pub fn declare(declaration: Declaration) -> Result<Handler, DeclareError> {
         }
         Category::Activity => {
             return Err(format!(
-                "{} takes no resource: it is not about objects",
+                "{} takes no resource: it does not handle objects",
                 kind.declared_by()
             )
             .into());
@@ -84,7 +84,7 @@ pub fn declare_sub(declaration: Declaration, parent: &Handler) -> Result<Handler
         return Err("sub-handlers are only supported for resource-changing handlers".into());
     }
     if !selectors.is_empty() {
-        return Err("a sub-handler takes no resource: it is about the object of its parent".into());
+        return Err("a sub-handler takes no resource: it handles the object of its parent".into());
     }
     let options = Options::of(kind, &options)?;
     let base = base_id(kind, &function, &options)?;
@@ -125,8 +125,8 @@ fn titled(arguments: &[Argument]) -> Result<String, DeclareError> {
         return Ok(title.clone());
     }
     Err(DeclareError::new(
-        "test: what it shows must be said, as a text",
-        "kopf.test(\"what it shows\", OPTIONS, FUNCTION), where the options may be left out",
+        "kopf.test: the first argument must be a string that describes the test",
+        "kopf.test(\"DESCRIPTION\", OPTIONS, FUNCTION); OPTIONS can be omitted",
     ))
 }
 
@@ -273,7 +273,7 @@ fn filters(options: &Options<'_>) -> Result<Filters, DeclareError> {
     if filters.field.is_none() && (filters.value.is_some() || compares) {
         return Err(DeclareError::new(
             "value/old/new filters are specified without a mandatory field",
-            "say which field they are about: `field = \"spec.…\"`",
+            "name the field that they compare: `field = \"spec.…\"`",
         ));
     }
     if filters.value.is_some() && compares {

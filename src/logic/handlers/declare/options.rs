@@ -104,7 +104,7 @@ const OPTIONS: &[OptionSpec] = &[
     option("id", Takes::Text, Scope::Named, "Id of the handler in logs and in stored progress; default: the name of the function."),
     option("param", Takes::Any, Scope::Every, "Any data, passed to the handler as `ctx.param`."),
     option("errors", Takes::Errors, Scope::Retried, "How to treat arbitrary errors: \"temporary\", \"permanent\" or \"ignored\"."),
-    option("timeout", Takes::Duration, Scope::Timed, "Maximum time from the first attempt on, pauses included: then a running attempt is interrupted, and no new one starts."),
+    option("timeout", Takes::Duration, Scope::Timed, "Maximum time since the first attempt, pauses included. After that, a running attempt is interrupted, and no new one starts."),
     option("retries", Takes::Integer, Scope::Retried, "Maximum number of attempts."),
     option("backoff", Takes::Duration, Scope::Retried, "Pause after an arbitrary error; default: `settings.execution.default_backoff`."),
     option("labels", Takes::Criteria, Scope::Objects, "Only for objects whose labels match: a value, `kopf.PRESENT`, `kopf.ABSENT` or a function for each."),
@@ -123,14 +123,14 @@ const OPTIONS: &[OptionSpec] = &[
     option("interval", Takes::Duration, TIMER, "Pause from the end of one call to the start of the next."),
     option("sharp", Takes::Boolean, SHARP, "Measure the interval from the start of the last call."),
     option("idle", Takes::Duration, TIMER, "Only if the object has not changed for this long."),
-    option("exclusive", Takes::Boolean, TIMER, "Not while change handlers of the object run or are retried; they wait for the end of a call of the timer, too."),
+    option("exclusive", Takes::Boolean, TIMER, "Do not call the timer while change handlers of the object run or are retried; these also wait until a call of the timer has ended."),
     option("schedule", Takes::Times, TIMER, "Call at the times of a cron expression, instead of an interval: a string, or a function of `ctx` that returns one, such as a field of the object."),
-    option("finalizer", Takes::Boolean, HELD, "Whether the object gets a finalizer that holds its deletion. Daemons and timers: until this has stopped; default: true; if false, it is stopped as soon as the deletion is noticed. Reconcile handlers: even without `finalize`, to delete children that have no owner reference: cluster-scoped ones, and those in other namespaces."),
+    option("finalizer", Takes::Boolean, HELD, "Whether to add a finalizer, which blocks the deletion of the object. For daemons and timers: until they have stopped; default: true; if false, they are stopped as soon as the deletion is noticed. For reconcile handlers: also without `finalize`, to delete children without an owner reference: cluster-scoped ones and those in other namespaces."),
     option("timezone", Takes::Text, ZONED, "The time zone, such as \"Europe/Berlin\" or \"+02:00\"; default: UTC."),
     option("owns", Takes::Kinds, RECONCILE, "The kinds of the children, such as \"deployments\" or \"apps/v1/deployments\": a list, or one. The function returns children of these kinds, and is called when one of them changes."),
     option("watches", Takes::Watches, RECONCILE, "Other kinds whose changes call the function: a list of names, each with an optional `map`, a function of `ctx` that returns the objects to call it for: `{ name, namespace }`, or a list of them. Without `map`: all objects."),
     option("resync", Takes::Duration, RECONCILE, "Maximum pause between two calls for an object; default: no limit."),
-    option("finalize", Takes::Call, RECONCILE, "A function of `ctx` for objects that are being deleted. The deletion is held until it has succeeded."),
+    option("finalize", Takes::Call, RECONCILE, "A function of `ctx` for objects that are being deleted. The deletion is blocked until it has succeeded."),
     option("formerly", Takes::Texts, RECONCILE, "Earlier ids of the handler, whose children it takes over: a string, or a list of strings."),
     option("parent", Takes::Text, EVENT, "Only for objects with an owner of this kind, which is `ctx.parent`."),
     option("owner", Takes::Text, EVENT, "The same as `parent`."),
@@ -167,7 +167,7 @@ pub(super) fn reason(kind: Kind, name: &str) -> Option<String> {
     match option.scope {
         Scope::Retried => Some("its handlers are called once, without retries".to_owned()),
         Scope::Timed => Some("its handlers have no timeout".to_owned()),
-        Scope::Objects => Some("its handlers are not about single objects".to_owned()),
+        Scope::Objects => Some("its handlers do not handle single objects".to_owned()),
         Scope::Only(kinds) => {
             let names = kinds.iter().map(|it| format!("kopf.{}", it.declared_by()));
             Some(format!("this is an option of {}", names.collect::<Vec<_>>().join(", ")))

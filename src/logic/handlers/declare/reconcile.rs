@@ -68,7 +68,7 @@ fn repeated<'a>(option: &str, kinds: impl Iterator<Item = &'a Named>) -> Result<
     let mut seen = Vec::new();
     for kind in kinds {
         if seen.contains(&&kind.selector) {
-            return Err(format!("kopf.reconcile: `{option}` has {:?} twice", kind.text).into());
+            return Err(format!("kopf.reconcile: `{option}` lists {:?} twice", kind.text).into());
         }
         seen.push(&kind.selector);
     }

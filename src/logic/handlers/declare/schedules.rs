@@ -32,8 +32,7 @@ pub(super) fn apply(
             _ => None,
         };
         let text = text.ok_or_else(|| {
-            let form =
-                "kopf.cron(\"0 3 * * *\", OPTIONS, FUNCTION), where the options may be left out";
+            let form = "kopf.cron(\"0 3 * * *\", OPTIONS, FUNCTION); OPTIONS can be omitted";
             DeclareError::new("kopf.cron: the first argument must be a cron expression", form)
         })?;
         let zone = options.text("timezone")?;
@@ -47,7 +46,7 @@ pub(super) fn apply(
         _ => None,
     };
     let interval = interval.ok_or_else(|| {
-        let form = "kopf.every(\"15m\", OPTIONS, FUNCTION), where the options may be left out";
+        let form = "kopf.every(\"15m\", OPTIONS, FUNCTION); OPTIONS can be omitted";
         DeclareError::new(format!("kopf.every: the first argument must be {DURATION}"), form)
     })?;
     if interval < INTERVAL_MIN {
@@ -76,8 +75,8 @@ pub(super) fn times(options: &Options<'_>) -> Result<Option<Times>, DeclareError
         return Ok(None);
     };
     if let Some(other) = ["interval", "idle", "sharp"].into_iter().find(|it| options.has(it)) {
-        let message = format!("the options `schedule` and `{other}` exclude each other");
-        return Err(DeclareError::new(message, "leave one of them out"));
+        let message = format!("the options `schedule` and `{other}` cannot be combined");
+        return Err(DeclareError::new(message, "remove one of them"));
     }
     let zone = options.text("timezone")?;
     let cron = |text: &str| {

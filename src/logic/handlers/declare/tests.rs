@@ -76,7 +76,7 @@ fn an_option_of_another_kind_of_handler_is_refused_with_the_reason() {
             Kind::Startup,
             "labels",
             "on_startup has no option `labels`",
-            "its handlers are not about single objects",
+            "its handlers do not handle single objects",
         ),
     ] {
         let error = refusal(kind, &[(option, json!(3))]);
@@ -148,7 +148,7 @@ fn activities_take_no_resource() {
         ..declaration(Kind::Startup, &[])
     };
     let error = declare(declaration).expect_err("a refusal");
-    assert_eq!(error.message, "on_startup takes no resource: it is not about objects");
+    assert_eq!(error.message, "on_startup takes no resource: it does not handle objects");
 }
 
 #[test]

@@ -62,9 +62,11 @@ pub(super) fn certificate(call: &Call) -> Outcome {
         life.1 = life.1.min(ca.until);
     }
     if let Some(request) = call.some_text("csr") {
-        let Some(ca) = ca else { return Err("`csr` needs `ca`, which signs it".into()) };
+        let Some(ca) = ca else {
+            return Err("`csr` needs `ca`, the CA that signs the request".into());
+        };
         if ["key", "kind", "name", "organization"].iter().any(|it| call.has(it)) {
-            return Err("`csr` has the key and the name already: leave out `key`, `kind`, `name` and `organization`".into());
+            return Err("`csr` already contains the key and the name: remove `key`, `kind`, `name` and `organization`".into());
         }
         return signed(call, request, (&ca, life));
     }
@@ -135,7 +137,7 @@ fn issuer(given: &Map<String, Value>) -> Result<Ca, Failure> {
     let part = |name: &str| {
         let text = given.get(name).and_then(Value::as_str);
         text.ok_or_else(|| {
-            Failure::Plain(format!("`ca`: expected a map with `cert` and `key`, as crypto.ca returns it; `{name}` is missing or no string"))
+            Failure::Plain(format!("`ca`: expected a map with `cert` and `key`, as crypto.ca returns it; `{name}` is missing or not a string"))
         })
     };
     let (cert, key) = (part("cert")?, Key::read("ca.key", part("key")?)?);
@@ -245,5 +247,5 @@ fn alternative(place: usize, given: &Value) -> Result<SanType, Failure> {
 }
 
 fn failed(error: &rcgen::Error) -> Failure {
-    format!("the certificate cannot be made: {error}").into()
+    format!("cannot create the certificate: {error}").into()
 }

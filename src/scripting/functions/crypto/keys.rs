@@ -180,7 +180,7 @@ impl Key {
         };
         let broken = || {
             misfit(
-                "a key that cannot be read: RSA needs 2048 to 4096 bits, a curve must be P-256 or P-384",
+                "an unsupported or damaged key: RSA keys need 2048 to 4096 bits, curves must be P-256 or P-384",
             )
         };
         let read = |pkcs8: Vec<u8>| Self::of(KeyPair::try_from(pkcs8));
@@ -196,9 +196,9 @@ impl Key {
                 CURVES.iter().find_map(|it| read(of_sec1(content, it)?)).ok_or_else(broken)
             }
             "OPENSSH PRIVATE KEY" => {
-                Err(misfit("one of OpenSSH: `ssh-keygen -p -m PKCS8 -f FILE` converts it"))
+                Err(misfit("an OpenSSH key: convert it with `ssh-keygen -p -m PKCS8 -f FILE`"))
             }
-            _ => Err(misfit("an encrypted one: `openssl pkey -in FILE` decrypts it")),
+            _ => Err(misfit("an encrypted key: decrypt it with `openssl pkey -in FILE`")),
         }
     }
 
@@ -232,7 +232,7 @@ pub(in crate::scripting::functions) fn read_public(
             "`{parameter}`: expected a public key, a certificate or a private key in PEM, got {found}"
         ))
     };
-    let unsupported = || misfit("a key of a kind that is not supported");
+    let unsupported = || misfit("a key of an unsupported kind");
     match blocks.first().map(|it| (it.tag(), it.contents())) {
         Some(("PUBLIC KEY", content)) => {
             let info = SubjectPublicKeyInfo::from_der(content).ok();
@@ -270,7 +270,7 @@ pub(super) fn shown(blocks: &[pem::Pem]) -> String {
     ];
     match blocks.first().map(pem::Pem::tag) {
         Some(tag) if KNOWN.contains(&tag) => format!("a PEM with `{tag}`"),
-        Some(_) => "another PEM".into(),
-        None => "a string that is no PEM".into(),
+        Some(_) => "a different PEM".into(),
+        None => "a string that is not PEM".into(),
     }
 }

@@ -17,11 +17,11 @@ use crate::scripting::functions::{
 
 pub(super) const LIBRARY: Library = Library {
     name: "crypto",
-    doc: "Keys, certificates, keystores, and encryption with Fernet. Keys are strings in PEM. Functions that take long run in the background, one at a time per script.",
+    doc: "Keys, certificates, keystores, and encryption with Fernet. Keys are strings in PEM. Slow functions run in the background, one at a time per script.",
     functions: &[
         Function {
             name: "key",
-            doc: "Generates a key pair: a map with `kind`, `pem` (the private key, PKCS#8), `public_pem`, `ssh` (the public key, a line of `authorized_keys`) and `ssh_private` (the private key for SSH programs).",
+            doc: "Generates a key pair and returns a map with `kind`, `pem` (the private key, PKCS#8), `public_pem`, `ssh` (the public key, a line of `authorized_keys`) and `ssh_private` (the private key for SSH programs).",
             parameters: &[required(
                 "kind",
                 Type::Name,
@@ -34,12 +34,12 @@ pub(super) const LIBRARY: Library = Library {
         },
         Function {
             name: "ca",
-            doc: "Makes a CA: a map with `cert` and `key` in PEM, for the option `ca` of crypto.certificate.",
+            doc: "Creates a CA and returns a map with `cert` and `key` in PEM, for the option `ca` of crypto.certificate.",
             parameters: &[],
             options: &[
                 optional("name", Type::Name, "The common name; default: \"kopf\"."),
                 ORGANIZATION,
-                optional("days", Type::Integer, "How long it is valid; default: 3650."),
+                optional("days", Type::Integer, "Days of validity; default: 3650."),
                 KIND,
                 KEY,
             ],
@@ -48,14 +48,14 @@ pub(super) const LIBRARY: Library = Library {
         },
         Function {
             name: "certificate",
-            doc: "Makes a certificate for servers and clients: a map with `cert`, `key` and `ca` in PEM, such as for the Secret of an Ingress. For a request (`csr`), `key` is left out.",
+            doc: "Creates a certificate for servers and clients and returns a map with `cert`, `key` and `ca` in PEM, such as for the Secret of an Ingress. With a request (`csr`), the map has no `key`.",
             parameters: &[],
             options: &[
-                optional("ca", Type::Map, "Who signs it: a map with `cert` and `key`, as crypto.ca returns it; default: the key itself (self-signed).").secret(),
+                optional("ca", Type::Map, "The CA that signs it: a map with `cert` and `key`, as returned by crypto.ca; default: none (self-signed).").secret(),
                 NAMES,
                 NAME,
                 ORGANIZATION,
-                optional("days", Type::Integer, "How long it is valid, at most as long as the CA; default: 365."),
+                optional("days", Type::Integer, "Days of validity, at most until the CA expires; default: 365."),
                 KIND,
                 KEY,
                 optional("csr", Type::Text, "A certificate request in PEM, whose key and names are used; `names` replaces its names."),
@@ -65,7 +65,7 @@ pub(super) const LIBRARY: Library = Library {
         },
         Function {
             name: "csr",
-            doc: "Makes a certificate request: a map with `csr` and `key` in PEM. The CertificateSigningRequest of Kubernetes takes `base64.encode(csr)`.",
+            doc: "Creates a certificate request and returns a map with `csr` and `key` in PEM. The CertificateSigningRequest of Kubernetes takes `base64.encode(csr)`.",
             parameters: &[],
             options: &[NAMES, NAME, ORGANIZATION, KIND, KEY],
             returns: Type::Map,
@@ -73,14 +73,14 @@ pub(super) const LIBRARY: Library = Library {
         },
         immediate(
             "parse",
-            "Returns what is in a certificate: a map with `subject`, `issuer`, `names` (a list), `not_before` and `not_after` (RFC 3339), `serial` (hexadecimal), `is_ca`, `kind` (of its key) and `fingerprint` (SHA-256, hexadecimal).",
+            "Returns the contents of a certificate: a map with `subject`, `issuer`, `names` (a list), `not_before` and `not_after` (RFC 3339), `serial` (hexadecimal), `is_ca`, `kind` (of its key) and `fingerprint` (SHA-256, hexadecimal).",
             &[required("pem", Type::Text, "The certificate in PEM; of several, the first one is used.").secret()],
             Type::Map,
             parsed::parse,
         ),
         Function {
             name: "pkcs12",
-            doc: "Makes a keystore in PKCS#12 (`.p12`), as bytes: with a key and its certificate; or without a key a truststore, which Java reads, too.",
+            doc: "Creates a keystore in PKCS#12 (`.p12`) and returns its bytes: with a key and its certificate, or without a key as a truststore, also for Java.",
             parameters: &[
                 required(
                     "cert",

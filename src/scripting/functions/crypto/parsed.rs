@@ -61,7 +61,7 @@ pub(super) fn requested(request: &[u8]) -> Result<Public, Failure> {
     let parsed = X509CertificationRequest::from_der(request).ok();
     let public =
         parsed.and_then(|(_, it)| Public::of_info(&it.certification_request_info.subject_pki));
-    public.ok_or_else(|| "`csr`: has a key of a kind that is not supported".into())
+    public.ok_or_else(|| "`csr`: has a key of an unsupported kind".into())
 }
 
 /// Formats a time as RFC 3339, like all times of Kubernetes.

@@ -46,9 +46,10 @@ async fn connect(access: &Access, uri: &Uri) -> io::Result<TcpStream> {
     let port = uri.port_u16().unwrap_or(if uri.scheme_str() == Some("https") { 443 } else { 80 });
     check_host(access, host, port).map_err(refused)?;
     let bare = bare(host);
-    let mut failed = io::Error::other(format!("{bare} has no address"));
+    let mut failed = io::Error::other(format!("no address found for {bare}"));
     let found = time::timeout(CONNECT_MAX, tokio::net::lookup_host((bare, port))).await;
-    let found = found.map_err(|_elapsed| late(&format!("no response for the name {bare}")))??;
+    let found =
+        found.map_err(|_elapsed| late(&format!("DNS lookup of {bare} did not finish")))??;
     for address in found {
         if let Err(problem) = check_address(access, bare, address) {
             failed = refused(problem);
@@ -60,7 +61,7 @@ async fn connect(access: &Access, uri: &Uri) -> io::Result<TcpStream> {
                 return Ok(stream);
             }
             Ok(Err(error)) => failed = error,
-            Err(_elapsed) => failed = late(&format!("no connection to {address}")),
+            Err(_elapsed) => failed = late(&format!("connection to {address} not established")),
         }
     }
     Err(failed)
@@ -104,9 +105,13 @@ fn check_address(access: &Access, host: &str, address: SocketAddr) -> Result<(),
     }
     let denied = Denied::net(&ip.to_string(), port);
     if host.parse::<IpAddr>().is_ok() {
-        return Err(format!("{denied}; a pattern does not grant such an address"));
+        return Err(format!(
+            "{denied}; patterns do not grant addresses of this machine or of its cloud provider"
+        ));
     }
-    Err(format!("{host} leads to {ip}, an address of the machine or of its cloud: {denied}"))
+    Err(format!(
+        "{host} resolves to {ip}, an address of this machine or of its cloud provider: {denied}"
+    ))
 }
 
 /// Returns whether an address belongs to the machine or to its link, where no remote host is meant and credentials can be found.
@@ -221,14 +226,14 @@ mod tests {
         assert_eq!(check("localhost", "127.0.0.1:80"), Ok(()));
         assert_eq!(
             check("a.example", "169.254.169.254:80").unwrap_err(),
-            "a.example leads to 169.254.169.254, an address of the machine or of its cloud: the connection to \
+            "a.example resolves to 169.254.169.254, an address of this machine or of its cloud provider: the connection to \
              169.254.169.254:80 is not granted to this script; --allow-net=169.254.169.254:80 would allow it"
         );
         assert!(check("localhost", "169.254.169.254:80").is_err());
         assert!(
             check("169.254.169.254", "169.254.169.254:80")
                 .unwrap_err()
-                .contains("a pattern does not grant")
+                .contains("patterns do not grant")
         );
     }
 }

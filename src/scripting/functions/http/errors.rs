@@ -45,13 +45,13 @@ pub(super) fn failed(url: &Url, error: &(dyn Error + 'static)) -> Failure {
 fn distrusted(host: &str, problem: &CertificateError) -> String {
     match problem {
         CertificateError::UnknownIssuer => format!(
-            "no known authority has issued the certificate of {host}; \
-             give that authority's certificate in PEM as the option `ca`"
+            "the certificate of {host} was issued by an unknown authority; pass the certificate of that authority in PEM as the \
+             option `ca`"
         ),
         // The name is that of an authority in `ca`, but the key differs.
         CertificateError::BadSignature => format!(
-            "another key than that of the authority in `ca` has signed the certificate of {host}; \
-             has one of them been renewed?"
+            "the certificate of {host} was not signed with the key of the authority in `ca`; check whether one of them was \
+             renewed"
         ),
         CertificateError::NotValidForNameContext { presented, .. } => {
             let names: Vec<_> = presented.iter().map(|it| name(it)).collect();

@@ -114,7 +114,7 @@ async fn attempt(call: &Call, request: Request, unsent: &AtomicBool) -> Outcome 
     let exchanged = tokio::time::timeout(timeout, exchange(call, request, unsent)).await;
     exchanged.unwrap_or_else(|_elapsed| {
         let seconds = timeout.as_secs_f64();
-        let hint = "the option `timeout` allows more";
+        let hint = "increase the option `timeout`";
         Err(no_response(
             "Timeout",
             format!("{url}: no complete response within {seconds} s; {hint}"),
@@ -144,7 +144,7 @@ async fn exchange(call: &Call, mut request: Request, unsent: &AtomicBool) -> Out
         };
         left -= 1;
         check(&surroundings.access, &next, is_insecure)
-            .map_err(|it| format!("{} leads to {next}: {}", request.url, it.into_message()))?;
+            .map_err(|it| format!("{} redirects to {next}: {}", request.url, it.into_message()))?;
         redirect(&mut request, answer.status(), next);
     }
 }
@@ -195,7 +195,7 @@ fn target(answer: &Response<Received>, from: &Url) -> Result<Option<Url>, Failur
     let next = from.join(location).map_err(|it| wrong(&it.to_string()))?;
     let next = web_url(next.as_str()).map_err(|it| wrong(&it.into_message()))?;
     if from.scheme() == "https" && next.scheme() == "http" {
-        return Err(format!("{from} leads to {next}, which is not encrypted").into());
+        return Err(format!("{from} redirects to {next}, which is not encrypted").into());
     }
     Ok(Some(next))
 }
@@ -224,7 +224,7 @@ fn redirect(request: &mut Request, status: StatusCode, next: Url) {
 fn unread(request: &Request, problem: &(dyn std::error::Error + Send + Sync + 'static)) -> Failure {
     let (url, size) = (&request.url, request.size);
     if problem.is::<http_body_util::LengthLimitError>() {
-        let hint = "the option `size` allows more";
+        let hint = "increase the option `size`";
         return format!("{url}: the response is larger than {size} bytes; {hint}").into();
     }
     failed(url, problem)

@@ -30,9 +30,9 @@ pub(super) async fn respond(
     let Some(answer) = answer else {
         let declared = fakes.urls();
         let others = if declared.is_empty() {
-            "the test declares none".to_owned()
+            "the test declares no fake".to_owned()
         } else {
-            format!("those of the test are for {}", Value::from(declared))
+            format!("the test declares fakes for {}", Value::from(declared))
         };
         return Err(format!(
             "no fake responds to {method} {url}: {others}; declare fake.http({}, FUNCTION) in the test",
@@ -70,7 +70,7 @@ fn read(answer: &Value) -> Result<Read, String> {
             let known = ERRORS.join(", ");
             return Err(format!("`error`: expected one of {known}, got {}", json!(reason)));
         }
-        let message = text("message")?.unwrap_or("as the fake of the test says");
+        let message = text("message")?.unwrap_or("error returned by the fake of the test");
         return Ok(Err((reason.to_owned(), message.to_owned())));
     }
     let status = match fields.get("status") {
@@ -85,16 +85,17 @@ fn read(answer: &Value) -> Result<Read, String> {
     let mut headers = read_headers(fields.get("headers"))?;
     let body = match (text("body")?, text("body_base64")?, fields.get("json")) {
         (Some(body), None, None) => Bytes::from(body.to_owned()),
-        (None, Some(body), None) => {
-            STANDARD.decode(body).map_err(|it| format!("`body_base64`: no Base64: {it}"))?.into()
-        }
+        (None, Some(body), None) => STANDARD
+            .decode(body)
+            .map_err(|it| format!("`body_base64`: invalid Base64: {it}"))?
+            .into(),
         (None, None, Some(value)) => {
             let kind = HeaderValue::from_static("application/json");
             headers.entry(CONTENT_TYPE).or_insert(kind);
             Bytes::from(value.to_string())
         }
         (None, None, None) => Bytes::new(),
-        _ => return Err("`body`, `json` and `body_base64`: a response has one body".into()),
+        _ => return Err("`body`, `json` and `body_base64`: expected only one of them".into()),
     };
     response(status, headers, body).map(Ok)
 }

@@ -97,7 +97,7 @@ fn file<'a>(field: &'a str, value: &'a Value) -> Result<File<'a>, Failure> {
         (Some(content), None) => content.as_bytes().to_vec(),
         (None, Some(content)) => STANDARD
             .decode(content)
-            .map_err(|it| format!("`files.{field}.content_base64`: no Base64: {it}"))?,
+            .map_err(|it| format!("`files.{field}.content_base64`: invalid Base64: {it}"))?,
         (Some(_), Some(_)) => return Err(wrong("both")),
         (None, None) => return Err(wrong("neither")),
     };

@@ -101,7 +101,7 @@ pub(super) fn web_url(text: &str) -> Result<Url, Failure> {
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err(
-            "`url`: a name and a password do not belong here; send the header Authorization".into(),
+            "`url`: must not contain a user name or a password; use the option `auth`".into()
         );
     }
     url.set_fragment(None);
@@ -121,7 +121,7 @@ fn checked_method(text: &str) -> Result<Method, Failure> {
 fn authenticate(call: &Call, headers: &mut HeaderMap) -> Result<(), Failure> {
     let Some(auth) = call.map("auth") else { return Ok(()) };
     if headers.contains_key(AUTHORIZATION) {
-        return Err("`auth`: the header Authorization is already given".into());
+        return Err("`auth`: cannot be combined with the header Authorization".into());
     }
     if let Some(name) = auth.keys().find(|it| !matches!(it.as_str(), "user" | "password")) {
         return Err(format!("`auth`: expected `user` and `password`, got `{name}`").into());
@@ -133,7 +133,7 @@ fn authenticate(call: &Call, headers: &mut HeaderMap) -> Result<(), Failure> {
     };
     let (user, password) = (text("user")?, text("password")?);
     if user.contains(':') {
-        return Err("`auth.user`: a name has no colon".into());
+        return Err("`auth.user`: must not contain a colon".into());
     }
     let encoded = format!("Basic {}", STANDARD.encode(format!("{user}:{password}")));
     let value = HeaderValue::from_str(&encoded).map_err(|it| format!("`auth`: {it}"))?;
@@ -151,7 +151,7 @@ fn body(call: &Call, headers: &mut HeaderMap) -> Result<Content, Failure> {
         return parts::body(fields, headers, size_max).map(Content::Bytes);
     }
     if let [one, other, ..] = ways.as_slice() {
-        return Err(format!("`{one}` and `{other}`: a request has one body").into());
+        return Err(format!("`{one}` and `{other}`: expected only one of them").into());
     }
     let mut kind =
         |text: &'static str| drop(headers.insert(CONTENT_TYPE, HeaderValue::from_static(text)));
@@ -177,7 +177,7 @@ fn body(call: &Call, headers: &mut HeaderMap) -> Result<Content, Failure> {
         Some(_) => {
             kind("application/octet-stream");
             let bytes = STANDARD.decode(call.text("body_base64"));
-            bytes.map_err(|it| format!("`body_base64`: no Base64: {it}"))?.into()
+            bytes.map_err(|it| format!("`body_base64`: invalid Base64: {it}"))?.into()
         }
     };
     Ok(Content::Bytes(bytes))
@@ -189,7 +189,10 @@ fn add_headers(call: &Call, headers: &mut HeaderMap) -> Result<(), Failure> {
             format!("`headers`: {} is not a valid header name", Value::from(name.as_str()))
         })?;
         if NOT_OURS.contains(&key) {
-            return Err(format!("`headers`: {key} is set by the connection itself").into());
+            return Err(format!(
+                "`headers`: {key} is set by the HTTP client and cannot be changed"
+            )
+            .into());
         }
         let text = match value {
             Value::String(text) => text.clone(),
@@ -202,7 +205,7 @@ fn add_headers(call: &Call, headers: &mut HeaderMap) -> Result<(), Failure> {
             }
         };
         let text = HeaderValue::from_str(&text).map_err(|_problem| {
-            format!("`headers.{name}`: a header has no line breaks and no control characters")
+            format!("`headers.{name}`: must not contain line breaks or control characters")
         })?;
         headers.insert(key, text);
     }
@@ -215,12 +218,12 @@ pub(super) fn trust(call: &Call) -> Result<Trust, Failure> {
     let identity = match (text("cert"), text("key")) {
         (Some(cert), Some(key)) => Some((cert, key)),
         (None, None) => None,
-        (Some(_), None) => return Err("`cert`: it needs its `key`".into()),
-        (None, Some(_)) => return Err("`key`: it needs its `cert`".into()),
+        (Some(_), None) => return Err("`cert` needs `key`".into()),
+        (None, Some(_)) => return Err("`key` needs `cert`".into()),
     };
     let is_insecure = call.flag("insecure");
     if is_insecure && call.has("ca") {
-        return Err("`ca` and `insecure`: the certificate is checked, or it is not".into());
+        return Err("`ca` and `insecure` cannot be combined: `insecure` disables the check of the certificate".into());
     }
     Ok(Trust { ca: text("ca"), is_insecure, identity })
 }

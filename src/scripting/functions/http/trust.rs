@@ -32,7 +32,7 @@ pub(super) fn tls(trust: &Trust) -> Result<ClientConfig, Failure> {
         added.map_err(|it| format!("`ca`: {it}"))?;
     }
     if !ca.is_empty() && roots.len() == before {
-        return Err("`ca`: there is no certificate in it".into());
+        return Err("`ca`: contains no certificate".into());
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -48,7 +48,7 @@ pub(super) fn tls(trust: &Trust) -> Result<ClientConfig, Failure> {
         .collect::<Result<_, _>>()
         .map_err(|it| format!("`cert`: {it}"))?;
     if chain.is_empty() {
-        return Err("`cert`: there is no certificate in it".into());
+        return Err("`cert`: contains no certificate".into());
     }
     let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|it| format!("`key`: {it}"))?;
     let config = builder.with_client_auth_cert(chain, key);

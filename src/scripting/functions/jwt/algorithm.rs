@@ -89,7 +89,7 @@ impl Algorithm {
         if self.fits(kind) {
             return Ok(());
         }
-        Err(format!("`key`: is a key of the kind {kind}, which is not for {}", self.name()).into())
+        Err(format!("`key`: a key of the kind {kind} cannot be used for {}", self.name()).into())
     }
 }
 

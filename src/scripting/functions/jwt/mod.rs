@@ -19,7 +19,7 @@ use crate::scripting::functions::{
 const ALG: Parameter = optional(
     "alg",
     Type::Name,
-    "\"HS256\", \"HS384\", \"HS512\", \"RS256\", \"RS384\", \"RS512\", \"PS256\", \"PS384\", \"PS512\", \"ES256\", \"ES384\" or \"EdDSA\"; default: by the key, with SHA-256 if there is a choice.",
+    "\"HS256\", \"HS384\", \"HS512\", \"RS256\", \"RS384\", \"RS512\", \"PS256\", \"PS384\", \"PS512\", \"ES256\", \"ES384\" or \"EdDSA\"; default: derived from the key, with SHA-256 if several are possible.",
 );
 
 pub(super) const LIBRARY: Library = Library {
@@ -31,7 +31,7 @@ pub(super) const LIBRARY: Library = Library {
             "Returns a token with these claims. Times (`exp`, `nbf`, `iat`) are seconds since 1970: `exp = time.now() + 3600`.",
             &[
                 required("claims", Type::Map, "The claims.").secret(),
-                required("key", Type::Bytes, "A private key in PEM, or a shared secret for HS256 and the like.").secret(),
+                required("key", Type::Bytes, "A private key in PEM, or a shared secret for HS256, HS384 and HS512.").secret(),
             ],
             Type::Text,
             sign,
@@ -43,7 +43,7 @@ pub(super) const LIBRARY: Library = Library {
         ]),
         immediate(
             "verify",
-            "Returns the claims of a token, if its signature is valid, it has not expired (`exp`) and it is valid already (`nbf`); otherwise raises an error. What the key is decides which algorithms are accepted.",
+            "Returns the claims of a token, if its signature is valid, it has not expired (`exp`) and it is valid already (`nbf`); otherwise raises an error. The kind of the key determines which algorithms are accepted.",
             &[
                 required("token", Type::Text, "The token.").secret(),
                 required("key", Type::Bytes, "A public key, a certificate or a private key in PEM; or a shared secret.").secret(),
@@ -52,10 +52,10 @@ pub(super) const LIBRARY: Library = Library {
             verify,
         )
         .with(&[
-            optional("alg", Type::Name, "Accept only this algorithm; default: all that fit the key."),
+            optional("alg", Type::Name, "Accept only this algorithm; default: all that match the key."),
             optional("aud", Type::Name, "The audience, which must be among those of the token. Required if the token has one."),
             optional("iss", Type::Name, "The issuer, which must be that of the token."),
-            optional("leeway", Type::Duration, "Tolerance for clocks, for `exp` and `nbf`; default: 0."),
+            optional("leeway", Type::Duration, "Tolerance for clock differences, for `exp` and `nbf`; default: 0."),
         ]),
     ],
 };
@@ -82,7 +82,7 @@ fn sign(call: &Call) -> Outcome {
     ]);
     for (name, value) in call.map("headers").into_iter().flatten() {
         if ["alg", "crit", "b64"].contains(&name.as_str()) {
-            return Err(format!("`headers`: `{name}` cannot be set there").into());
+            return Err(format!("`headers`: `{name}` cannot be set").into());
         }
         header.insert(name.clone(), value.clone());
     }

@@ -49,15 +49,14 @@ impl KubeClient {
     /// Returns the access for a call.
     pub(super) fn of(call: &Call, attempt: Attempt) -> Result<Self, Failure> {
         let Some(present) = &call.present else {
-            let message = "the cluster can be used in handlers only, not at the top level of a script: what is done once \
-                           belongs into kopf.on_startup";
+            let message = "kube functions can only be called in handlers, not at the top level of a script: use kopf.on_startup \
+                           for work that is done once";
             return Err(Failure::Plain(message.into()));
         };
         if let Cause::Activity(activity) = &present.cause
             && activity.activity == "authentication"
         {
-            let message =
-                "login handlers cannot use the cluster: the connection waits for their credentials";
+            let message = "login handlers cannot call kube functions: the connection needs the credentials that they return";
             return Err(Failure::Plain(message.into()));
         }
         let namespace = |it: &Arc<Invocation>| it.object()?.header().namespace.clone();

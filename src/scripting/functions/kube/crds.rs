@@ -86,10 +86,10 @@ async fn definitions(call: Call) -> Result<(Call, Vec<Value>), Failure> {
 
 fn check(definitions: &[Value]) -> Result<(), Failure> {
     if definitions.is_empty() {
-        return Err("`crd`: there is no CRD in it".into());
+        return Err("`crd`: contains no CRD".into());
     }
     if definitions.len() > CRDS_MAX {
-        return Err(format!("`crd`: more than {CRDS_MAX} CRDs").into());
+        return Err(format!("`crd`: contains more than {CRDS_MAX} CRDs").into());
     }
     for (place, definition) in definitions.iter().enumerate() {
         let kind = definition.get("kind").and_then(Value::as_str).unwrap_or_default();
@@ -118,11 +118,13 @@ async fn until_established(
             return Ok(definition);
         }
         if let Some(message) = condition(&definition, "NamesAccepted", "False") {
-            let message = format!("{} cannot be established: {message}", address.shown());
+            let message =
+                format!("{} cannot be served by the API server: {message}", address.shown());
             return Err(failed("NamesNotAccepted", message));
         }
         if Instant::now() >= deadline {
-            let message = format!("{} is not established before the timeout", address.shown());
+            let message =
+                format!("{} was not served by the API server before the timeout", address.shown());
             return Err(failed("Timeout", message));
         }
         time::sleep_until(deadline.min(Instant::now() + PAUSE)).await;

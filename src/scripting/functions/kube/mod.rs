@@ -54,7 +54,7 @@ pub(super) const LIBRARY: Library = Library {
         },
         Function {
             name: "list",
-            doc: "Returns the objects of a resource as a list: those in the namespace of the handled object, unless `namespace` says otherwise.",
+            doc: "Returns the objects of a resource as a list: those in the namespace of the handled object, unless `namespace` is set.",
             parameters: SELECTOR,
             options: &[
                 NAMESPACE_OF_LIST,
@@ -161,7 +161,7 @@ pub(super) const LIBRARY: Library = Library {
                 optional(
                     "grace_period",
                     Type::Duration,
-                    "Time for a graceful end; 0: immediately.",
+                    "Grace period; 0: delete immediately.",
                 ),
                 DRY_RUN,
             ],
@@ -223,7 +223,7 @@ pub(super) const LIBRARY: Library = Library {
         },
         Function {
             name: "exec",
-            doc: "Runs a command in a container, without a shell, and waits for its end. Returns a map with `stdout`, `stderr` and `code`; a code other than 0 is no error. Use kube.copy_from for binary data.",
+            doc: "Runs a command in a container, without a shell, and waits until it ends. Returns a map with `stdout`, `stderr` and `code`; a code other than 0 is not an error. Use kube.copy_from for binary data.",
             parameters: &[
                 POD,
                 required("command", Type::List, "The program and its arguments: `{ \"sh\", \"-c\", \"…\" }`."),
@@ -231,7 +231,7 @@ pub(super) const LIBRARY: Library = Library {
             options: &[
                 NAMESPACE_OF_OBJECT,
                 CONTAINER,
-                optional("stdin", Type::Text, "What the command reads; default: no input."),
+                optional("stdin", Type::Text, "The standard input of the command; default: empty."),
                 TIMEOUT,
             ],
             returns: Type::Map,
@@ -264,14 +264,14 @@ pub(super) const LIBRARY: Library = Library {
         },
         Function {
             name: "run",
-            doc: "Runs a program as a Job that the handled object owns, and waits for its end. Returns a map with `code` and `log`, and with `problem` if the log could not be read. The Job is deleted afterwards. After a restart of the operator, the same call finds the Job again instead of running it twice.",
+            doc: "Runs a program as a Job that the handled object owns, and waits until it ends. Returns a map with `code` and `log`, and with `problem` if the log could not be read. The Job is deleted afterwards. After a restart of the operator, the same call finds the Job again instead of running it twice.",
             parameters: &[
                 required("image", Type::Name, "The image."),
                 required("command", Type::List, "The program and its arguments."),
             ],
             options: &[
                 NAMESPACE_OF_OBJECT,
-                optional("name", Type::Name, "The name of the Job; default: by the handled object and by what is run."),
+                optional("name", Type::Name, "The name of the Job; default: derived from the handled object and the arguments."),
                 optional("env", Type::Map, "Environment variables: strings, numbers, or sources such as `{ secretKeyRef = … }`.").secret(),
                 optional("files", Type::Map, "Files by their absolute paths, mounted from a Secret.").secret(),
                 optional("service_account", Type::Name, "The service account; default: that of the namespace, without its token."),
@@ -295,7 +295,7 @@ pub(super) const LIBRARY: Library = Library {
             parameters: &[POD],
             options: &[
                 NAMESPACE_OF_OBJECT,
-                optional("grace_period", Type::Duration, "Time for a graceful end."),
+                optional("grace_period", Type::Duration, "Grace period."),
                 DRY_RUN,
             ],
             returns: Type::Boolean,

@@ -98,7 +98,7 @@ fn late(timeout: Duration) -> Failure {
     failed(
         "Timeout",
         format!(
-            "the command has not ended within {seconds} s, and may still run in the container; increase `timeout`"
+            "the command did not finish within {seconds} s and may still be running in the container; increase `timeout`"
         ),
     )
 }
@@ -177,12 +177,12 @@ fn only_file(archive: &[u8], name: &str, limit: usize) -> Result<Vec<u8>, Failur
             let what = if kind.is_dir() { "a directory" } else { "a link or a device" };
             return Err(failed(
                 "NotAFile",
-                format!("`path`: is {what}, not a file; name one file"),
+                format!("`path`: is {what}; pass the path of a regular file"),
             ));
         }
         let is_wanted = path.strip_prefix("./").unwrap_or(&path) == Path::new(name);
         if !is_wanted || found.is_some() {
-            let message = "the container has sent another file than the wanted one".to_owned();
+            let message = "the container sent a different file than the requested one".to_owned();
             return Err(failed("Malformed", message));
         }
         if entry.size() > u64::try_from(limit).unwrap_or(u64::MAX) {
@@ -195,7 +195,7 @@ fn only_file(archive: &[u8], name: &str, limit: usize) -> Result<Vec<u8>, Failur
         entry.read_to_end(&mut content).map_err(broken)?;
         found = Some(content);
     }
-    found.ok_or_else(|| failed("Malformed", "the container has sent no file".into()))
+    found.ok_or_else(|| failed("Malformed", "the container sent no file".into()))
 }
 
 /// Rejects a command that has failed.

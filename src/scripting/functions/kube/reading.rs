@@ -71,10 +71,10 @@ pub(super) fn secret(call: Call) -> BoxFuture<'static, Outcome> {
 fn nameless(call: &Call) -> String {
     match (option(call, "selector"), option(call, "selector2")) {
         (Some(resource), Some(name)) if !resource.contains(['/', '.']) => format!(
-            "the option `name` is missing: the name of the object goes there, not after the resource ({resource:?}, \
+            "the option `name` is missing: pass the name of the object there, not after the resource ({resource:?}, \
              {name:?})"
         ),
-        (_, _) => "the option `name` is missing: the name of the object".into(),
+        (_, _) => "the option `name` is missing: pass the name of the object".into(),
     }
 }
 
@@ -107,8 +107,7 @@ pub(super) fn list(mut call: Call) -> BoxFuture<'static, Outcome> {
                 }
             }
         }
-        let message =
-            format!("the list of {} changes faster than it can be taken", demand.resource);
+        let message = format!("the list of {} changes faster than it can be read", demand.resource);
         Err(failed("Expired", message))
     })
 }
@@ -150,8 +149,7 @@ async fn all(
         size = size.saturating_add(answer.len());
         if size > room {
             return Err(Failure::Plain(format!(
-                "the list of {} is larger than {}, which is what fits into the memory of the script \
-                 (settings.sandbox.memory_limit): narrow it with `namespace`, `label_selector` or `limit`",
+                "the list of {} is larger than {}, the limit for this script (settings.sandbox.memory_limit): narrow it with `namespace`, `label_selector` or `limit`",
                 demand.resource,
                 size::shown(room)
             )));

@@ -167,7 +167,7 @@ impl Plan {
             return Ok(());
         }
         let message = format!(
-            "{} exists and runs something else; use another `name`, or delete it",
+            "{} already exists and runs something else; use a different `name`, or delete it",
             address.shown()
         );
         Err(failed("AlreadyExists", message))
@@ -200,7 +200,7 @@ impl Plan {
         let seconds = self.timeout.as_secs_f64();
         failed(
             "Timeout",
-            format!("{} has not ended within {seconds} s; increase `timeout`", job.shown()),
+            format!("{} did not finish within {seconds} s; increase `timeout`", job.shown()),
         )
     }
 

@@ -194,7 +194,7 @@ pub(super) fn wait(call: &Call) -> Result<Flow, Failure> {
     let timeout = duration::parse(call.value("timeout")).unwrap_or(TIMEOUT_DEFAULT);
     let wanted = match option(call, "predicate") {
         Some(text) => format!("{text:?}"),
-        None => "what the function waits for".into(),
+        None => "the condition of the function".into(),
     };
     let namespace = option(call, "namespace").map(str::to_owned);
     let deadline = Instant::now() + timeout;
@@ -202,7 +202,7 @@ pub(super) fn wait(call: &Call) -> Result<Flow, Failure> {
         let address = client.address(reference, namespace.as_deref()).await?;
         address.named()?;
         let seconds = timeout.as_secs_f64();
-        let late = format!("{} is not {wanted} after {seconds} s", address.shown());
+        let late = format!("{} did not meet {wanted} within {seconds} s", address.shown());
         let source = Source::Nothing;
         let waiting = Waiting { client, address, predicate, deadline, late, source, last: None };
         Ok::<_, Failure>(stream::try_unfold(waiting, Waiting::step))

@@ -61,7 +61,7 @@ pub(super) fn create(call: Call) -> BoxFuture<'static, Outcome> {
         }
         Err(failed(
             "Conflict",
-            format!("{} is created and deleted again and again", address.shown()),
+            format!("{} keeps being created and deleted by another client", address.shown()),
         ))
     })
 }
@@ -202,8 +202,10 @@ pub(super) fn scale(call: Call) -> BoxFuture<'static, Outcome> {
         let client = KubeClient::of(&call, Attempt::Patch)?;
         let address = referred(&client, &call).await?;
         if !address.resource.subresources.contains("scale") {
-            let message =
-                format!("{} cannot be scaled: the resource has no scale", address.resource);
+            let message = format!(
+                "{} cannot be scaled: the resource has no subresource `scale`",
+                address.resource
+            );
             return Err(failed("NotScalable", message));
         }
         let patch = json!({ "spec": { "replicas": call.value("replicas") } });

@@ -92,7 +92,7 @@ impl Pattern {
         }
         let most = SIZES.last().copied().unwrap_or_default();
         Err(format!(
-            "`pattern`: takes more than {most} bytes when it is compiled; repeat less in it"
+            "`pattern`: takes more than {most} bytes when it is compiled; use smaller repetitions"
         )
         .into())
     }
@@ -104,7 +104,7 @@ impl Pattern {
     pub(super) fn stepwise(&self) -> Result<&Stepwise, Failure> {
         let stepwise = self.stepwise.get_or_init(|| self.compile_stepwise());
         stepwise.as_ref().ok_or_else(|| {
-            "`text`: too long for this pattern; search in parts, or repeat less in the pattern"
+            "`text`: too long for this pattern; search it in parts, or use smaller repetitions in the pattern"
                 .into()
         })
     }

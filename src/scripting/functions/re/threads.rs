@@ -65,7 +65,7 @@ pub(super) fn search(
     let width = if with_groups { nfa.group_info().slot_len() } else { 2 };
     if states.saturating_mul(width) > KEPT_MAX {
         return Err(
-            "`pattern`: has too many groups for what it has found; use re.find, or fewer groups"
+            "`pattern`: has too many groups for a match of this length; use re.find, or fewer groups"
                 .into(),
         );
     }

@@ -119,7 +119,7 @@ fn slug(call: &Call) -> Outcome {
     }
     let mut name = name.trim_end_matches('-').to_owned();
     if name.is_empty() {
-        return Err("`text`: there must be a letter or a digit".into());
+        return Err("`text`: must contain a letter or a digit".into());
     }
     if name.len() > length {
         name.truncate(length - MARK - 1);

@@ -55,7 +55,7 @@ impl<'a, 't> Family<'a, 't> {
                     return wrong(span, message);
                 }
                 if next.replace(extended).is_some() {
-                    return wrong(span, "a template extends one file");
+                    return wrong(span, "a template can extend only one file");
                 }
             }
         }
@@ -72,7 +72,7 @@ impl<'a, 't> Family<'a, 't> {
         self.statements += 1;
         if let Stmt::Block(it) = statement {
             if !own.insert(it.name) {
-                return wrong(it.span(), format!("the block `{}` is there twice", it.name));
+                return wrong(it.span(), format!("the block `{}` is defined twice", it.name));
             }
             self.bodies.entry(it.name).or_default().push(&it.body);
         }

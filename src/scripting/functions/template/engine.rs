@@ -107,7 +107,7 @@ pub(super) fn render(task: &Task<'_>) -> Result<Rendered, String> {
 /// Returns the problem without the position.
 fn message(error: &Error) -> String {
     if error.kind() == ErrorKind::OutOfFuel {
-        return format!("takes more than {STEPS_MAX} steps");
+        return format!("rendering takes more than {STEPS_MAX} steps");
     }
     let source = std::error::Error::source(error).and_then(|it| it.downcast_ref::<Error>());
     match (error.detail(), source) {

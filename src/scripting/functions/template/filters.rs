@@ -266,7 +266,7 @@ fn default(value: Value, other: Option<Value>, is_lax: Option<bool>) -> Value {
 
 fn mandatory(value: Value, message: Option<String>) -> Result<Value, Error> {
     if value.is_undefined() || value.is_none() {
-        return Err(problem(message.unwrap_or_else(|| "mandatory: there is no value".into())));
+        return Err(problem(message.unwrap_or_else(|| "mandatory: the value is missing".into())));
     }
     Ok(value)
 }

@@ -55,7 +55,7 @@ pub(super) const LIBRARY: Library = Library {
     functions: &[
         script(
             "render",
-            "Renders a Jinja template: `template.render(\"Hello {{ user.name | upper }}\", {user = {name = \"Ann\"}})`. Expressions, `if`, `for`, `set`, `with`, `macro`, `call`, `filter` and `raw` are those of Jinja; `{% include \"NAME\" %}`, `{% import \"NAME\" as x %}` and `{% from \"NAME\" import x %}` load files next to the script, as modules; `{% extends \"NAME\" %}` at the top level starts from another file, whose `{% block name %}` it may replace, with `{{ super() }}` for what was there. Lists, maps, true and false are written as JSON. Filters: those of Jinja, and b64encode, b64decode, to_json, from_json, to_yaml, from_yaml, quote, ternary, dict2items, and those of `template.filter`. A missing value is an error, unless `default` follows.",
+            "Renders a Jinja template: `template.render(\"Hello {{ user.name | upper }}\", {user = {name = \"Ann\"}})`. Expressions, `if`, `for`, `set`, `with`, `macro`, `call`, `filter` and `raw` are those of Jinja; `{% include \"NAME\" %}`, `{% import \"NAME\" as x %}` and `{% from \"NAME\" import x %}` load files next to the script, as modules; `{% extends \"NAME\" %}` at the top level starts from another file, whose blocks it can replace with `{% block name %}`, where `{{ super() }}` is the original content. Lists, maps, true and false are written as JSON. Filters: those of Jinja, and b64encode, b64decode, to_json, from_json, to_yaml, from_yaml, quote, ternary, dict2items, and those of `template.filter`. A missing value is an error, unless `default` follows.",
             &[TEMPLATE, VALUES],
             Type::Text,
         )
@@ -67,7 +67,7 @@ pub(super) const LIBRARY: Library = Library {
                 required(
                     "name",
                     Type::Name,
-                    "The name of the filter, which must be none of those that exist.",
+                    "The name of the filter; existing filters cannot be replaced.",
                 ),
                 required(
                     "apply",

@@ -76,7 +76,7 @@ impl Texts {
                     // It may be ignored: the statement says so.
                     Err(Unread::Missing(_)) => {}
                     Err(Unread::Refused(problem)) => {
-                        return Err(texts.at(line, &format!("\"{name}\" is refused: {problem}")));
+                        return Err(texts.at(line, &format!("cannot load \"{name}\": {problem}")));
                     }
                 }
             }
@@ -127,12 +127,10 @@ impl Text {
             in_tag += 1;
             pace::short_step(*tokens).map_err(Failure::into_message)?;
             if *tokens > TOKENS_MAX {
-                return Err(format!(
-                    "the template has more than {TOKENS_MAX} words and signs in its tags"
-                ));
+                return Err(format!("the template has more than {TOKENS_MAX} tokens in its tags"));
             }
             if in_tag > TAG_TOKENS_MAX {
-                let message = format!("more than {TAG_TOKENS_MAX} words and signs in one tag");
+                let message = format!("more than {TAG_TOKENS_MAX} tokens in one tag");
                 return Err(self.at(line, &message));
             }
             match token {
@@ -144,7 +142,10 @@ impl Text {
                     word = it;
                     elifs += usize::from(it == "elif");
                     if elifs > ELIFS_MAX {
-                        return Err(self.at(line, &format!("more than {ELIFS_MAX} times `elif`")));
+                        return Err(self.at(
+                            line,
+                            &format!("more than {ELIFS_MAX} `elif` branches in one `if`"),
+                        ));
                     }
                 }
                 Token::Str(name) if in_tag == 2 && includes(word) => {

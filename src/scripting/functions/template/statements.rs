@@ -208,10 +208,10 @@ impl<'a, 't> Builder<'a, 't> {
             Stmt::Break(it) => to.push(Stmt::Break(Spanned::new(Break, it.span()))),
             Stmt::Block(it) => to.push(self.block(it.name, 0, it.span())?),
             Stmt::Extends(it) => {
-                return wrong(it.span(), "`extends` is for the top level of a file");
+                return wrong(it.span(), "`extends` is only allowed at the top level of a file");
             }
             Stmt::AutoEscape(it) => {
-                return wrong(it.span(), "there is no `{% autoescape %}`; use the filter `escape`");
+                return wrong(it.span(), "unsupported `{% autoescape %}`; use the filter `escape`");
             }
             Stmt::Template(it) => to.extend(self.body(&it.children)?),
         }
@@ -356,7 +356,7 @@ impl<'a, 't> Builder<'a, 't> {
     }
 }
 
-const NO_SUPER: &str = "`super()` is for blocks that are in the extended file, too";
+const NO_SUPER: &str = "`super()` can only be used in a block that the extended file also defines";
 
 /// Returns whether a statement outside of blocks matters in a file that extends another one.
 fn is_definition(statement: &Stmt<'_>) -> bool {

@@ -197,7 +197,7 @@ fn mistakes_are_reported_with_their_line() {
         ("\n{% extends 'x' %}", "line 2: there is no \"x\" next to the script"),
         ("{% include name %}", "line 1: expected the name of a file in quotes"),
         ("\n{% include 'x' %}", "line 2: there is no \"x\" next to the script"),
-        ("{% include '/etc/passwd' %}", "line 1: \"/etc/passwd\" is refused: it is absolute"),
+        ("{% include '/etc/passwd' %}", "line 1: cannot load \"/etc/passwd\": it is absolute"),
         ("{{ name | format }}", "line 1: there is no filter `format`"),
     ] {
         let near = with_files(&[]);
@@ -314,11 +314,11 @@ fn mistakes_in_extended_files_are_reported() {
         ("{% extends name %}", "line 1: expected the name of a file in quotes".into()),
         (
             "{% extends 'base' %}{% extends 'middle' %}",
-            "line 1: a template extends one file".into(),
+            "line 1: a template can extend only one file".into(),
         ),
         (
             "{% if name %}{% extends 'base' %}{% endif %}",
-            "line 1: `extends` is for the top level of a file".into(),
+            "line 1: `extends` is only allowed at the top level of a file".into(),
         ),
         ("{{ super() }}", format!("line 1: {NO_SUPER}")),
         ("{% extends 'base' %}{% block own %}{{ super() }}{% endblock %}", String::new()),
@@ -352,7 +352,7 @@ fn mistakes_in_extended_files_are_reported() {
     }
 }
 
-const NO_SUPER: &str = "`super()` is for blocks that are in the extended file, too";
+const NO_SUPER: &str = "`super()` can only be used in a block that the extended file also defines";
 
 #[test]
 fn ignored_statements_of_an_extending_file_are_counted() {
@@ -404,7 +404,7 @@ fn a_template_that_grows_without_end_is_stopped() {
     for (template, message) in [
         (
             ["{% for a in items %}".repeat(4), "{% endfor %}".repeat(4)].concat(),
-            "takes more than 1000000 steps",
+            "rendering takes more than 1000000 steps",
         ),
         ("{{ text }}".repeat(9), "settings.sandbox.string_size"),
         (
@@ -419,18 +419,24 @@ fn a_template_that_grows_without_end_is_stopped() {
         (laughs.clone() + "{{ x ~ '' }}", "100000 items"),
         (laughs + "{{ x == x }}", "100000 items"),
         (deep.into(), "nested deeper than 64 levels"),
-        ("{{ 'a' * 100000000 }}".into(), "takes more than 1000000 steps"),
+        ("{{ 'a' * 100000000 }}".into(), "rendering takes more than 1000000 steps"),
         ("{{ ('a' * 2000000) | length }}".into(), "settings.sandbox.string_size"),
         ("{% set x = [1] * 100000000 %}".into(), "100000 items"),
         ("{% set x = list + list + list %}".into(), "100000 items"),
         ("{% set x = range(200000) %}".into(), "range has too many elements"),
         ("{{ [text] * 10 }}".into(), "settings.sandbox.string_size"),
         ("{{ text ~ text }}".into(), "settings.sandbox.string_size"),
-        ("{{ text | replace('x', text) | length }}".into(), "takes more than 1000000 steps"),
+        (
+            "{{ text | replace('x', text) | length }}".into(),
+            "rendering takes more than 1000000 steps",
+        ),
         ("{{ list | join(text) }}".into(), "settings.sandbox.string_size"),
         ("{{ list | join('\n') | indent(200) }}".into(), "settings.sandbox.string_size"),
         ("{{ 'a' | center(99999999) }}".into(), "center: expected at most 200"),
-        ("{{ [1] | batch(999999999, 0) | list }}".into(), "takes more than 1000000 steps"),
+        (
+            "{{ [1] | batch(999999999, 0) | list }}".into(),
+            "rendering takes more than 1000000 steps",
+        ),
         ("{{ loop }}".into(), "`loop` can only be used with a field"),
         (
             "{% for i in items %}{{ loop.changed(loop) }}{% endfor %}".into(),
@@ -450,13 +456,13 @@ fn a_template_that_grows_without_end_is_stopped() {
         ),
         ("{% set ns = [namespace()] %}".into(), "`namespace` can only be used in"),
         ("{% if a %}".repeat(200), "line 1: template exceeds maximum recursion limits"),
-        (long("{{ a", "|upper", " }}"), "line 1: more than 1000 words and signs in one tag"),
-        (long("{{ 1", "+1", " }}"), "line 1: more than 1000 words and signs in one tag"),
-        (long("{{ ", "(", ""), "line 1: more than 1000 words and signs in one tag"),
-        ("{{a}}".repeat(40_000), "more than 100000 words and signs in its tags"),
+        (long("{{ a", "|upper", " }}"), "line 1: more than 1000 tokens in one tag"),
+        (long("{{ 1", "+1", " }}"), "line 1: more than 1000 tokens in one tag"),
+        (long("{{ ", "(", ""), "line 1: more than 1000 tokens in one tag"),
+        ("{{a}}".repeat(40_000), "more than 100000 tokens in its tags"),
         (
             ["{% if a %}".to_owned(), "{% elif a %}".repeat(10_000)].concat(),
-            "line 1: more than 500 times `elif`",
+            "line 1: more than 500 `elif` branches in one `if`",
         ),
         ("\n".repeat(70_000), "at most 60000 lines"),
         ("x".repeat(2_000_000), "larger than 1 MiB"),

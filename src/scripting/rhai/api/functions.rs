@@ -250,7 +250,7 @@ impl Argument for RhaiPassed<'_> {
         let Some(shared) = self.shared else { return Ok(None) };
         let Some(pointer) = self.value.read_lock::<FnPtr>() else { return Ok(None) };
         if is_handler {
-            shared.check_arity(&pointer, 1, "a handler gets one, ctx")?;
+            shared.check_arity(&pointer, 1, "a handler takes one, ctx")?;
         }
         Ok(Some(shared.functions.refer(&pointer)))
     }

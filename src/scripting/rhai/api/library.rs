@@ -295,7 +295,7 @@ fn keep(caller: &NativeCallContext<'_>, what: Faked, arguments: &[Dynamic]) -> R
     let answer = arguments.last().and_then(Dynamic::read_lock::<FnPtr>);
     let (Some(here), Some(answer)) = (here, answer) else { return Ok(()) };
     let script = &here.0;
-    let checked = script.check_arity(&answer, 2, "it gets the call");
+    let checked = script.check_arity(&answer, 2, "a fake takes one, the call");
     checked.map_err(|it| Failure::Plain(it.message))?;
     let line = caller.call_position().line().unwrap_or_default();
     let place = format!("{}:{line}", caller.call_source().unwrap_or(&script.name));

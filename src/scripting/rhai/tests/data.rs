@@ -47,7 +47,7 @@ async fn a_name_that_no_ctx_has_is_an_error_with_the_nearest_one() {
         ("ctx[\"nonsense\"]", "ctx has no `nonsense`"),
         (
             "ctx.own = 1",
-            "ctx.own cannot be assigned: change the object through ctx.patch, keep own data in ctx.memo",
+            "ctx.own cannot be assigned: change the object through ctx.patch, store data in ctx.memo",
         ),
     ] {
         assert_eq!(problem(code, object()).await, message, "{code}");
@@ -57,7 +57,7 @@ async fn a_name_that_no_ctx_has_is_an_error_with_the_nearest_one() {
 #[tokio::test]
 async fn reading_through_a_missing_field_is_an_error_with_a_hint() {
     let message = problem("ctx.spec.no.deeper", object()).await;
-    assert!(message.ends_with("`?.` reads on where a field may be missing"), "{message}");
+    assert!(message.ends_with("use `?.` to read a field that may be missing"), "{message}");
 }
 
 #[tokio::test]
@@ -124,13 +124,13 @@ async fn a_copy_can_be_changed() {
 #[tokio::test]
 async fn what_json_cannot_hold_is_refused_with_its_path() {
     for (code, expected) in [
-        ("#{ a: [1, || 2] }", "the result.a[1]: a function cannot be kept as JSON"),
-        ("#{ a: 0.0 / 0.0 }", "the result.a: NaN and infinity are no JSON numbers"),
+        ("#{ a: [1, || 2] }", "the result.a[1]: a function cannot be stored as JSON"),
+        ("#{ a: 0.0 / 0.0 }", "the result.a: NaN and infinity are not valid in JSON"),
         (
             "ctx.patch.status.x = [ctx.logger];",
-            "patch.status.x[0]: an object of the host cannot be kept as JSON",
+            "patch.status.x[0]: an object of the host cannot be stored as JSON",
         ),
-        ("ctx.memo.x = || 1;", "memo.x: a function cannot be kept as JSON"),
+        ("ctx.memo.x = || 1;", "memo.x: a function cannot be stored as JSON"),
     ] {
         let message = problem(code, object()).await;
         assert_eq!(message, expected, "{code}");
@@ -165,5 +165,5 @@ async fn closures_may_use_what_they_are_called_on() {
 #[tokio::test]
 async fn a_value_that_meets_its_own_lock_is_told_in_our_words() {
     let message = problem("let list = [1]; list.map(|it| list.len())", object()).await;
-    assert!(message.contains("is in use: a function works on it"), "{message}");
+    assert!(message.contains("is in use by a function"), "{message}");
 }

@@ -234,11 +234,14 @@ async fn a_call_that_does_not_come_back_is_left_alone() {
 #[tokio::test]
 async fn reserved_words_have_a_hint() {
     for (code, hint) in [
-        ("ctx.logger.debug(\"x\");", "in Rhai `debug` is reserved: use `ctx.logger.dbg(…)`"),
-        ("ctx.new;", "in Rhai `new` is reserved: use `ctx.new_value`, or `[\"new\"]` for a field"),
+        ("ctx.logger.debug(\"x\");", "`debug` is a reserved word in Rhai: use `ctx.logger.dbg(…)`"),
+        (
+            "ctx.new;",
+            "`new` is a reserved word in Rhai: use `ctx.new_value`, or `[\"new\"]` for a field",
+        ),
         (
             "ctx.spec.default;",
-            "in Rhai `default` is reserved: write `[\"default\"]` instead of `.default`",
+            "`default` is a reserved word in Rhai: write `[\"default\"]` instead of `.default`",
         ),
     ] {
         let error = refusal(&format!("fn handler(ctx) {{ {code} }}")).await;
@@ -252,7 +255,7 @@ async fn reserved_words_have_a_hint() {
         ("for default in [1] {}", "default"),
     ] {
         let error = refusal(code).await;
-        let hint = format!("in Rhai `{word}` is a reserved word: choose another name");
+        let hint = format!("`{word}` is a reserved word in Rhai: choose another name");
         assert_eq!(error.hint, Some(hint), "{error:?}");
     }
 }

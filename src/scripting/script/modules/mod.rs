@@ -162,7 +162,7 @@ impl Modules {
         taken.bytes += if fits { size } else { 0 };
         text.ok_or_else(|| {
             let mib = ALL_BYTES_MAX >> 20;
-            Problem::Refused(format!("all modules together are larger than {mib} MiB"))
+            Problem::Refused(format!("all modules are larger than {mib} MiB in total"))
         })
     }
 
@@ -233,15 +233,15 @@ impl Failed {
     fn of(self, file: &Path, script: &str) -> Problem {
         let shown = shown(script, file);
         match self {
-            Failed::NoDirectory => Problem::Missing("the script is in no directory".into()),
+            Failed::NoDirectory => Problem::Missing("the script has no directory".into()),
             Failed::Missing => Problem::Missing(format!("there is no {shown}")),
             Failed::LeadsOut => {
-                Problem::Refused(format!("{shown} leads out of the script's directory"))
+                Problem::Refused(format!("{shown} is outside of the script's directory"))
             }
             Failed::Changed => {
                 Problem::Missing(format!("{shown} was replaced while the script was loaded"))
             }
-            Failed::Special => Problem::Refused(format!("{shown} is no file")),
+            Failed::Special => Problem::Refused(format!("{shown} is not a file")),
             Failed::TooLarge => {
                 let mib = MODULE_BYTES_MAX >> 20;
                 Problem::Refused(format!("{shown} is larger than {mib} MiB"))

@@ -32,7 +32,7 @@ pub(crate) fn file_of(name: &str, extension: &str) -> Result<PathBuf, Problem> {
         match part {
             Component::Normal(part) if part.as_encoded_bytes().starts_with(b".") => {
                 return refused(
-                    "files and directories with a dot in front are hidden from scripts",
+                    "scripts cannot load files or directories whose names begin with a dot",
                 );
             }
             Component::Normal(part) => file.push(part),
@@ -45,7 +45,7 @@ pub(crate) fn file_of(name: &str, extension: &str) -> Result<PathBuf, Problem> {
         }
     }
     if file.as_os_str().is_empty() || name.ends_with('/') {
-        return refused("the name is that of a directory");
+        return refused("the name is that of a directory, not of a file");
     }
     if path.extension().is_none_or(|it| it != extension) {
         file.as_mut_os_string().push(format!(".{extension}"));
@@ -61,12 +61,12 @@ pub(crate) fn library_of(name: &str) -> Option<&'static str> {
 
 fn of_library(name: &str) -> Problem {
     if name == LIBRARIES {
-        return Problem::Refused("`kopf` is there without being loaded".into());
+        return Problem::Refused("`kopf` is built in and need not be loaded".into());
     }
     let wanted = name.trim_start_matches("./").strip_prefix("kopf/").unwrap_or(name);
     let known = functions::LIBRARIES.iter().map(|it| it.name);
     let near = did_you_mean(wanted, known, "kopf/");
     Problem::Missing(format!(
-        "names below kopf/ are those of the built-in library, which has no {wanted}{near}"
+        "kopf/ is reserved for built-in libraries, and there is no {wanted}{near}"
     ))
 }

@@ -91,8 +91,8 @@ fn names_that_lead_elsewhere_are_refused_before_anything_is_read() {
     let long = "x".repeat(256);
     for (name, part) in [
         ("", "the name is empty"),
-        (".", "the name is that of a directory"),
-        ("lib/", "the name is that of a directory"),
+        (".", "the name is that of a directory, not of a file"),
+        ("lib/", "the name is that of a directory, not of a file"),
         ("/etc/passwd", "relative to the script's directory"),
         ("..", "outside of the script's directory"),
         ("../x", "outside of the script's directory"),
@@ -102,7 +102,7 @@ fn names_that_lead_elsewhere_are_refused_before_anything_is_read() {
         ("..data/lib", "hidden from scripts"),
         (".git/config", "hidden from scripts"),
         ("lib/.secret", "hidden from scripts"),
-        ("kopf", "there without being loaded"),
+        ("kopf", "is built in and need not be loaded"),
         ("kopf/conditions", "built-in library"),
         ("./kopf/conditions", "built-in library"),
         (long.as_str(), "too long"),
@@ -127,10 +127,10 @@ fn links_are_followed_within_the_directory_and_not_out_of_it() {
         assert_eq!(read(&modules, name), Ok("return 1".into()), "{name}");
     }
     for name in ["leak", "leaks/token"] {
-        refused(&modules, name, "leads out of the script's directory");
+        refused(&modules, name, "is outside of the script's directory");
     }
     let absolute = here.0.join("secrets/token").display().to_string();
-    refused(&modules, &format!("root{absolute}"), "leads out of the script's directory");
+    refused(&modules, &format!("root{absolute}"), "is outside of the script's directory");
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn a_linked_directory_confines_scripts_to_its_target() {
     here.link("../other.lua", "real/other.lua");
     let modules = Modules::beside(&here.0.join("scripts/it.lua"));
     assert_eq!(read(&modules, "lib"), Ok("return 1".into()));
-    refused(&modules, "other", "leads out");
+    refused(&modules, "other", "outside of");
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn modules_that_are_large_or_no_text_files_are_refused() {
 
 #[test]
 fn without_a_directory_there_are_no_modules() {
-    refused(&Modules::default(), "lib", "not found: the script is in no directory");
+    refused(&Modules::default(), "lib", "not found: the script has no directory");
     let gone = Modules::beside(Path::new("/nowhere/at/all/it.lua"));
     refused(&gone, "lib", "not found: there is no dir/lib.lua");
 }
@@ -256,6 +256,6 @@ fn the_number_of_modules_is_limited() {
         drop(read(&modules, &format!("m{number}")));
     }
     refused(&modules, "one_more", "a script has at most 256 modules");
-    refused(&modules, "m0", "the script is in no directory");
+    refused(&modules, "m0", "the script has no directory");
     assert_eq!(modules.taken().len(), MODULES_MAX);
 }

@@ -72,7 +72,7 @@ async fn a_second_operator_is_reported_without_a_flood_until_one_ends() {
     assert!(second.part().is_some_and(|it| it.contains("runs: first")));
     first.stop().await;
     env.until(3_100).await;
-    assert!(log.has("The other operator has ended"), "{}", log.text());
+    assert!(log.has("The other operator has stopped"), "{}", log.text());
     assert_eq!((holder(&env).as_str(), second.part()), ("second", None));
 }
 

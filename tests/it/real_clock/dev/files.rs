@@ -39,7 +39,7 @@ async fn a_mistake_in_a_file_is_told_once_and_ends_nothing() {
     desk.file("one.yaml", &OBJECT.replace("KopfExample", "Another"));
     operator.until_says("one.yaml:1: unknown kind 'Another' in kopf.dev/v1").await;
     fs::remove_file(desk.path("one.yaml")).expect("it is there");
-    operator.until_says("one.yaml was removed; its objects are kept.").await;
+    operator.until_says("one.yaml was deleted; its objects are kept.").await;
     desk.file("one.yaml", &OBJECT.replace("1m", "4m"));
     operator.until_says("updated to 4m").await;
     let ended = operator.stop().await;

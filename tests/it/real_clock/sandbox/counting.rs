@@ -166,7 +166,7 @@ fn all_indexes_of_a_script_together_have_a_limit() {
 fn an_object_has_no_more_entries_in_an_index_than_it_may() {
     let play = async |mut script: Script| {
         let message = fill_index(&mut script).await;
-        let expected = "the result has 10001 entries: an object has up to 10000 in an index";
+        let expected = "the result has 10001 entries: an object can have at most 10000 in an index";
         assert_eq!(message.as_deref(), Some(expected));
     };
     in_both(
@@ -179,7 +179,9 @@ fn an_object_has_no_more_entries_in_an_index_than_it_may() {
     );
     let play = async |mut script: Script| {
         let message = fill_index(&mut script).await;
-        assert!(message.is_some_and(|it| it.contains("an object has up to 10000 in an index")));
+        assert!(
+            message.is_some_and(|it| it.contains("an object can have at most 10000 in an index"))
+        );
     };
     let lua = "kopf.index('kopfexamples', { id = 'hoard' }, function(ctx) local all = {} for i = 2, 20002 do all[i] = 1 end return all end)";
     let rhai = "kopf::index(`kopfexamples`, #{ id: `hoard` }, |ctx| { let all = #{}; for i in 0..10001 { all[`${i}`] = 1; } all });";
@@ -195,7 +197,7 @@ fn texts_of_too_many_words_are_not_compiled() {
             run_paused(try_load_all(vec![source], Placement::CurrentRuntime)).err()
         };
         let error = loaded(statement.repeat(70_000)).expect("a refusal");
-        assert_eq!(error.message, "the source has more than 200000 words and symbols", "{name}");
+        assert_eq!(error.message, "the source has more than 200000 tokens", "{name}");
         let comment = if name.ends_with("lua") { "--" } else { "//" };
         let error = loaded(format!("{comment}{}", "x".repeat(1 << 20))).expect("a refusal");
         assert!(error.message.ends_with("more than 1 MiB"), "{}", error.message);

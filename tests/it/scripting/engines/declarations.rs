@@ -93,7 +93,7 @@ fn errors_are_told_as_a_compiler_tells_them() {
           |
         1 | local ok <const> = 1
           | ^^^^^^^^^^^^^^^^^^^^
-        hint: there is no <const> in Luau; leave it out"]],
+        hint: Luau has no <const>; remove it"]],
     );
     check(
         "local function f()\n    error('no luck')\nend\n\tf()",
@@ -106,11 +106,11 @@ fn errors_are_told_as_a_compiler_tells_them() {
     check(
         "kopf.on_create('kopfexamples', {}, nil)",
         &expect![[r#"
-            error: handlers.lua:1: kopf.on_create: the last argument must be the handler function, and it is not set
+            error: handlers.lua:1: kopf.on_create: the last argument must be the handler function, but it is not set
               |
             1 | kopf.on_create('kopfexamples', {}, nil)
               | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-            hint: is the name spelled like this, and defined above this line?"#]],
+            hint: check the spelling, and define the function above this line"#]],
     );
 }
 

@@ -85,15 +85,15 @@ fn what_is_no_key_and_no_value_is_refused_with_its_place() {
     };
     assert_eq!(
         problem("return {[{}] = 1}"),
-        "the result: a key that is a table; make one text of its parts"
+        "the result: a key that is a table; join its parts into one string"
     );
     assert_eq!(
         problem("return {[print] = 1}"),
-        "the result: a key: the value: a function cannot be kept as JSON"
+        "the result: a key: the value: a function cannot be stored as JSON"
     );
     assert_eq!(
         problem("return {[7] = {x = print}}"),
-        "the result[7].x: a function cannot be kept as JSON"
+        "the result[7].x: a function cannot be stored as JSON"
     );
 }
 

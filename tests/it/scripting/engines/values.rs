@@ -115,14 +115,11 @@ fn what_json_cannot_hold_is_refused_with_its_path() {
     let refused = [
         ("{1, 2, x = 3}", "the result.x: a table with both list items and keys"),
         ("{[1] = 1, [3] = 3}", "the result.x: a list with holes (use kopf.null for a null item)"),
-        ("0/0", "the result.x: NaN and infinity are no JSON numbers"),
-        ("{print}", "the result.x[1]: a function cannot be kept as JSON"),
-        (
-            "'\\255'",
-            "the result.x: bytes cannot be kept as JSON: make a string of them with base64.encode",
-        ),
+        ("0/0", "the result.x: NaN and infinity are not valid in JSON"),
+        ("{print}", "the result.x[1]: a function cannot be stored as JSON"),
+        ("'\\255'", "the result.x: bytes cannot be stored as JSON: encode them with base64.encode"),
         ("{[true] = 1}", "the result.x: a key that is a boolean"),
-        ("coroutine.create(print)", "the result.x: a coroutine cannot be kept as JSON"),
+        ("coroutine.create(print)", "the result.x: a coroutine cannot be stored as JSON"),
     ];
     for (value, message) in refused {
         assert_eq!(run(&format!("return {{x = {value}}}")).raised().message, message);

@@ -52,7 +52,7 @@ fn a_patch_reads_what_was_written() {
 #[test]
 fn a_bad_value_names_its_place_in_the_patch() {
     let raised = run("ctx.patch.status.x = {y = {print}}").raised();
-    assert_eq!(raised.message, "patch.status.x.y[1]: a function cannot be kept as JSON");
+    assert_eq!(raised.message, "patch.status.x.y[1]: a function cannot be stored as JSON");
     let raised = run("ctx.patch.spec.l = {1}; ctx.patch.spec.l[2] = 2").raised();
     assert!(raised.message.starts_with("this value is read-only"), "{}", raised.message);
     let raised = run("ctx.patch.spec.list[1] = 'x'").raised();

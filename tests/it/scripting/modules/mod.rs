@@ -79,7 +79,7 @@ fn both_languages_find_and_refuse_the_same() {
         ("alias", "loaded"),
         (
             "leak",
-            "scripts/it.EXT:1: module 'leak' refused: scripts/leak.EXT leads out of the script's directory",
+            "scripts/it.EXT:1: module 'leak' refused: scripts/leak.EXT is outside of the script's directory",
         ),
         (
             "dangling",
@@ -104,13 +104,16 @@ fn both_languages_find_and_refuse_the_same() {
         ),
         (
             "..data/x",
-            "scripts/it.EXT:1: module '..data/x' refused: files and directories with a dot in front are hidden from scripts",
+            "scripts/it.EXT:1: module '..data/x' refused: scripts cannot load files or directories whose names begin with a dot",
         ),
         ("", "scripts/it.EXT:1: module '' refused: the name is empty"),
-        ("kopf", "scripts/it.EXT:1: module 'kopf' refused: `kopf` is there without being loaded"),
+        (
+            "kopf",
+            "scripts/it.EXT:1: module 'kopf' refused: `kopf` is built in and need not be loaded",
+        ),
         (
             "kopf/conditions",
-            "scripts/it.EXT:1: module 'kopf/conditions' not found: names below kopf/ are those of the built-in library, which has no conditions",
+            "scripts/it.EXT:1: module 'kopf/conditions' not found: kopf/ is reserved for built-in libraries, and there is no conditions",
         ),
     ] {
         for language in LANGUAGES {

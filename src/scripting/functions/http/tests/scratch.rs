@@ -40,12 +40,12 @@ fn scratch_files_that_were_received_can_be_sent() {
             (to("/echo", "a"), Ok(("ok", json!(true)))),
             (
                 from("c d e"),
-                Err("`from`: there is no scratch file \"c d e\"; a response with the option `to`"),
+                Err("`from`: there is no scratch file \"c d e\"; create it with the option `to`"),
             ),
             (from("../a_b"), Err("did you mean `../a b`?")),
             (
                 own("put", "/length", &json!({ "from": "a", "body": "x" })),
-                Err("`body` and `from`: a request has one body"),
+                Err("`body` and `from`: expected only one of them"),
             ),
         ],
     );
@@ -101,6 +101,6 @@ fn no_file_is_written_without_a_grant() {
     let nowhere = "scratch /nowhere/at/all";
     check(
         &[HOST, nowhere],
-        &[(to("/bulk", "a"), Err("`to`: no scratch file in /nowhere/at/all: "))],
+        &[(to("/bulk", "a"), Err("`to`: cannot create a scratch file in /nowhere/at/all: "))],
     );
 }

@@ -128,8 +128,8 @@ fn untrusted_certificates_are_explained_with_a_remedy() {
     let (authority, other) = (Authority::new("one"), Authority::new("two"));
     let renewed = Authority::new("one");
     let port = authority.serve(NAMES, |_| {});
-    let unknown = "https://localhost:PORT/echo: no known authority has issued the certificate of localhost; \
-                   give that authority's certificate in PEM as the option `ca`";
+    let unknown = "https://localhost:PORT/echo: the certificate of localhost was issued by an unknown authority; pass the \
+                   certificate of that authority in PEM as the option `ca`";
     let insecure = secure("/echo", &json!({ "insecure": true }));
     check_at(
         port,
@@ -140,8 +140,8 @@ fn untrusted_certificates_are_explained_with_a_remedy() {
             (
                 secure("/echo", &renewed.trusted(json!({}))),
                 Err(
-                    "another key than that of the authority in `ca` has signed the certificate of localhost; \
-                     has one of them been renewed?",
+                    "the certificate of localhost was not signed with the key of the authority in `ca`; check whether one of \
+                     them was renewed",
                 ),
             ),
             // A certificate that was trusted in one call is not trusted in the next one.
@@ -216,7 +216,9 @@ fn any_certificate_is_accepted_if_that_is_granted() {
                 (insecure("/naked"), Err("which is not encrypted")),
                 (
                     secure("/echo", &authority.trusted(json!({ "insecure": true }))),
-                    Err("`ca` and `insecure`: the certificate is checked, or it is not"),
+                    Err(
+                        "`ca` and `insecure` cannot be combined: `insecure` disables the check of the certificate",
+                    ),
                 ),
                 (
                     secure("/echo", &json!({ "insecure": "yes" })),
@@ -259,9 +261,9 @@ fn a_server_that_requests_a_certificate_gets_that_of_the_script() {
             (ask(json!({ "cert": cert, "key": key })), Ok(("ok", json!(true)))),
             (ask(json!({})), Err("https://localhost:PORT/echo: ")),
             (ask(json!({ "cert": cert, "key": its_key })), Err("`cert` and `key`: ")),
-            (ask(json!({ "cert": cert })), Err("`cert`: it needs its `key`")),
-            (ask(json!({ "key": key })), Err("`key`: it needs its `cert`")),
-            (ask(json!({ "cert": "x", "key": key })), Err("`cert`: there is no certificate in it")),
+            (ask(json!({ "cert": cert })), Err("`cert` needs `key`")),
+            (ask(json!({ "key": key })), Err("`key` needs `cert`")),
+            (ask(json!({ "cert": "x", "key": key })), Err("`cert`: contains no certificate")),
         ],
     );
 }
@@ -278,13 +280,13 @@ fn redirects_from_https_to_http_are_rejected() {
             (
                 ask("/naked", json!({})),
                 Err(
-                    "https://localhost:PORT/naked leads to http://localhost:PORT/, which is not encrypted",
+                    "https://localhost:PORT/naked redirects to http://localhost:PORT/, which is not encrypted",
                 ),
             ),
             (
                 ask("/stranger", json!({})),
                 Err(
-                    "leads to https://a.example:PORT/echo: the connection to a.example:PORT is not granted to this \
+                    "redirects to https://a.example:PORT/echo: the connection to a.example:PORT is not granted to this \
                      script; --allow-net=a.example:PORT would allow it",
                 ),
             ),
@@ -298,8 +300,8 @@ fn an_encrypted_response_has_the_same_limits() {
     let authority = Authority::new("one");
     let port = authority.serve(NAMES, |_| {});
     let ask = |path: &str, others| secure(path, &authority.trusted(others));
-    let large = Err("the response is larger than 100 bytes; the option `size` allows more");
-    let late = Err("no complete response within 0.3 s; the option `timeout` allows more");
+    let large = Err("the response is larger than 100 bytes; increase the option `size`");
+    let late = Err("no complete response within 0.3 s; increase the option `timeout`");
     check_at(
         port,
         GRANTED,
