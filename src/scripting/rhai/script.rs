@@ -21,7 +21,9 @@ use super::{
     functions::Functions,
     handles,
     modules::Modules,
-    shadowed, short, value,
+    shadowed,
+    short::{self, Short},
+    value,
     view::{self, View},
 };
 use crate::call::{Invocation, SharedPatch};
@@ -73,8 +75,8 @@ pub(super) struct Script {
     global: GlobalRuntimeState,
     /// The handlers that it declared after a restart: keeps their functions referenced.
     kept: Vec<Handler>,
-    /// The names of those declared functions that are short.
-    short: BTreeSet<String>,
+    /// Those declared functions that are short.
+    short: Short,
 }
 
 impl Shared {
@@ -407,7 +409,7 @@ impl Script {
 
     /// Returns whether a call of this function is short.
     pub(super) fn is_short(&self, function: &Function, call: &Invocation) -> bool {
-        self.shared.functions.is_one_of(&self.short, function) && short::is_small(call)
+        self.shared.functions.is_one_of(self.short.names(), function) && self.short.is_for(call)
     }
 
     /// Returns the next slot; all assigned slots are below it.

@@ -38,14 +38,19 @@ const METHODS: &str = "contains ends_with get is_empty keys len starts_with sub_
 /// Functions of `kopf` that only raise an error.
 const RAISING: &str = "fail retry";
 
-/// Returns the short ones of these functions of a script, by name. A function with several definitions is short if all of them are.
+/// The short functions of a script.
+#[derive(Default)]
+pub(super) struct Short {
+    /// A function with several definitions is short if all of them are.
+    names: BTreeSet<String>,
+    /// The names of all parts that they read.
+    parts: BTreeSet<String>,
+}
+
+/// Returns the short ones of these functions of a script.
 ///
 /// `globals` are the variables of the script, and whether they are plain constants.
-pub(super) fn find(
-    ast: &AST,
-    names: &BTreeSet<String>,
-    globals: &BTreeMap<String, bool>,
-) -> BTreeSet<String> {
+pub(super) fn find(ast: &AST, names: &BTreeSet<String>, globals: &BTreeMap<String, bool>) -> Short {
     let mut imports = false;
     ast.walk(&mut |path| {
         imports |= matches!(path.last(), Some(ASTNode::Stmt(Stmt::Import(..))));
@@ -53,12 +58,14 @@ pub(super) fn find(
     });
     // Functions of modules can replace methods.
     if imports || ast.iter_functions().count() > FUNCTIONS_MAX {
-        return BTreeSet::new();
+        return Short::default();
     }
     let functions = &ast.clone_functions_only();
     let defined = functions.iter_functions().map(|it| it.name).collect();
-    let mut search = Search { functions, globals, defined, costs: BTreeMap::new() };
-    names.iter().filter(|it| search.cost_of(it).is_some()).cloned().collect()
+    let (costs, parts) = (BTreeMap::new(), BTreeSet::new());
+    let mut search = Search { functions, globals, defined, costs, parts };
+    let names = names.iter().filter(|it| search.cost_of(it).is_some()).cloned().collect();
+    Short { names, parts: search.parts }
 }
 
 /// Returns whether the value of a variable of the script is plain: a constant, which other calls never lock, with little data.
@@ -66,18 +73,24 @@ pub(super) fn is_plain(value: &Dynamic) -> bool {
     !value.is_shared() && items(value).is_some_and(|it| it <= CONSTANT_MAX)
 }
 
-/// Returns whether a short function is short for this call: the object is small, and no index is a part of `ctx` that [`is_small_part`]
-/// does not know.
-pub(super) fn is_small(call: &Invocation) -> bool {
-    let is_small = match &call.cause {
-        Cause::Object(cause) => {
-            let current = cause.current();
-            let is_same = Arc::ptr_eq(&current, &cause.object);
-            is_small_object(&cause.object) && (is_same || is_small_object(&current))
-        }
-        Cause::Activity(_) => true,
-    };
-    is_small && call.services.indexes.all().next().is_none()
+impl Short {
+    /// Returns the names of the functions.
+    pub(super) fn names(&self) -> &BTreeSet<String> {
+        &self.names
+    }
+
+    /// Returns whether they are short for this call: the object is small, and none of them reads an index, which is a part of `ctx`.
+    pub(super) fn is_for(&self, call: &Invocation) -> bool {
+        let is_small = match &call.cause {
+            Cause::Object(cause) => {
+                let current = cause.current();
+                let is_same = Arc::ptr_eq(&current, &cause.object);
+                is_small_object(&cause.object) && (is_same || is_small_object(&current))
+            }
+            Cause::Activity(_) => true,
+        };
+        is_small && !call.services.indexes.all().any(|it| self.parts.contains(&*it.id))
+    }
 }
 
 fn is_small_object(object: &Object) -> bool {
@@ -108,6 +121,8 @@ struct Search<'a> {
     defined: BTreeSet<&'a str>,
     /// The costs of functions that were examined; `None` if they are not short.
     costs: BTreeMap<String, Option<usize>>,
+    /// The names of the parts that they read.
+    parts: BTreeSet<String>,
 }
 
 /// A function that is examined.
@@ -201,6 +216,7 @@ impl Function<'_, '_> {
             return (is_local || self.is_allowed(expression)).then_some(1);
         }
         if let Expr::Property(property, _) = expression {
+            self.search.parts.insert(property.2.to_string());
             let is_allowed = is_small_part(&property.2) || self.is_allowed(expression);
             return is_allowed.then_some(1);
         }
@@ -217,7 +233,10 @@ impl Function<'_, '_> {
                 &index.rhs
             };
             let is_allowed = match key(place) {
-                Some(key) => is_small_part(key),
+                Some(key) => {
+                    self.search.parts.insert(key.to_owned());
+                    is_small_part(key)
+                }
                 None => matches!(place, Expr::IntegerConstant(..)),
             };
             return is_allowed.then_some(1);
@@ -341,7 +360,7 @@ mod tests {
         let ast = Engine::new().compile(text).unwrap();
         let names = BTreeSet::from(["f".to_owned()]);
         let globals = BTreeMap::from([("kept".to_owned(), false), ("CONSTANT".to_owned(), true)]);
-        !find(&ast, &names, &globals).is_empty()
+        !find(&ast, &names, &globals).names().is_empty()
     }
 
     #[test]
@@ -408,6 +427,16 @@ mod tests {
         ] {
             assert!(!is_short(&format!("fn f(ctx) {{ {body} }}")), "{body}");
         }
+    }
+
+    #[test]
+    fn the_parts_that_are_read_are_known() {
+        let text = "fn f(ctx) { ctx.by_name; ctx[`other`].x; ctx.patch.status.y = g(ctx) } fn g(ctx) { ctx.spec?.z }";
+        let ast = Engine::new().compile(text).unwrap();
+        let found = find(&ast, &BTreeSet::from(["f".to_owned()]), &BTreeMap::new());
+        assert!(found.names().contains("f"));
+        let parts = ["by_name", "other", "patch", "spec", "status", "x", "y", "z"];
+        assert!(parts.iter().all(|it| found.parts.contains(*it)), "{:?}", found.parts);
     }
 
     #[test]
