@@ -3,6 +3,8 @@
 //! An event is read, handled and answered in some hundreds of small blocks. libc keeps seven of a size at hand, and merges and splits
 //! all others, which took a sixth of the CPU time of the thread that runs the reactor.
 
+#![expect(clippy::cast_ptr_alignment, reason = "blocks are aligned to 16 bytes")]
+
 use std::{alloc::Layout, cell::Cell, ptr};
 
 /// Bytes between two sizes of blocks.
@@ -45,8 +47,9 @@ pub(super) fn rounded(layout: Layout) -> Layout {
 
 impl FreeLists {
     pub(super) const fn new() -> Self {
-        const EMPTY: List = List { first: Cell::new(ptr::null_mut()), bytes: Cell::new(0) };
-        FreeLists([EMPTY; SIZES])
+        FreeLists(
+            [const { List { first: Cell::new(ptr::null_mut()), bytes: Cell::new(0) } }; SIZES],
+        )
     }
 
     /// Takes a block for this layout; `None` if there is none.

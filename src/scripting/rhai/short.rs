@@ -89,7 +89,7 @@ impl Short {
             }
             Cause::Activity(_) => true,
         };
-        is_small && !call.services.indexes.all().any(|it| self.parts.contains(&*it.id))
+        is_small && !call.services.indexes.all().any(|it| self.parts.contains(&**it.id()))
     }
 }
 
