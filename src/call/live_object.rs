@@ -12,6 +12,7 @@ use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::ObjectPacker;
+use crate::heap;
 use crate::logic::object::{Header, Object, ObjectRef};
 
 /// An object as its latest event showed it. Clones share it.
@@ -49,7 +50,8 @@ impl LiveObject {
 
     /// Keeps an object for a long time, compressed.
     pub fn kept(object: &Arc<Object>, packer: &Arc<ObjectPacker>) -> Self {
-        LiveObject::share(Latest::of(object, Some(packer)), Some(Arc::clone(packer)))
+        let latest = Latest::of(object, Some(packer));
+        heap::lasting(|| LiveObject::share(latest, Some(Arc::clone(packer))))
     }
 
     fn share(latest: Latest, packer: Option<Arc<ObjectPacker>>) -> Self {
@@ -130,8 +132,9 @@ impl LiveObject {
 impl Latest {
     fn of(object: &Arc<Object>, packer: Option<&ObjectPacker>) -> Self {
         let text = object.essential_bytes();
-        let packed =
-            packer.filter(|_| !text.is_empty()).map(|it| it.pack(&text)).unwrap_or_default();
+        let packed = packer.filter(|_| !text.is_empty()).map(|it| it.pack(&text));
+        let packed: Box<[u8]> =
+            packed.map(|it| heap::lasting(|| it.as_ref().into())).unwrap_or_default();
         let object = packed.is_empty().then(|| Arc::clone(object));
         Latest { packed, object, version: 0 }
     }

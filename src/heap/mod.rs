@@ -11,6 +11,7 @@
 #![expect(unsafe_code, reason = "the trait of allocators is unsafe to implement")]
 
 mod free_lists;
+mod region;
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
@@ -18,7 +19,10 @@ use std::{
     ptr,
 };
 
-use self::free_lists::{FreeLists, rounded};
+use self::{
+    free_lists::{FreeLists, rounded},
+    region::Region,
+};
 
 /// Bytes that an allocator adds to each allocation, and the unit to which it rounds up: those of libc.
 const HEADER_BYTES: usize = 8;
@@ -29,7 +33,11 @@ thread_local! {
     static HELD: Cell<isize> = const { Cell::new(0) };
     static FREE: FreeLists = const { FreeLists::new() };
     static IS_KEEPING: Cell<bool> = const { Cell::new(false) };
+    static IS_LASTING: Cell<bool> = const { Cell::new(false) };
 }
+
+/// The small blocks that live long.
+static LASTING: Region = Region::new();
 
 /// The counting allocator of the process.
 #[global_allocator]
@@ -57,6 +65,20 @@ pub fn give_back() {
     unsafe {
         libc::malloc_trim(0);
     }
+    LASTING.give_back();
+}
+
+/// Runs `make`, whose small blocks are kept apart from all others because they live long: see `region.rs`.
+pub fn lasting<T>(make: impl FnOnce() -> T) -> T {
+    /// Also after a panic.
+    struct Restore(bool);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            IS_LASTING.set(self.0);
+        }
+    }
+    let _restore = Restore(IS_LASTING.replace(true));
+    make()
 }
 
 /// Runs `make` without counting its memory: for values that are resized or freed by other threads than the one that needs them now.
@@ -79,12 +101,36 @@ fn count(bytes: isize) {
     HELD.set(HELD.get().wrapping_add(bytes));
 }
 
-// SAFETY: all memory comes from `System`, with the rounded layouts of the callers; the counts and lists are thread-local, and neither
-// allocate nor unwind.
+/// Resizes a block of the region: it stays there if the new size allows it.
+///
+/// # Safety
+/// As for [`GlobalAlloc::realloc`].
+unsafe fn resized(block: *mut u8, (before, after): (Layout, Layout)) -> *mut u8 {
+    if Region::is_same_size(before, after) {
+        return block;
+    }
+    // SAFETY: the new block is another one, and both are large enough; nothing refers to the old one afterwards.
+    unsafe {
+        let next = LASTING.take(after).unwrap_or_else(|| System.alloc(rounded(after)));
+        if !next.is_null() {
+            next.copy_from_nonoverlapping(block, before.size().min(after.size()));
+            LASTING.free(block);
+        }
+        next
+    }
+}
+
+// SAFETY: all memory comes from `LASTING`, or from `System` with the rounded layouts of the callers; addresses tell which. The counts and
+// lists are thread-local, and neither allocate nor unwind.
 unsafe impl GlobalAlloc for Counting {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(cost(layout.size()));
+        if IS_LASTING.get()
+            && let Some(block) = LASTING.take(layout)
+        {
+            return block;
+        }
         FREE.with(|it| it.take(layout)).unwrap_or_else(|| {
             // SAFETY: the caller keeps the promises of `alloc`; rounding only makes it larger.
             unsafe { System.alloc(rounded(layout)) }
@@ -94,6 +140,13 @@ unsafe impl GlobalAlloc for Counting {
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(cost(layout.size()));
+        if IS_LASTING.get()
+            && let Some(block) = LASTING.take(layout)
+        {
+            // SAFETY: the block is large enough, and may have been used before.
+            unsafe { block.write_bytes(0, layout.size()) };
+            return block;
+        }
         // SAFETY: the caller keeps the promises of `alloc_zeroed`.
         unsafe { System.alloc_zeroed(rounded(layout)) }
     }
@@ -101,6 +154,10 @@ unsafe impl GlobalAlloc for Counting {
     #[inline]
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         count(-cost(layout.size()));
+        if LASTING.has(pointer) {
+            // SAFETY: the block is one of the region, and the caller gives it up.
+            return unsafe { LASTING.free(pointer) };
+        }
         // SAFETY: `alloc` has rounded the layout, and the caller gives the block up.
         if IS_KEEPING.get() && FREE.with(|it| unsafe { it.keep(pointer, layout) }) {
             return;
@@ -115,6 +172,10 @@ unsafe impl GlobalAlloc for Counting {
         let Ok(next) = Layout::from_size_align(size, layout.align()) else {
             return ptr::null_mut();
         };
+        if LASTING.has(pointer) {
+            // SAFETY: the caller keeps the promises of `realloc`.
+            return unsafe { resized(pointer, (layout, next)) };
+        }
         let (before, after) = (rounded(layout), rounded(next));
         if before == after {
             return pointer;

@@ -28,6 +28,7 @@ use super::{
     turns::Turns,
 };
 use crate::features::reconcile::UnownedChildren;
+use crate::heap;
 use crate::logic::{
     background::stopping::{self, StopReason},
     object::Object,
@@ -176,7 +177,7 @@ impl Daemons {
 
     /// Schedules a daemon for this moment.
     pub(super) fn schedule(&self, due: Nanos, key: u64) {
-        self.lock().due.insert((due, key));
+        heap::lasting(|| self.lock().due.insert((due, key)));
     }
 
     /// Removes a daemon from the schedule.

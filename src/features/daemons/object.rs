@@ -18,6 +18,7 @@ use super::{
 };
 use crate::call::{LiveObject, Memo};
 use crate::features::reconcile::UnownedChildren;
+use crate::heap;
 use crate::logic::{
     background::stopping::StopReason,
     handlers::handler::{Handler, Mark},
@@ -191,7 +192,8 @@ impl ObjectDaemons {
             let changed = Moment::default();
             changed.set(self.changed.into());
             let live = LiveObject::kept(host.object, &base.packer);
-            Arc::new(DaemonShared { live, changed, memo: host.memo.clone() })
+            let shared = DaemonShared { live, changed, memo: host.memo.clone() };
+            heap::lasting(|| Arc::new(shared))
         });
         let mut unowned = UnownedChildren::default();
         if let Some(rare) = &mut self.rare {
@@ -204,11 +206,13 @@ impl ObjectDaemons {
             rare.exclusion.get_or_insert_with(Exclusion::new).lock.clone()
         });
         let start = Start { current, object: host.object, unowned, lock };
-        if let Some(daemon) = base.daemons.spawn(base, shared, start) {
-            // One or two are usual.
-            self.running.reserve_exact(1);
-            self.running.push(daemon);
-        }
+        heap::lasting(|| {
+            if let Some(daemon) = base.daemons.spawn(base, shared, start) {
+                // One or two are usual.
+                self.running.reserve_exact(1);
+                self.running.push(daemon);
+            }
+        });
     }
 
     /// Returns the lock to take before a change is handled, unless there are no exclusive timers, or it was taken already.

@@ -18,6 +18,7 @@ use crate::call::{
 };
 use crate::features::reconcile::Next;
 use crate::handling::run::{self, Begun, Try};
+use crate::heap;
 use crate::logic::{
     background::{
         schedule::{Moment, Schedule, Step},
@@ -115,14 +116,17 @@ impl Runner {
                     }
                 }
                 Step::Call(effort) => {
-                    let mut attempt = self.attempt(effort);
+                    // The calls of daemons wait for long.
+                    let mut attempt = heap::lasting(|| self.attempt(effort));
                     if let Ok(begun) = &attempt.begun
                         && !self.has_no_function()
                     {
-                        let call = self.base().scripts.call(Arc::clone(&begun.invocation));
+                        let invocation = Arc::clone(&begun.invocation);
+                        let call = heap::lasting(|| self.base().scripts.call(invocation));
                         let deadline = begun.time_left().map(|left| Box::pin(time::sleep(left)));
                         attempt.turn = turn.take();
-                        let calling = Box::new(Calling { attempt, call, deadline });
+                        let calling = Calling { attempt, call, deadline };
+                        let calling = heap::lasting(|| Box::new(calling));
                         return After::Call(self.progress, calling);
                     }
                     let is_begun = attempt.begun.is_ok();

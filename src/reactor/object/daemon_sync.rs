@@ -9,6 +9,7 @@ use crate::call::{
     BackgroundCause, LiveObject, Logger, Memo, ObjectCause, ObjectDetail, SharedPatch, Stopped,
 };
 use crate::features::daemons;
+use crate::heap;
 use crate::logic::{
     background::stopping::StopReason,
     change::{
@@ -72,8 +73,8 @@ impl SyncDaemons<'_> {
             return DaemonSync::new(required);
         }
         let base = &self.serving.background;
-        let background =
-            self.background.get_or_insert_with(|| Box::new(daemons::ObjectDaemons::new(base)));
+        let fresh = || heap::lasting(|| Box::new(daemons::ObjectDaemons::new(base)));
+        let background = self.background.get_or_insert_with(fresh);
         let is_timed = self
             .serving
             .handlers

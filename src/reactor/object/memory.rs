@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::conclusion::Unsent;
 use crate::call::Memo;
 use crate::features::daemons::{self, LastSeen};
+use crate::heap;
 use crate::logic::{
     background::{indexing::Failures, throttle::Throttle},
     change::{
@@ -215,7 +216,7 @@ impl Memories {
         if let Some(memo) = &memory.memo {
             memo.rest();
         }
-        kept.insert(key, memory.into());
+        heap::lasting(|| kept.insert(key, memory.into()));
     }
 
     /// Returns the object as the daemons and timers of these ids saw it last. Unknown while its worker is busy, which checks this
@@ -248,7 +249,7 @@ impl Memories {
 impl Memory {
     /// Returns the object's memo, initially a copy of the operator's memo.
     pub(in crate::reactor) fn memo(&mut self, of_operator: &Memo) -> Memo {
-        self.memo.get_or_insert_with(|| of_operator.detached()).clone()
+        self.memo.get_or_insert_with(|| heap::lasting(|| of_operator.detached())).clone()
     }
 
     /// Returns what the handling of a change uses, and the daemons and timers.

@@ -10,6 +10,7 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
+use crate::heap;
 use crate::logic::{
     generation::Version,
     handlers::handler::Handler,
@@ -100,14 +101,14 @@ impl KnownObjects {
     /// Notes that an object exists, and that it is shown to the handlers of this version.
     pub(super) fn note(&mut self, key: &Key, header: &Header, shown: Version) {
         self.unlisted.remove(key);
-        self.listed.insert(key.clone(), self.of(header, shown));
+        heap::lasting(|| self.listed.insert(key.clone(), self.of(header, shown)));
     }
 
     /// Updates an object that did not come from the stream itself, which proves nothing for its lists. Returns whether the object
     /// is known.
     pub(in crate::reactor) fn refresh(&mut self, key: &Key, header: &Header) -> bool {
         let Some(shown) = self.shown(key) else { return false };
-        let fresh = self.of(header, shown);
+        let fresh = heap::lasting(|| self.of(header, shown));
         self.get_mut(key).map(|it| *it = fresh).is_some()
     }
 

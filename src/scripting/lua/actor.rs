@@ -31,7 +31,11 @@ use super::{
     vm::{Calling, Vm},
 };
 use crate::call::Invocation;
-use crate::logic::handlers::outcome::{Ended, Raised};
+use crate::heap;
+use crate::logic::handlers::{
+    handler::Kind,
+    outcome::{Ended, Raised},
+};
 use crate::scripting::LoadError;
 use crate::telemetry::ScriptUsage;
 
@@ -211,11 +215,13 @@ async fn serve(vm: Rc<Vm>, requests: &mut mpsc::Receiver<Request>, usage: &Scrip
             }
             request = requests.recv(), if calls.len() < CALLS_MAX => match request {
                 Some(request) => {
+                    let is_daemon = request.is_of_daemon();
                     begun += 1;
                     if begun == RUSH {
                         quiet.as_mut().reset(Instant::now() + QUIET);
                     }
-                    calls.push(answer(Rc::clone(&vm), request));
+                    let begin = || calls.push(answer(Rc::clone(&vm), request));
+                    if is_daemon { heap::lasting(begin) } else { begin() }
                 }
                 // Each caller that waits for a response holds a sender, so no call is left that anyone waits for.
                 None => return End::Unused,
@@ -252,6 +258,11 @@ async fn refuse(requests: &mut mpsc::Receiver<Request>, problem: &str) -> End {
 }
 
 impl Request {
+    /// Returns whether this is the call of a daemon, which may wait for long.
+    fn is_of_daemon(&self) -> bool {
+        matches!(self, Request::Call(call, _) if call.handler.kind == Kind::Daemon)
+    }
+
     fn refuse(self, raised: Raised) {
         match self {
             // The caller may have cancelled the call.

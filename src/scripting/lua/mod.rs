@@ -19,6 +19,7 @@ mod raised;
 mod read;
 mod running;
 mod script;
+mod slim;
 mod streams;
 #[cfg(test)]
 mod tests;

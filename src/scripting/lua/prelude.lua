@@ -176,6 +176,15 @@ local function pausing(begin)
     end
 end
 
+-- The same for `ctx.stopped:wait`. Thousands of daemons may wait, so the flag is dropped meanwhile.
+local function pausing_on_flag(begin)
+    return function(flag, timeout)
+        begin(flag, timeout)
+        flag = nil
+        return settled(yield(pending))
+    end
+end
+
 -- Raises an error at the line of the script that called the host: level 3 skips this function and its caller.
 local function result_of(problem, result)
     if problem then
@@ -258,4 +267,4 @@ local function try(f, ...)
     return tried(_G.pcall(f, ...))
 end
 
-return drive, pausing(host.wait), pausing, raising, result_of, locking, try
+return drive, pausing_on_flag(host.wait), pausing, raising, result_of, locking, try

@@ -213,7 +213,10 @@ impl<P: Purpose> Future for Running<P> {
                     return Poll::Ready(ended.map_err(Failure::Script));
                 }
                 Slice::Waits => match wait {
-                    Some(wait) => self.next = Next::Wait(wait, Instant::now()),
+                    Some(wait) => {
+                        self.vm.rest(&self.coroutine, self.present.as_ref());
+                        self.next = Next::Wait(wait, Instant::now());
+                    }
                     None => return again(cx),
                 },
                 Slice::Interrupted => {

@@ -28,6 +28,7 @@ use super::{
     raised,
     running::{Failure, Purpose, Running},
     script::{Declared, Script},
+    slim::Slimmer,
     streams::Streams,
     views::CtxView,
     watchdog::{Abort, Watchdog},
@@ -74,6 +75,7 @@ pub(super) struct Vm {
     drive: LuaFunction,
     /// Coroutines of calls that have returned, for reuse.
     spare: RefCell<Vec<Thread>>,
+    slimmer: Slimmer,
     world: Rc<World>,
     lua: Lua,
 }
@@ -157,7 +159,8 @@ impl Vm {
         });
         lua.set_app_data(Rc::clone(&world));
         let drive = host_table::install(&lua, Modules::of(source))?;
-        Ok(Vm { watchdog, drive, spare: RefCell::default(), world, lua })
+        let (spare, slimmer) = (RefCell::default(), Slimmer::of(&lua)?);
+        Ok(Vm { watchdog, drive, spare, slimmer, world, lua })
     }
 
     /// Returns whether the memory of the VM was full once; the VM may be unusable.
@@ -295,6 +298,15 @@ impl Vm {
         }
     }
 
+    /// Shrinks the coroutine of a call that is about to wait, if it may wait for long.
+    pub(super) fn rest(&self, coroutine: &Thread, call: Option<&Arc<Invocation>>) {
+        if call.is_some_and(|it| it.handler.kind == Kind::Daemon)
+            && self.slimmer.shrink(&self.lua, coroutine).is_err()
+        {
+            self.world.meter.exhaust();
+        }
+    }
+
     /// Records the end of a call. Returns whether the script keeps too much of calls that have ended.
     pub(super) fn ended(&self, call: Option<&Arc<Invocation>>) -> bool {
         let Some(call) = call else { return false };
@@ -312,7 +324,8 @@ impl Vm {
 
     /// Collects all garbage, and returns free memory to the system.
     pub(super) fn tidy(&self) {
-        if self.lua.gc_collect().is_ok() {
+        // Views hold references to values: the first collection drops those views, and the second one the values.
+        if self.lua.gc_collect().and_then(|()| self.lua.gc_collect()).is_ok() {
             self.world.leftovers.borrow_mut().look();
             heap::give_back();
         }

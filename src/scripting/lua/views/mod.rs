@@ -15,6 +15,7 @@ use serde_json::Value;
 pub(super) use self::ctx::CtxView;
 use super::{push::Style, world::World};
 use crate::call::{Index, Unsent};
+use crate::heap;
 use crate::scripting::{
     handles::{
         AnyHandle, ForEachType, Handle, HandleType, Keys, Method, StopFlag, Store, Use, Wrap,
@@ -332,7 +333,7 @@ pub(super) fn wait(
     let ended = |it| Ok(MultiValue::from_iter([LuaValue::Boolean(it)]));
     match Unsent::of(world.present.borrow().as_ref()) {
         Some(unsent) => world.wait_for(unsent.watch(wait).map(ended)),
-        None => world.wait_for(wait.map(ended)),
+        None => heap::lasting(|| world.wait_for(wait.map(ended))),
     }
     Ok(())
 }
