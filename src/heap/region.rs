@@ -7,6 +7,7 @@
 //! The range is divided into slabs, and each slab into blocks of one size. What is known of a slab is kept outside of it, so that the
 //! pages of an empty slab can be returned.
 #![expect(clippy::indexing_slicing, reason = "there is a list for each index of a size")]
+#![expect(clippy::cast_ptr_alignment, reason = "all sizes of blocks are multiples of 8 bytes")]
 
 use std::{
     alloc::Layout,

@@ -100,7 +100,7 @@ impl Slimmer {
 /// Returns whether a new coroutine looks as expected.
 fn is_as_expected(new: &Coroutine) -> bool {
     let values = new.first_value;
-    let (top, room) = (values.wrapping_offset(1), VALUES + EXTRA_VALUES);
+    let (top, room) = (values.wrapping_add(1), VALUES + EXTRA_VALUES);
     let is_sized = new.values as isize == room && new.calls as isize == CALLS;
     let is_ended = new.last_value == values.wrapping_offset(VALUES)
         && new.last_call == new.first_call.wrapping_offset(CALLS - 1);
