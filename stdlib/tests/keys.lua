@@ -56,7 +56,7 @@ fails(function() crypto.certificate({ days = 0 }) end, "crypto.certificate: `day
 fails(function() crypto.certificate({ names = { "a b" } }) end, "crypto.certificate: `names`: item 1: expected a host name, an IP address, a URI or a mail address, in ASCII, got \"a b\"")
 fails(function() crypto.certificate({ names = { 5 } }) end, "crypto.certificate: `names`: item 1: expected a host name, an IP address, a URI or a mail address, in ASCII, got 5")
 fails(function() crypto.certificate({ csr = request.csr }) end, "crypto.certificate: `csr` needs `ca`, the CA that signs the request")
-fails_with(function() crypto.certificate({ ca = ca, csr = request.csr, name = "x" }) end, "`csr` has the key and the name already")
+fails_with(function() crypto.certificate({ ca = ca, csr = request.csr, name = "x" }) end, "`csr` already contains the key and the name")
 fails(function() crypto.certificate({ ca = { cert = ca.cert, key = keys.p256.pem } }) end, "crypto.certificate: `ca`: the key does not belong to the certificate")
 fails(function() crypto.certificate({ ca = { cert = own.cert, key = own.key } }) end, "crypto.certificate: `ca`: the certificate is not that of a CA")
 fails_with(function() crypto.certificate({ ca = { cert = ca.cert } }) end, "`key` is missing or not a string")

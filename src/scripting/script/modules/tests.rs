@@ -99,12 +99,12 @@ fn names_that_lead_elsewhere_are_refused_before_anything_is_read() {
         ("lib/../../x", "outside of the script's directory"),
         ("lib\\x", "relative to the script's directory"),
         ("lib\0x", "relative to the script's directory"),
-        ("..data/lib", "hidden from scripts"),
-        (".git/config", "hidden from scripts"),
-        ("lib/.secret", "hidden from scripts"),
+        ("..data/lib", "names begin with a dot"),
+        (".git/config", "names begin with a dot"),
+        ("lib/.secret", "names begin with a dot"),
         ("kopf", "is built in and need not be loaded"),
-        ("kopf/conditions", "built-in library"),
-        ("./kopf/conditions", "built-in library"),
+        ("kopf/conditions", "built-in libraries"),
+        ("./kopf/conditions", "built-in libraries"),
         (long.as_str(), "too long"),
     ] {
         let problem = file_of(name, "lua").unwrap_err().to_string();
@@ -181,13 +181,13 @@ fn modules_that_are_large_or_no_text_files_are_refused() {
     here.write("file.lua", "");
     let modules = here.modules();
     refused(&modules, "binary", "is not UTF-8");
-    refused(&modules, "folder", "is no file");
+    refused(&modules, "folder", "is not a file");
     refused(&modules, "large", "is larger than 1 MiB");
     refused(&modules, "file.lua/x", "not found: there is no dir/file.lua/x.lua");
     // Reading it would wait forever.
     fs::remove_file(here.0.join("file.lua")).unwrap();
     let socket = std::os::unix::net::UnixListener::bind(here.0.join("file.lua")).unwrap();
-    refused(&modules, "file", "is no file");
+    refused(&modules, "file", "is not a file");
     drop(socket);
 }
 
