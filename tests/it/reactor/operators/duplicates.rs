@@ -69,7 +69,7 @@ async fn a_second_operator_is_reported_without_a_flood_until_one_ends() {
     let told = "Another operator with the same resources, namespaces and finalizer has been running for 100 s: first\\u{1b}[2K.";
     assert_eq!((log.count(told), log.lines().len()), (1, 1), "{}", log.text());
     assert_eq!(first.part(), None);
-    assert!(second.part().is_some_and(|it| it.contains("runs: first")));
+    assert!(second.part().is_some_and(|it| it.contains("is running: first")));
     first.stop().await;
     env.until(3_100).await;
     assert!(log.has("The other operator has stopped"), "{}", log.text());
