@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::configuration::{ClientConfig, NAMESPACE_LABEL};
+use super::{
+    configuration::{ClientConfig, NAMESPACE_LABEL},
+    label_selector,
+};
 
 /// The id of the guard in the paths of webhooks. No handler can have it: ids of functions have no dots.
 pub const ID: &str = "kopf.script-guard";
@@ -49,7 +52,9 @@ impl Guarded {
         };
         let labels = match &self.maps {
             GuardedMaps::Named(_) => Value::Null,
-            GuardedMaps::Labelled(labels) => json!({ "matchExpressions": expressions(labels) }),
+            GuardedMaps::Labelled(labels) => {
+                json!({ "matchExpressions": label_selector::expressions(labels) })
+            }
         };
         json!({
             "name": name,
@@ -74,57 +79,4 @@ impl Guarded {
 pub fn webhooks(guarded: &[Guarded], (name, client): (&str, &ClientConfig)) -> Vec<Value> {
     let all = guarded.iter().enumerate();
     all.map(|(index, it)| it.webhook(&format!("script-guard-{index}.{name}"), client)).collect()
-}
-
-/// Returns a label selector such as `app=scripts,tier in (a, b),!old` as expressions.
-pub(super) fn expressions(labels: &str) -> Vec<Value> {
-    let mut parts: Vec<String> = vec![String::new()];
-    let mut is_inside = false;
-    for symbol in labels.chars() {
-        is_inside = (is_inside || symbol == '(') && symbol != ')';
-        match parts.last_mut() {
-            Some(part) if symbol != ',' || is_inside => part.push(symbol),
-            Some(_) | None => parts.push(String::new()),
-        }
-    }
-    parts.iter().map(|it| it.trim()).filter(|it| !it.is_empty()).map(expression).collect()
-}
-
-fn expression(part: &str) -> Value {
-    let of = |key: &str, operator: &str, values: &str| {
-        let values = values.trim().trim_start_matches('(').trim_end_matches(')').split(',');
-        let values: Vec<&str> = values.map(str::trim).collect();
-        json!({ "key": key.trim(), "operator": operator, "values": values })
-    };
-    for (sign, operator) in
-        [(" notin ", "NotIn"), (" in ", "In"), ("!=", "NotIn"), ("==", "In"), ("=", "In")]
-    {
-        if let Some((key, values)) = part.split_once(sign) {
-            return of(key, operator, values);
-        }
-    }
-    match part.strip_prefix('!') {
-        Some(key) => json!({ "key": key.trim(), "operator": "DoesNotExist" }),
-        None => json!({ "key": part, "operator": "Exists" }),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn label_selectors_become_expressions() {
-        let found = expressions("app=scripts, tier in (a, b),zone notin (c),x!=y,z==1,!old,new");
-        let expected = [
-            json!({ "key": "app", "operator": "In", "values": ["scripts"] }),
-            json!({ "key": "tier", "operator": "In", "values": ["a", "b"] }),
-            json!({ "key": "zone", "operator": "NotIn", "values": ["c"] }),
-            json!({ "key": "x", "operator": "NotIn", "values": ["y"] }),
-            json!({ "key": "z", "operator": "In", "values": ["1"] }),
-            json!({ "key": "old", "operator": "DoesNotExist" }),
-            json!({ "key": "new", "operator": "Exists" }),
-        ];
-        assert_eq!(found, expected);
-    }
 }

@@ -7,6 +7,7 @@ pub mod certificates;
 pub mod configuration;
 pub mod conversion;
 pub mod guard;
+mod label_selector;
 pub mod local_cluster;
 pub mod own_objects;
 pub mod own_writes;

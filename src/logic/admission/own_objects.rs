@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::guard;
+use super::label_selector;
 use crate::logic::object::resource::Resource;
 
 /// The objects of one operator that its webhooks do not review.
@@ -40,7 +40,8 @@ impl OwnObject {
 
     /// Returns the `ConfigMap`s with these labels, as in `kubectl get -l`.
     pub fn labelled_config_maps(namespace: &str, labels: &str) -> Self {
-        let requirements = guard::expressions(labels).iter().map(requirement).collect::<Vec<_>>();
+        let requirements =
+            label_selector::expressions(labels).iter().map(requirement).collect::<Vec<_>>();
         // Deletions have only the old object, and an object without labels has no such field.
         let condition = format!(
             "[object == null ? oldObject : object].exists(o, \

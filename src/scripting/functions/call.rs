@@ -172,8 +172,7 @@ pub(super) async fn aside<T: Send + 'static>(
 }
 
 impl Function {
-    /// Checks the arguments of a function that is written in the language. Options are checked by the part of the host that
-    /// receives them.
+    /// Checks the arguments of a function that is written in the language. Options are checked by the part of the host that receives them.
     ///
     /// # Errors
     /// They do not match.

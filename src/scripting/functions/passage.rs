@@ -1,8 +1,7 @@
 //! Limits the memory of pending requests of one script: requests that wait, and responses that have not arrived yet.
 //!
 //! Thousands of calls of a script may wait at the same time. Each would keep its request, which is as large as the script makes it,
-//! and then its response. So a call is admitted when there is room for both; until then, its arguments stay in the memory of the
-//! script.
+//! and then its response. So a call is admitted when there is room for both; until then, its arguments stay in the memory of the script.
 
 use std::{collections::BTreeMap, sync::Arc};
 

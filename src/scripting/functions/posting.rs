@@ -138,8 +138,7 @@ impl Function {
         self.positions().get(index).copied().unwrap_or("the options")
     }
 
-    /// Returns whether the argument at this position is the error, whatever its type: after the message, unless it is a map of
-    /// options.
+    /// Returns whether the argument at this position is the error, whatever its type: after the message, unless it is a map of options.
     fn is_error(self, index: usize, option_names: Option<&[String]>) -> bool {
         let is_options = option_names.is_some_and(|names| {
             names.iter().all(|it| it == EXC || OPTIONS.contains(&it.as_str()))

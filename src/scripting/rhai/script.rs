@@ -409,7 +409,7 @@ impl Script {
 
     /// Returns whether a call of this function is short.
     pub(super) fn is_short(&self, function: &Function, call: &Invocation) -> bool {
-        self.shared.functions.is_one_of(self.short.names(), function) && self.short.is_for(call)
+        self.shared.functions.is_one_of(&self.short.names, function) && self.short.is_for(call)
     }
 
     /// Returns the next slot; all assigned slots are below it.

@@ -42,7 +42,7 @@ const RAISING: &str = "fail retry";
 #[derive(Default)]
 pub(super) struct Short {
     /// A function with several definitions is short if all of them are.
-    names: BTreeSet<String>,
+    pub(super) names: BTreeSet<String>,
     /// The names of all parts that they read.
     parts: BTreeSet<String>,
 }
@@ -62,8 +62,8 @@ pub(super) fn find(ast: &AST, names: &BTreeSet<String>, globals: &BTreeMap<Strin
     }
     let functions = &ast.clone_functions_only();
     let defined = functions.iter_functions().map(|it| it.name).collect();
-    let (costs, parts) = (BTreeMap::new(), BTreeSet::new());
-    let mut search = Search { functions, globals, defined, costs, parts };
+    let costs = BTreeMap::new();
+    let mut search = Search { functions, globals, defined, costs, parts: BTreeSet::new() };
     let names = names.iter().filter(|it| search.cost_of(it).is_some()).cloned().collect();
     Short { names, parts: search.parts }
 }
@@ -74,11 +74,6 @@ pub(super) fn is_plain(value: &Dynamic) -> bool {
 }
 
 impl Short {
-    /// Returns the names of the functions.
-    pub(super) fn names(&self) -> &BTreeSet<String> {
-        &self.names
-    }
-
     /// Returns whether they are short for this call: the object is small, and none of them reads an index, which is a part of `ctx`.
     pub(super) fn is_for(&self, call: &Invocation) -> bool {
         let is_small = match &call.cause {
@@ -360,7 +355,7 @@ mod tests {
         let ast = Engine::new().compile(text).unwrap();
         let names = BTreeSet::from(["f".to_owned()]);
         let globals = BTreeMap::from([("kept".to_owned(), false), ("CONSTANT".to_owned(), true)]);
-        !find(&ast, &names, &globals).names().is_empty()
+        !find(&ast, &names, &globals).names.is_empty()
     }
 
     #[test]
@@ -434,7 +429,7 @@ mod tests {
         let text = "fn f(ctx) { ctx.by_name; ctx[`other`].x; ctx.patch.status.y = g(ctx) } fn g(ctx) { ctx.spec?.z }";
         let ast = Engine::new().compile(text).unwrap();
         let found = find(&ast, &BTreeSet::from(["f".to_owned()]), &BTreeMap::new());
-        assert!(found.names().contains("f"));
+        assert!(found.names.contains("f"));
         let parts = ["by_name", "other", "patch", "spec", "status", "x", "y", "z"];
         assert!(parts.iter().all(|it| found.parts.contains(*it)), "{:?}", found.parts);
     }

@@ -38,8 +38,7 @@ const KINDS: [(&str, Kind); 6] = [
     ("rsa4096", Kind::Rsa(4096)),
 ];
 
-/// The bytes of PKCS#8 before the seed of an Ed25519 key. ring writes the second version of the format, which other programs do not
-/// read.
+/// The bytes of PKCS#8 before the seed of an Ed25519 key. ring writes the second version of the format, which other programs do not read.
 const ED25519_PREFIX: [u8; 16] =
     [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
 

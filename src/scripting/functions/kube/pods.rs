@@ -244,7 +244,10 @@ mod tests {
             assert!(read(&[(kind, "./key", b"")]).unwrap_err().contains(shown), "{kind:?}");
         }
         for name in ["../key", "/key", "./other", "a/key"] {
-            assert!(read(&[(Regular, name, b"x")]).unwrap_err().contains("different file"), "{name}");
+            assert!(
+                read(&[(Regular, name, b"x")]).unwrap_err().contains("different file"),
+                "{name}"
+            );
         }
         let two: [(_, _, &[u8]); 2] = [(Regular, "key", b"1"), (Regular, "key", b"2")];
         assert!(read(&two).unwrap_err().contains("different file"));
