@@ -21,7 +21,7 @@ async fn play(test: &str, language: &str) {
     let mut outputs = vec![a.crash().await];
     b.until_says_times("ticks ", 3).await;
     let c = start();
-    c.until_says_times("to another process", 1).await;
+    c.until_says_times("another process runs it", 1).await;
     outputs.push(b.stop().await);
     c.until_says_times("ticks ", 2).await;
     outputs.push(c.stop().await);

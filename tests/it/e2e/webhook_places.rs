@@ -1,6 +1,6 @@
 //! Webhooks over HTTPS that are reached through a tunnel, that guard the scripts of the operator, or do not review them.
 
-use std::path::PathBuf;
+use std::{env, fs, path::PathBuf, process};
 
 use serde_json::{Value, json};
 use tokio::{
@@ -192,7 +192,13 @@ async fn the_config_maps_of_the_scripts_are_not_reviewed() {
     let port = free_port().to_string();
     let url = format!("https://127.0.0.1:{port}");
     let args = ["--standalone", "-n", name, "--set", "admission.managed=own-scripts.kopf.dev"];
-    let mut command = kopf(&namespace.kubeconfig(), &args);
+    // Labels are those of ConfigMaps in the operator's own namespace.
+    let config = namespace.kubectl(&["config", "view", "--raw", "--minify", "-o", "json"]).await;
+    let mut config: Value = serde_json::from_str(&config).expect("JSON");
+    config["contexts"][0]["context"]["namespace"] = name.into();
+    let kubeconfig = env::temp_dir().join(format!("kopf-own-scripts-{}.json", process::id()));
+    fs::write(&kubeconfig, config.to_string()).expect("a file");
+    let mut command = kopf(&kubeconfig, &args);
     command.args(["--from-configmap", "own-scripts/named"]);
     command.args(["--from-configmap-selector", "app=scripts,tier in (a, b),!old"]);
     command.args(["--webhook-url", &url, "--webhook-port", &port]);
@@ -208,4 +214,5 @@ async fn the_config_maps_of_the_scripts_are_not_reviewed() {
     delete("new").await.expect("it can be deleted");
     apply("named", "none", "-- nothing").await.expect("it can be changed");
     operator.stop().await.assert_code(0);
+    fs::remove_file(kubeconfig).expect("it is there");
 }
