@@ -179,7 +179,8 @@ impl Schedule {
     /// Takes the pause to the next time of the cron expression, which was determined from `since` on; `None` if there is none.
     pub fn planned(&mut self, pause: Option<Duration>, (since, now): (Duration, Duration)) {
         let part = pause.map_or(PLAN_MAX, |it| (it / 2).clamp(PLAN_MIN, PLAN_MAX));
-        let is_slot = pause.is_some_and(|it| it <= PLAN_MIN);
+        // A time that is planned again just before it is skipped: it counts as that of the last call.
+        let is_slot = pause.is_some_and(|it| it <= 2 * PLAN_MIN);
         let wait = pause.filter(|_| is_slot).unwrap_or(part);
         self.state =
             State::Planned { since: since.into(), until: now.saturating_add(wait).into(), is_slot };

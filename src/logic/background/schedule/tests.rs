@@ -89,3 +89,30 @@ fn a_sharp_interval_of_zero_is_back_to_back() {
     let zero = Duration::ZERO;
     assert_eq!(next_tick(zero, zero, Duration::from_secs(7)), Duration::from_secs(7));
 }
+
+#[test]
+fn a_time_is_never_planned_again_just_before_it() {
+    for pause in [0.4, 59.9, 60.0, 60.4, 61.0, 90.0, 120.0, 120.4, 150.0, 600.0, 7200.4, 100_000.0]
+    {
+        let slot = Duration::from_secs_f64(pause);
+        let state = State::Planning;
+        let mut schedule = Schedule { state, is_planned: true, ..schedule(Kind::Timer, &[]) };
+        let mut now = Duration::ZERO;
+        loop {
+            match schedule.next(Moment { now, ..at(0) }) {
+                Step::Plan => {
+                    let left = slot.saturating_sub(now);
+                    assert!(
+                        now.is_zero() || left >= PLAN_MIN,
+                        "{left:?} before a slot in {slot:?}"
+                    );
+                    schedule.planned(Some(left), (now, now));
+                }
+                Step::Sleep(pause) => now += pause,
+                Step::Call(_) => break,
+                Step::Exit { .. } => panic!("a timer goes on"),
+            }
+        }
+        assert_eq!(now, slot);
+    }
+}
