@@ -28,8 +28,10 @@ struct List {
 /// Returns the index of the blocks for this layout; `None` if it is too large, or has an unusual alignment.
 #[inline]
 fn index(layout: Layout) -> Option<usize> {
-    let index = layout.size().saturating_sub(SMALLEST).div_ceil(STEP);
-    (index < SIZES && layout.align() <= STEP).then_some(index)
+    if layout.size() > SMALLEST + (SIZES - 1) * STEP || layout.align() > STEP {
+        return None;
+    }
+    Some((layout.size().saturating_sub(SMALLEST) + STEP - 1) / STEP)
 }
 
 /// Returns the layout of the blocks with this index.

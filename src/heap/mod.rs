@@ -131,10 +131,13 @@ unsafe impl GlobalAlloc for Counting {
         {
             return block;
         }
-        FREE.with(|it| it.take(layout)).unwrap_or_else(|| {
-            // SAFETY: the caller keeps the promises of `alloc`; rounding only makes it larger.
-            unsafe { System.alloc(rounded(layout)) }
-        })
+        if IS_KEEPING.get()
+            && let Some(block) = FREE.with(|it| it.take(layout))
+        {
+            return block;
+        }
+        // SAFETY: the caller keeps the promises of `alloc`; rounding only makes it larger.
+        unsafe { System.alloc(rounded(layout)) }
     }
 
     #[inline]

@@ -37,15 +37,15 @@ const TUNNEL_RHAI: &str = r#"
 
 /// A directory with one script.
 fn script(name: &str, language: &str, text: &str) -> PathBuf {
-    let directory = std::env::temp_dir().join(format!("kopf-{name}-{}", std::process::id()));
-    std::fs::create_dir_all(&directory).expect("a directory");
+    let directory = env::temp_dir().join(format!("kopf-{name}-{}", process::id()));
+    fs::create_dir_all(&directory).expect("a directory");
     let path = directory.join(format!("handlers.{language}"));
-    std::fs::write(&path, text).expect("it is written");
+    fs::write(&path, text).expect("it is written");
     path
 }
 
 fn remove(script: &std::path::Path) {
-    std::fs::remove_dir_all(script.parent().expect("a directory")).expect("it is removed");
+    fs::remove_dir_all(script.parent().expect("a directory")).expect("it is removed");
 }
 
 /// Forwards connections to a port, as the agent of a tunnel does. Returns the public port.
