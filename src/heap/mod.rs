@@ -53,7 +53,7 @@ pub fn held() -> isize {
 
 /// Lets the calling thread keep some of the small blocks that it frees. What it keeps is lost when the thread ends.
 pub fn keep_free_blocks() {
-    IS_KEEPING.set(true);
+    IS_KEEPING.set(!cfg!(debug_assertions));
 }
 
 /// Returns free memory to the system, also between used blocks. Takes some milliseconds.
@@ -96,6 +96,12 @@ fn cost(size: usize) -> isize {
     (size.wrapping_add(HEADER_BYTES + STEP_BYTES - 1) & !(STEP_BYTES - 1)).cast_signed()
 }
 
+/// Returns the layout of the block for this one. In debug builds, where nothing is inlined, it is not worth the time to round it.
+#[inline]
+fn block_of(layout: Layout) -> Layout {
+    if cfg!(debug_assertions) { layout } else { rounded(layout) }
+}
+
 #[inline]
 fn count(bytes: isize) {
     HELD.set(HELD.get().wrapping_add(bytes));
@@ -111,7 +117,7 @@ unsafe fn resized(block: *mut u8, (before, after): (Layout, Layout)) -> *mut u8 
     }
     // SAFETY: the new block is another one, and both are large enough; nothing refers to the old one afterwards.
     unsafe {
-        let next = LASTING.take(after).unwrap_or_else(|| System.alloc(rounded(after)));
+        let next = LASTING.take(after).unwrap_or_else(|| System.alloc(block_of(after)));
         if !next.is_null() {
             next.copy_from_nonoverlapping(block, before.size().min(after.size()));
             LASTING.free(block);
@@ -137,7 +143,7 @@ unsafe impl GlobalAlloc for Counting {
             return block;
         }
         // SAFETY: the caller keeps the promises of `alloc`; rounding only makes it larger.
-        unsafe { System.alloc(rounded(layout)) }
+        unsafe { System.alloc(block_of(layout)) }
     }
 
     #[inline]
@@ -151,7 +157,7 @@ unsafe impl GlobalAlloc for Counting {
             return block;
         }
         // SAFETY: the caller keeps the promises of `alloc_zeroed`.
-        unsafe { System.alloc_zeroed(rounded(layout)) }
+        unsafe { System.alloc_zeroed(block_of(layout)) }
     }
 
     #[inline]
@@ -166,7 +172,7 @@ unsafe impl GlobalAlloc for Counting {
             return;
         }
         // SAFETY: the caller keeps the promises of `dealloc`.
-        unsafe { System.dealloc(pointer, rounded(layout)) }
+        unsafe { System.dealloc(pointer, block_of(layout)) }
     }
 
     #[inline]
@@ -179,7 +185,7 @@ unsafe impl GlobalAlloc for Counting {
             // SAFETY: the caller keeps the promises of `realloc`.
             return unsafe { resized(pointer, (layout, next)) };
         }
-        let (before, after) = (rounded(layout), rounded(next));
+        let (before, after) = (block_of(layout), block_of(next));
         if before == after {
             return pointer;
         }
