@@ -31,7 +31,7 @@ fn index(layout: Layout) -> Option<usize> {
     if layout.size() > SMALLEST + (SIZES - 1) * STEP || layout.align() > STEP {
         return None;
     }
-    Some((layout.size().saturating_sub(SMALLEST) + STEP - 1) / STEP)
+    Some(layout.size().saturating_sub(SMALLEST).div_ceil(STEP))
 }
 
 /// Returns the layout of the blocks with this index.
