@@ -25,7 +25,6 @@ use crate::cli::{
 };
 use crate::cluster::{ConfigOverrides, ConnectOptions, KubeCluster};
 use crate::features::duplicates::Duplicates;
-use crate::heap;
 use crate::logic::replicas::{duplicates, peering::Identity};
 use crate::logic::{discovery::namespaces::NamespacePattern, handlers::lifecycle::Lifecycle};
 use crate::ports::{Clock, Cluster, WebhookServer};
@@ -84,7 +83,6 @@ pub(super) fn on_runtime<T>(
     log: &LogOptions,
     work: impl Future<Output = Result<T, Report>>,
 ) -> Result<T, Report> {
-    heap::keep_free_blocks();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime =
         runtime.map_err(|it| Report::failure(format!("cannot start the runtime: {it}")))?;

@@ -1,5 +1,5 @@
-//! The allocator of the process: that of libc, which counts the memory that each thread has allocated, and keeps freed blocks at hand for
-//! the operator's thread (`free_lists.rs`).
+//! The allocator of the process: that of libc, which counts the memory that each thread has allocated. What lives long has pages of its
+//! own (`region.rs`).
 //!
 //! Counting is the only way to separate the memory of a script from all other memory.
 //! Rhai limits the size of each value, but not of all values together. So the allocator of the process counts, per thread, the
@@ -10,7 +10,6 @@
 //! allocated it.
 #![expect(unsafe_code, reason = "the trait of allocators is unsafe to implement")]
 
-mod free_lists;
 mod region;
 
 use std::{
@@ -19,10 +18,7 @@ use std::{
     ptr,
 };
 
-use self::{
-    free_lists::{FreeLists, rounded},
-    region::Region,
-};
+use self::region::Region;
 
 /// Bytes that an allocator adds to each allocation, and the unit to which it rounds up: those of libc.
 const HEADER_BYTES: usize = 8;
@@ -31,8 +27,6 @@ const STEP_BYTES: usize = 16;
 thread_local! {
     // Constant and without a destructor: reading it never allocates, and works until the very end of the thread.
     static HELD: Cell<isize> = const { Cell::new(0) };
-    static FREE: FreeLists = const { FreeLists::new() };
-    static IS_KEEPING: Cell<bool> = const { Cell::new(false) };
     static IS_LASTING: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -51,15 +45,8 @@ pub fn held() -> isize {
     HELD.get()
 }
 
-/// Lets the calling thread keep some of the small blocks that it frees. What it keeps is lost when the thread ends.
-pub fn keep_free_blocks() {
-    IS_KEEPING.set(!cfg!(debug_assertions));
-}
-
 /// Returns free memory to the system, also between used blocks. Takes some milliseconds.
 pub fn give_back() {
-    // SAFETY: each block was allocated with the layout that it is kept with.
-    FREE.with(|it| it.drain(|block, layout| unsafe { System.dealloc(block, layout) }));
     // SAFETY: no preconditions; the allocator locks what it reads.
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     unsafe {
@@ -96,12 +83,6 @@ fn cost(size: usize) -> isize {
     (size.wrapping_add(HEADER_BYTES + STEP_BYTES - 1) & !(STEP_BYTES - 1)).cast_signed()
 }
 
-/// Returns the layout of the block for this one. In debug builds, where nothing is inlined, it is not worth the time to round it.
-#[inline]
-fn block_of(layout: Layout) -> Layout {
-    if cfg!(debug_assertions) { layout } else { rounded(layout) }
-}
-
 #[inline]
 fn count(bytes: isize) {
     HELD.set(HELD.get().wrapping_add(bytes));
@@ -117,7 +98,7 @@ unsafe fn resized(block: *mut u8, (before, after): (Layout, Layout)) -> *mut u8 
     }
     // SAFETY: the new block is another one, and both are large enough; nothing refers to the old one afterwards.
     unsafe {
-        let next = LASTING.take(after).unwrap_or_else(|| System.alloc(block_of(after)));
+        let next = LASTING.take(after).unwrap_or_else(|| System.alloc(after));
         if !next.is_null() {
             next.copy_from_nonoverlapping(block, before.size().min(after.size()));
             LASTING.free(block);
@@ -126,8 +107,8 @@ unsafe fn resized(block: *mut u8, (before, after): (Layout, Layout)) -> *mut u8 
     }
 }
 
-// SAFETY: all memory comes from `LASTING`, or from `System` with the rounded layouts of the callers; addresses tell which. The counts and
-// lists are thread-local, and neither allocate nor unwind.
+// SAFETY: all memory comes from `LASTING`, or from `System` with the layouts of the callers; addresses tell which. The counts are
+// thread-local, and neither allocate nor unwind.
 unsafe impl GlobalAlloc for Counting {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -137,13 +118,8 @@ unsafe impl GlobalAlloc for Counting {
         {
             return block;
         }
-        if IS_KEEPING.get()
-            && let Some(block) = FREE.with(|it| it.take(layout))
-        {
-            return block;
-        }
-        // SAFETY: the caller keeps the promises of `alloc`; rounding only makes it larger.
-        unsafe { System.alloc(block_of(layout)) }
+        // SAFETY: the caller keeps the promises of `alloc`.
+        unsafe { System.alloc(layout) }
     }
 
     #[inline]
@@ -157,7 +133,7 @@ unsafe impl GlobalAlloc for Counting {
             return block;
         }
         // SAFETY: the caller keeps the promises of `alloc_zeroed`.
-        unsafe { System.alloc_zeroed(block_of(layout)) }
+        unsafe { System.alloc_zeroed(layout) }
     }
 
     #[inline]
@@ -167,30 +143,22 @@ unsafe impl GlobalAlloc for Counting {
             // SAFETY: the block is one of the region, and the caller gives it up.
             return unsafe { LASTING.free(pointer) };
         }
-        // SAFETY: `alloc` has rounded the layout, and the caller gives the block up.
-        if IS_KEEPING.get() && FREE.with(|it| unsafe { it.keep(pointer, layout) }) {
-            return;
-        }
         // SAFETY: the caller keeps the promises of `dealloc`.
-        unsafe { System.dealloc(pointer, block_of(layout)) }
+        unsafe { System.dealloc(pointer, layout) }
     }
 
     #[inline]
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(cost(size) - cost(layout.size()));
-        let Ok(next) = Layout::from_size_align(size, layout.align()) else {
-            return ptr::null_mut();
-        };
         if LASTING.has(pointer) {
+            let Ok(next) = Layout::from_size_align(size, layout.align()) else {
+                return ptr::null_mut();
+            };
             // SAFETY: the caller keeps the promises of `realloc`.
             return unsafe { resized(pointer, (layout, next)) };
         }
-        let (before, after) = (block_of(layout), block_of(next));
-        if before == after {
-            return pointer;
-        }
         // SAFETY: the caller keeps the promises of `realloc`.
-        unsafe { System.realloc(pointer, before, after.size()) }
+        unsafe { System.realloc(pointer, layout, size) }
     }
 }
 
