@@ -108,8 +108,8 @@ impl Runner {
                 Step::Sleep(pause) => {
                     return After::Rest(self.progress, moment.now.saturating_add(pause).into());
                 }
-                Step::Plan => {
-                    let pause = self.pause().await;
+                Step::Plan(after) => {
+                    let pause = self.pause(after).await;
                     let now = self.now();
                     if let Some(schedule) = &mut self.progress.schedule {
                         schedule.planned(pause, (moment.now, now));
@@ -248,20 +248,19 @@ impl Runner {
         }
     }
 
-    /// Returns the pause to the next time of the cron expression; `None` if there is none.
-    async fn pause(&self) -> Option<Duration> {
-        /// The clocks of waits and of times differ by less than this.
-        const TOLERANCE: Duration = Duration::from_millis(500);
+    /// Returns the pause to the first time of the cron expression after a moment of [`Runner::now`]; `None` if there is none.
+    async fn pause(&self, after: Duration) -> Option<Duration> {
         let cron = match self.handler().background.times.clone()? {
             Times::Cron(cron) => cron,
             Times::Computed(function, zone) => {
                 Arc::new(self.computed(&function, |it| cron_of(it, zone.as_deref())).await??)
             }
         };
-        let now = self.daemon.bound().services.clock.now();
-        // The time of the last call, which may have begun a moment too early, is over.
-        let next = cron.next(now.saturating_add(TOLERANCE).ok()?)?;
-        Some(run::since(now, next))
+        let (uptime, now) = (self.now(), self.daemon.bound().services.clock.now());
+        // It is over, or a moment ahead.
+        let (ahead, ago) = (after.saturating_sub(uptime), uptime.saturating_sub(after));
+        let after = now.saturating_add(ahead).and_then(|it| it.saturating_sub(ago)).ok()?;
+        Some(run::since(now, cron.next(after)?))
     }
 
     /// Calls a function for a value. Its errors are treated like those of the handler: retried, ignored, or final.

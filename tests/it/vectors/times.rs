@@ -72,7 +72,7 @@ impl<'a> Simulation<'a> {
                     let stop = self.stop.filter(|it| *it > self.now);
                     self.now = stop.map_or(end, |it| it.min(end));
                 }
-                Step::Plan => schedule.planned(None, (self.now, self.now)),
+                Step::Plan(_) => schedule.planned(None, (self.now, self.now)),
                 Step::Call(effort) => self.call(&mut schedule, effort),
                 Step::Exit { forever } => {
                     self.exited = Some((self.now, forever));

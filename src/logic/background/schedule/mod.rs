@@ -29,13 +29,16 @@ const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PLAN_MIN: Duration = Duration::from_mins(1);
 const PLAN_MAX: Duration = Duration::from_hours(1);
 
+/// The clocks of waits and of times differ by less than this, so a call may begin a moment before its time.
+const TOLERANCE: Duration = Duration::from_millis(500);
+
 /// The next action for a daemon or a timer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step {
     /// Sleep until this time, or until it must stop.
     Sleep(Duration),
-    /// Determine the next time of a cron expression, then report it to [`Schedule::planned`].
-    Plan,
+    /// Determine the next time of a cron expression after this moment, then report it to [`Schedule::planned`].
+    Plan(Duration),
     /// Attempt a call, then report its [`Outcome`] to [`Schedule::ended`].
     Call(Effort),
     /// End it.
@@ -70,6 +73,8 @@ pub struct Schedule {
     idle: Option<Nanos>,
     /// Its calls have the times of a cron expression.
     is_planned: bool,
+    /// The time of the cron expression that was last due.
+    slot: Option<Nanos>,
     /// Events request its calls.
     is_level: bool,
 }
@@ -134,6 +139,7 @@ impl Schedule {
             sharp: options.sharp,
             idle: options.idle.map(Nanos::from),
             is_planned: options.times.is_some(),
+            slot: None,
             is_level: handler.is_reconciler(),
         }
     }
@@ -145,7 +151,13 @@ impl Schedule {
             return Step::Exit { forever: false };
         }
         match self.state {
-            State::Planned { since, .. } if changed > Duration::from(since) => self.plan(),
+            // The object has changed before its time, so the next is that after the change, even if it is over.
+            State::Planned { since, until, is_slot }
+                if changed > Duration::from(since)
+                    && !(is_slot && changed >= Duration::from(until)) =>
+            {
+                self.plan(changed)
+            }
             State::Delayed(until)
             | State::Resting(until)
             | State::Watching { until, .. }
@@ -158,12 +170,15 @@ impl Schedule {
             State::Watching { called, .. } if changed <= Duration::from(called) => {
                 self.watch(called, now)
             }
-            State::Delayed(_) if self.is_planned => self.plan(),
-            State::Planning | State::Planned { is_slot: false, .. } => self.plan(),
+            State::Delayed(_) if self.is_planned => self.plan(now),
+            State::Planning | State::Planned { is_slot: false, .. } => self.plan(now),
+            State::Planned { until, .. } => {
+                self.slot = Some(until);
+                self.begin(now, changed)
+            }
             State::Delayed(_)
             | State::Resting(_)
             | State::Watching { .. }
-            | State::Planned { .. }
             | State::Idle { .. }
             | State::Ready => self.begin(now, changed),
             // The shell asked without reporting the call: it must not run twice at once.
@@ -171,15 +186,17 @@ impl Schedule {
         }
     }
 
-    fn plan(&mut self) -> Step {
+    /// Plans the first time after a moment. A time that was due is not planned again, even if its call began a moment too early.
+    fn plan(&mut self, after: Duration) -> Step {
         self.state = State::Planning;
-        Step::Plan
+        let done = self.slot.map(|it| Duration::from(it).saturating_add(TOLERANCE));
+        Step::Plan(done.map_or(after, |it| it.max(after)))
     }
 
-    /// Takes the pause to the next time of the cron expression, which was determined from `since` on; `None` if there is none.
+    /// Takes the pause to the next time of the cron expression, for the object as it was at `since`; `None` if there is none.
     pub fn planned(&mut self, pause: Option<Duration>, (since, now): (Duration, Duration)) {
         let part = pause.map_or(PLAN_MAX, |it| (it / 2).clamp(PLAN_MIN, PLAN_MAX));
-        // A time that is planned again just before it is skipped: it counts as that of the last call.
+        // Half of it would be less than a minute.
         let is_slot = pause.is_some_and(|it| it <= 2 * PLAN_MIN);
         let wait = pause.filter(|_| is_slot).unwrap_or(part);
         self.state =

@@ -90,25 +90,66 @@ fn a_sharp_interval_of_zero_is_back_to_back() {
     assert_eq!(next_tick(zero, zero, Duration::from_secs(7)), Duration::from_secs(7));
 }
 
+/// Returns when a timer for every minute is called in five minutes. It starts at a moment, its object changes at others, and its clock
+/// of waits is ahead of the clock of times: the calls begin that much too early.
+fn calls_of_each_minute(start: u64, changes: &[u64], ahead: u64) -> Vec<u64> {
+    let millis = Duration::from_millis;
+    let state = State::Delayed(millis(start).into());
+    let mut schedule = Schedule { state, is_planned: true, ..schedule(Kind::Timer, &[]) };
+    let (mut now, mut calls) = (start, Vec::new());
+    while now < 300_000 {
+        let changed = changes.iter().copied().filter(|it| *it <= now).max().unwrap_or_default();
+        match schedule.next(Moment { now: millis(now), changed: millis(changed), stopped: false }) {
+            Step::Plan(after) => {
+                let after = u64::try_from(after.as_millis()).expect("milliseconds");
+                let slot = (after / 60_000 + 1) * 60_000;
+                // In the test, the plan of a time that is over does not come too early.
+                let pause = slot.saturating_sub(now);
+                let pause = if pause > ahead { pause - ahead } else { pause };
+                schedule.planned(Some(millis(pause)), (millis(now), millis(now)));
+            }
+            Step::Sleep(pause) => now += u64::try_from(pause.as_millis()).expect("milliseconds"),
+            Step::Call(_) => {
+                calls.push(now);
+                schedule.ended(&DONE, millis(now));
+            }
+            Step::Exit { .. } => panic!("a timer goes on"),
+        }
+    }
+    calls
+}
+
 #[test]
-fn a_time_is_never_planned_again_just_before_it() {
-    for pause in [0.4, 59.9, 60.0, 60.4, 61.0, 90.0, 120.0, 120.4, 150.0, 600.0, 7200.4, 100_000.0]
-    {
+fn each_time_is_called_once_whenever_the_timer_starts_and_the_object_changes() {
+    for start in [1, 10_000, 59_400, 59_600, 59_999] {
+        for change in [0, 30_000, 119_400, 119_600, 119_990, 119_999, 120_000, 120_001, 150_000] {
+            for ahead in [0, 1, 100, 400] {
+                let calls = calls_of_each_minute(start, &[change, change + 5], ahead);
+                let minutes: Vec<_> = calls.iter().map(|it| (it + 30_000) / 60_000).collect();
+                let case = format!("start {start}, change {change}, {ahead} ms ahead: {calls:?}");
+                assert_eq!(minutes, [1, 2, 3, 4, 5][..minutes.len().max(4)], "{case}");
+            }
+        }
+    }
+}
+
+#[test]
+fn distant_times_are_planned_again_until_they_are_near() {
+    for pause in [60.4, 119.9, 120.4, 150.0, 600.0, 7200.4, 100_000.0] {
         let slot = Duration::from_secs_f64(pause);
         let state = State::Planning;
         let mut schedule = Schedule { state, is_planned: true, ..schedule(Kind::Timer, &[]) };
         let mut now = Duration::ZERO;
         loop {
             match schedule.next(Moment { now, ..at(0) }) {
-                Step::Plan => {
-                    let left = slot.saturating_sub(now);
-                    assert!(
-                        now.is_zero() || left >= PLAN_MIN,
-                        "{left:?} before a slot in {slot:?}"
-                    );
-                    schedule.planned(Some(left), (now, now));
+                Step::Plan(after) => {
+                    assert_eq!(after, now);
+                    schedule.planned(Some(slot.saturating_sub(now)), (now, now));
                 }
-                Step::Sleep(pause) => now += pause,
+                Step::Sleep(pause) => {
+                    assert!(pause <= PLAN_MAX);
+                    now += pause;
+                }
                 Step::Call(_) => break,
                 Step::Exit { .. } => panic!("a timer goes on"),
             }
