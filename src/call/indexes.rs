@@ -8,11 +8,11 @@ use std::{
     },
 };
 
-use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use serde_json::{Map, Value};
 
 use crate::logic::{
-    background::indexing::{Contribution, Key, Owner, Position, Table, Values},
+    background::indexing::{Contribution, Item, Key, Owner, Position, Table, Values},
     generation::Version,
     handlers::reconcile::INDEX,
 };
@@ -27,65 +27,10 @@ pub struct Indexes(Arc<BTreeMap<Arc<str>, Index>>);
 pub struct Index {
     id: Arc<str>,
     table: Arc<RwLock<Table>>,
-    sizes: Arc<Mutex<Sizes>>,
     /// Approximate bytes of all values together; see [`Index::bytes`].
     bytes: Arc<AtomicUsize>,
     /// The first generation whose handlers filled the index in its present way.
     since: Version,
-}
-
-/// Approximate bytes that each object has put into the index, as in [`Table`]: present and outdated ones.
-#[derive(Debug, Default)]
-struct Sizes {
-    present: BTreeMap<Owner, usize>,
-    retired: BTreeMap<Owner, usize>,
-    total: usize,
-}
-
-impl Sizes {
-    fn apply(&mut self, owner: &Owner, contribution: &Contribution) {
-        let outdated = self.retired.remove(owner);
-        let bytes = match contribution {
-            Contribution::Keep if outdated.is_none() => return,
-            Contribution::Keep | Contribution::Remove => 0,
-            Contribution::Replace(entries) => {
-                entries.iter().map(|(key, value)| entry_bytes(key.bytes(), value)).sum()
-            }
-        };
-        let before = self.present.remove(owner).or(outdated).unwrap_or_default();
-        if bytes > 0 {
-            self.present.insert(owner.clone(), bytes);
-        }
-        self.total = self.total.saturating_sub(before).saturating_add(bytes);
-    }
-
-    fn sweep(&mut self) {
-        let outdated: usize = std::mem::take(&mut self.retired).into_values().sum();
-        self.total = self.total.saturating_sub(outdated);
-    }
-}
-
-/// Returns the approximate bytes of memory that a value takes in an index under a key of `key` bytes.
-pub fn entry_bytes(key: usize, value: &Value) -> usize {
-    /// The key in three tables, the place, and the header of the value.
-    const ENTRY: usize = 256;
-    ENTRY + 2 * key + footprint(value)
-}
-
-/// Returns the approximate bytes of memory of a value.
-fn footprint(value: &Value) -> usize {
-    /// Bytes per value in a list, and per field in a map including the header of its key.
-    const HEAD: usize = 72;
-    const FIELD: usize = 112;
-    match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => HEAD,
-        Value::String(text) => HEAD + text.len(),
-        Value::Array(items) => HEAD + items.iter().map(footprint).sum::<usize>(),
-        Value::Object(fields) => {
-            let field = |(key, it): (&String, &Value)| FIELD + key.len() + footprint(it);
-            HEAD + fields.iter().map(field).sum::<usize>()
-        }
-    }
 }
 
 impl Indexes {
@@ -157,7 +102,7 @@ impl Indexes {
 
 impl Index {
     fn new(id: Arc<str>, since: Version) -> Self {
-        Index { id, table: Arc::default(), sizes: Arc::default(), bytes: Arc::default(), since }
+        Index { id, table: Arc::default(), bytes: Arc::default(), since }
     }
 
     /// Returns the id, which is also the name of the kwarg.
@@ -172,8 +117,7 @@ impl Index {
 
     /// Changes the values of an object.
     pub fn apply(&self, owner: &Owner, contribution: Contribution) {
-        self.count(|it| it.apply(owner, &contribution));
-        self.write().apply(owner, contribution);
+        self.change(|it| it.apply(owner, contribution));
     }
 
     /// Returns the counter of the approximate bytes of all values; it follows every change.
@@ -182,22 +126,17 @@ impl Index {
     }
 
     fn retire(&self) {
-        self.count(|it| {
-            let present = std::mem::take(&mut it.present);
-            it.retired.extend(present);
-        });
         self.write().retire();
     }
 
     fn sweep(&self) {
-        self.count(Sizes::sweep);
-        self.write().sweep();
+        self.change(Table::sweep);
     }
 
-    fn count(&self, change: impl FnOnce(&mut Sizes)) {
-        let mut sizes = self.sizes.lock();
-        change(&mut sizes);
-        self.bytes.store(sizes.total, Ordering::Relaxed);
+    fn change(&self, change: impl FnOnce(&mut Table)) {
+        let mut table = self.write();
+        change(&mut table);
+        self.bytes.store(table.bytes(), Ordering::Relaxed);
     }
 
     /// Returns the number of keys.
@@ -221,7 +160,7 @@ impl Index {
     }
 
     /// Returns the values that an object has contributed, with their keys.
-    pub fn contributed(&self, owner: &Owner) -> Vec<(Key, Arc<Value>)> {
+    pub fn contributed(&self, owner: &Owner) -> Vec<(Key, Item)> {
         self.read().contributed(owner)
     }
 
@@ -245,7 +184,7 @@ impl Index {
     pub fn to_json(&self) -> Value {
         let item = |key: Key| {
             let values = self.get(&key)?;
-            let values = values.iter().map(|it| Value::clone(it)).collect();
+            let values = values.iter().filter_map(Item::value).map(|it| Value::clone(it)).collect();
             Some((key.to_name(), Value::Array(values)))
         };
         Value::Object(self.keys().filter_map(item).collect::<Map<_, _>>())
@@ -280,10 +219,7 @@ impl Iterator for Keys {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        collections::BTreeSet,
-        sync::{Arc, atomic::Ordering},
-    };
+    use std::{collections::BTreeSet, sync::atomic::Ordering};
 
     use serde_json::json;
 
@@ -298,7 +234,7 @@ mod tests {
         let bytes = |it: &Indexes| it.get("idx").unwrap().bytes().load(Ordering::Relaxed);
         let owner = |uid: &str| Owner::of(&Header { uid: Some(uid.into()), ..Header::default() });
         let put = |it: &Indexes, uid: &str, length: usize| {
-            let entry = (Key::text("key"), Arc::new(json!("x".repeat(length))));
+            let entry = (Key::text("key"), json!("x".repeat(length)).into());
             it.get("idx").unwrap().apply(&owner(uid), Contribution::Replace(vec![entry]));
         };
         put(&indexes, "a", 10_000);
@@ -326,7 +262,7 @@ mod tests {
         let index = indexes.get("idx").unwrap();
         let owner = |uid: &str| Owner::of(&Header { uid: Some(uid.into()), ..Header::default() });
         let put = |key: &str| {
-            let entry = (Key::text(key), Arc::new(json!(1)));
+            let entry = (Key::text(key), json!(1).into());
             index.apply(&owner(key), Contribution::Replace(vec![entry]));
         };
         ["a", "b", "c"].into_iter().for_each(put);

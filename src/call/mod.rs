@@ -28,7 +28,7 @@ pub use children::{Children, ExecuteError, Order, Orders};
 pub use current::{Current, LiveGeneration};
 pub use event_queue::{EventQueue, EventReceiver, QueuedEvent};
 pub use fakes::{FakeResponse, Faked, Fakes};
-pub use indexes::{Index, Indexes, entry_bytes};
+pub use indexes::{Index, Indexes};
 pub use invocation::{
     ActivityCause, Attempt, BackgroundCause, Cause, ChangeCause, ClearOnDrop, Invocation,
     ObjectCause, ObjectDetail, PatchCell, Scripts, SharedPatch,

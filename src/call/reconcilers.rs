@@ -22,7 +22,7 @@ pub struct Reconcilers(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    /// By the id of the handler, then by the keys of the object: its uid, and its namespace and name.
+    /// By the id of the handler, then by the keys of the object: its uid, and its namespace and name if others name it.
     calls: BTreeMap<Arc<str>, BTreeMap<Key, Vec<Weak<PendingCall>>>>,
     /// What the objects in each index have in common.
     related: BTreeMap<Arc<str>, Related>,
@@ -92,19 +92,19 @@ pub fn name_key(namespace: Option<&str>, name: &str) -> Key {
 
 impl Reconcilers {
     /// Adds an object of a handler.
-    pub fn add(&self, handler: &Arc<str>, keys: [Key; 2], call: &Arc<PendingCall>) {
+    pub fn add(&self, handler: &Arc<str>, keys: &[Key], call: &Arc<PendingCall>) {
         let mut state = self.0.lock();
         let of_handler = state.calls.entry(Arc::clone(handler)).or_default();
         for key in keys {
             // Most objects have one.
-            let calls = of_handler.entry(key).or_insert_with(|| Vec::with_capacity(1));
+            let calls = of_handler.entry(key.clone()).or_insert_with(|| Vec::with_capacity(1));
             calls.retain(|it| it.strong_count() > 0);
             calls.push(Arc::downgrade(call));
         }
     }
 
     /// Removes an object of a handler.
-    pub fn remove(&self, handler: &Arc<str>, keys: &[Key; 2], call: &Arc<PendingCall>) {
+    pub fn remove(&self, handler: &Arc<str>, keys: &[Key], call: &Arc<PendingCall>) {
         let mut state = self.0.lock();
         let Some(of_handler) = state.calls.get_mut(handler) else { return };
         for key in keys {
@@ -177,7 +177,7 @@ mod tests {
         let call =
             Arc::new(PendingCall::new(Waker::noop().clone(), Arc::new(QueueSeries::default())));
         let keys = [Key::Text(format!("uid of {name}").into()), name_key(Some("default"), name)];
-        reconcilers.add(handler, keys.clone(), &call);
+        reconcilers.add(handler, &keys, &call);
         (keys, call)
     }
 

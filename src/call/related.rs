@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD};
 use bytes::Bytes;
 use serde_json::Value;
 
 use super::Packer;
-use crate::logic::object::{Object, resource::Resource};
+use crate::logic::{
+    background::indexing::Item,
+    object::{Object, resource::Resource},
+};
 
 /// What the objects in an index of related objects have in common. Clones share the packer.
 #[derive(Clone, Debug, Default)]
@@ -19,9 +21,8 @@ pub struct Related {
 }
 
 impl Related {
-    /// Returns an object as the index keeps it: compressed, because there may be many thousands, and most are rarely read. Values of
-    /// indexes are JSON, so its bytes are encoded.
-    pub fn pack(&self, object: &Object, resource: &Resource) -> Arc<Value> {
+    /// Returns an object as the index keeps it: compressed, because there may be many thousands, and most are rarely read.
+    pub fn pack(&self, object: &Object, resource: &Resource) -> Item {
         let mut text = match object.size() {
             0 => object.body().to_string().into_bytes(),
             _ => object.essential_bytes(),
@@ -36,15 +37,13 @@ impl Related {
         let mut whole = place_of(resource).into_bytes();
         whole.push(b'\n');
         whole.append(&mut text);
-        let mut packed = STANDARD_NO_PAD.encode(self.packer.pack(&whole));
-        packed.shrink_to_fit();
-        Arc::new(Value::String(packed))
+        Item::Packed(self.packer.pack(&whole).into())
     }
 
     /// Returns an object that the index keeps, with its resource.
-    pub fn unpack(&self, value: &Value) -> Option<(Arc<Resource>, Object)> {
-        let packed = STANDARD_NO_PAD.decode(value.as_str()?).ok()?;
-        let whole = Bytes::from(self.packer.unpack(&packed));
+    pub fn unpack(&self, item: &Item) -> Option<(Arc<Resource>, Object)> {
+        let Item::Packed(packed) = item else { return None };
+        let whole = Bytes::from(self.packer.unpack(packed));
         let end = whole.iter().position(|it| *it == b'\n')?;
         let place = whole.get(..end)?;
         let resource = self.kinds.iter().find(|it| place_of(it).as_bytes() == place)?;

@@ -140,9 +140,8 @@ impl Daemons {
         let bound = current.get();
         let daemon = Arc::new_cyclic(|daemon| {
             let special = if bound.handler.is_reconciler() {
-                let (services, metrics) = (&bound.services, &base.metrics);
-                let of = LevelBase { services, metrics, unowned };
-                let level = Level::new(daemon, &bound.handler, object.header(), of);
+                let of = LevelBase { bound: &bound, metrics: &base.metrics, unowned };
+                let level = Level::new(daemon, object.header(), of);
                 Some(Special::Reconciler(Box::new(level)))
             } else {
                 lock.map(Special::Exclusive)

@@ -11,11 +11,11 @@ use std::{
 
 use parking_lot::Mutex;
 
+use super::current_handlers::Bound;
 use crate::call::{CallServices, PendingCall, name_key};
 use crate::features::reconcile::{Memory, UnownedChildren};
 use crate::logic::{
     background::indexing::Key,
-    handlers::handler::Handler,
     object::{Header, Object},
 };
 use crate::telemetry::Metrics;
@@ -27,7 +27,7 @@ const FINALIZED: u8 = 2;
 /// The state of a reconcile handler for one object.
 pub(super) struct Level {
     handler: Arc<str>,
-    keys: [Key; 2],
+    keys: Box<[Key]>,
     pub(super) call: Arc<PendingCall>,
     phase: AtomicU8,
     memory: Mutex<Memory>,
@@ -52,19 +52,20 @@ impl Level {
     /// Creates the state of a daemon, and notes that events may request its calls.
     pub(super) fn new<D: Wake + Send + Sync + 'static>(
         daemon: &Weak<D>,
-        handler: &Handler,
         object: &Header,
         of: LevelBase<'_>,
     ) -> Self {
+        let Bound { handler, services, relations } = of.bound;
         let waker = Waker::from(Arc::new(WeakWaker(Weak::clone(daemon))));
         let queue = of.metrics.queue(format!("reconcile/{}", handler.id));
         let call = Arc::new(PendingCall::new(waker, queue));
         let uid = Key::text(object.uid.as_deref().unwrap_or_default());
-        let name =
-            name_key(object.namespace.as_deref(), object.name.as_deref().unwrap_or_default());
-        let keys = [uid, name];
-        let key = handler.reconciler_key();
-        of.services.reconcilers.add(&key, keys.clone(), &call);
+        let name = relations.has_names.then(|| {
+            name_key(object.namespace.as_deref(), object.name.as_deref().unwrap_or_default())
+        });
+        let keys: Box<[_]> = [uid].into_iter().chain(name).collect();
+        let key = Arc::clone(&relations.reconciler);
+        services.reconcilers.add(&key, &keys, &call);
         let (phase, memory) = (AtomicU8::new(RUNNING), Mutex::new(Memory::new(of.unowned)));
         Level { handler: key, keys, call, phase, memory }
     }
@@ -128,7 +129,7 @@ impl Level {
 
 /// What reconcile handlers share, besides what daemons and timers do.
 pub(super) struct LevelBase<'a> {
-    pub(super) services: &'a CallServices,
+    pub(super) bound: &'a Bound,
     pub(super) metrics: &'a Metrics,
     /// What the previous version of the handler has sent.
     pub(super) unowned: UnownedChildren,

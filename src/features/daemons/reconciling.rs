@@ -166,7 +166,7 @@ impl Runner {
         if readiness.is_complete() {
             return;
         }
-        let RelationIds { children, watched } = &self.daemon.bound().relations;
+        let RelationIds { children, watched, .. } = &self.daemon.bound().relations;
         let ids = children.iter().chain(watched).cloned().collect::<Ids>();
         while readiness.lacks(&ids) && !self.daemon.must_end() {
             tokio::select! {

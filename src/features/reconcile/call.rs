@@ -8,7 +8,7 @@ use super::requests::{ChildAddress, Requests};
 use crate::call::{CallServices, Logger, Related, SeenChildren, SeenKind, SharedPatch};
 use crate::logic::{
     access::kube::ResourceRef,
-    background::indexing::Key,
+    background::indexing::{Item, Key},
     change::order,
     discovery::namespaces::NamespacePattern,
     handlers::{handler::Handler, outcome::LogLevel, reconcile::label_of, relations::RelationIds},
@@ -173,8 +173,7 @@ impl Reconciliation<'_> {
         let uid = self.object.header().uid.as_deref().unwrap_or_default();
         let mut places = memory.unowned.0.clone();
         for child in self.observed().into_iter().filter(|it| !it.is_owned_by(uid)) {
-            let key = reconcile::key_of(&child.resource, child.namespace.as_deref(), &child.name);
-            let Observed { resource, namespace, name, .. } = child;
+            let Observed { resource, namespace, name, key, .. } = child;
             places.insert(key, ChildAddress { resource, namespace, name });
         }
         let labels = self.handler.labels_of_children();
@@ -212,14 +211,12 @@ impl Reconciliation<'_> {
         for apply in &plan.applies {
             let Some(child) = children.get(apply.child) else { continue };
             let uid = self.object.header().uid.as_deref().unwrap_or_default();
-            let place = child.namespace.as_deref();
-            let key = reconcile::key_of(&child.resource, place, &child.name);
             if !child.is_owned_by(uid) {
                 let (resource, namespace) = (Arc::clone(&child.resource), child.namespace.clone());
                 let place = ChildAddress { resource, namespace, name: child.name.clone() };
-                memory.unowned.0.insert(key.clone(), place);
+                memory.unowned.0.insert(child.key.clone(), place);
             }
-            let made = if apply.is_known {
+            let made = if apply.present.is_some() {
                 requests.apply(child, &manager, true).await?
             } else {
                 requests.create(child, &manager, (&label, uid)).await?
@@ -230,29 +227,27 @@ impl Reconciliation<'_> {
                     requests.release(child, &reconcile::manager(id)).await?;
                 }
             }
-            let before = observed.iter().find(|it| {
-                reconcile::key_of(&it.resource, it.namespace.as_deref(), &it.name) == key
-            });
+            let before = apply.present.and_then(|it| observed.get(it));
             let version = made.pointer("/metadata/resourceVersion").and_then(Value::as_str);
             let is_same = before.is_some_and(|it| it.version() == version);
             if before.is_some() && !is_same {
+                let place = child.namespace.as_deref();
                 changed.push(reconcile::shown(&child.resource, place, &child.name));
             }
             let applied = Applied {
-                digest: child.digest.as_str().into(),
+                digest: child.digest,
                 content: reconcile::content_after(&made, &child.body),
                 fingerprint: None,
                 version: version.and_then(|it| it.parse().ok()),
                 is_seen: is_same,
-                at: self.now,
+                at: self.now.into(),
             };
-            memory.applied.insert(key, applied);
+            memory.applied.insert(&child.key, applied);
         }
         let mut recheck = plan.recheck;
         for child in plan.prunes.iter().filter_map(|it| observed.get(*it)) {
-            let key = reconcile::key_of(&child.resource, child.namespace.as_deref(), &child.name);
             if requests.delete(child).await? {
-                memory.unowned.0.remove(&key);
+                memory.unowned.0.remove(&child.key);
             } else {
                 let again = self.now.saturating_add(reconcile::UNSEEN_MAX);
                 recheck = Some(recheck.map_or(again, |it| it.min(again)));
@@ -337,8 +332,7 @@ impl Reconciliation<'_> {
 }
 
 /// Reads a child as the index holds it.
-fn read(value: &Value, related: &Related) -> Option<Observed> {
+fn read(value: &Item, related: &Related) -> Option<Observed> {
     let (resource, object) = related.unpack(value)?;
-    let (namespace, name) = (object.header().namespace.clone(), object.header().name.clone()?);
-    Some(Observed { resource, namespace, name, object: Arc::new(object) })
+    Observed::new(resource, Arc::new(object))
 }

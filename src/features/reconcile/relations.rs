@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::call::{CallServices, name_key};
 use crate::logic::{
-    background::indexing::{Contribution, Key, Owner},
+    background::indexing::{Contribution, Item, Key, Owner},
     handlers::{
         handler::{Handler, Relation, Role},
         outcome::Outcome,
@@ -62,7 +62,7 @@ pub fn mapped_contribution(outcome: Outcome, object: &Object) -> Result<Contribu
         Some(one) => vec![named_key(&one, home)?],
     };
     let value = version(object);
-    Ok(Contribution::Replace(keys.into_iter().map(|key| (key, Arc::clone(&value))).collect()))
+    Ok(Contribution::Replace(keys.into_iter().map(|key| (key, value.clone())).collect()))
 }
 
 fn named_key(value: &Value, home: Option<&str>) -> Result<Key, String> {
@@ -82,8 +82,10 @@ fn named_key(value: &Value, home: Option<&str>) -> Result<Key, String> {
     }
 }
 
-fn version(object: &Object) -> Arc<Value> {
-    Arc::new(object.header().resource_version.clone().into())
+/// Returns what differs after each change of an object.
+fn version(object: &Object) -> Item {
+    let version = object.header().resource_version.as_deref().unwrap_or_default();
+    Item::Packed(version.as_bytes().into())
 }
 
 /// Applies a contribution to the index of a relation, and calls the handler for the objects that are concerned.

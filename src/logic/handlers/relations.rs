@@ -11,9 +11,13 @@ use super::{
 };
 use crate::logic::text::json;
 
-/// The ids of the indexes of one reconcile handler.
+/// The ids of one reconcile handler and of its indexes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RelationIds {
+    /// [`Handler::reconciler_key`].
+    pub reconciler: Arc<str>,
+    /// Whether it watches objects that name those to call it for.
+    pub has_names: bool,
     /// The indexes of its children, in the order of [`Handler::owned_kinds`].
     pub children: Vec<Arc<str>>,
     /// The indexes of what it watches.
@@ -63,7 +67,12 @@ impl Handler {
         let Some(options) = &self.reconcile else { return RelationIds::default() };
         let children = options.owns.iter().map(|it| self.relation_id("owns", it)).collect();
         let watched = options.watches.iter().map(|it| self.relation_id("watches", &it.kind));
-        RelationIds { children, watched: watched.collect() }
+        RelationIds {
+            reconciler: self.reconciler_key(),
+            has_names: options.watches.iter().any(|it| it.map.is_some()),
+            children,
+            watched: watched.collect(),
+        }
     }
 
     /// Returns the id of the index of the parents of its objects, if it needs one.

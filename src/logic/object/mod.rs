@@ -22,6 +22,7 @@ pub mod url;
 
 use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
+    num::NonZeroU64,
     sync::{Arc, OnceLock},
 };
 
@@ -164,10 +165,10 @@ impl Object {
     }
 
     /// Returns a hash of its text: objects of one text are equal. `None` for trees.
-    pub fn fingerprint(&self) -> Option<u64> {
+    pub fn fingerprint(&self) -> Option<NonZeroU64> {
         let mut hasher = DefaultHasher::new();
         self.raw.hash(&mut hasher);
-        (!self.raw.is_empty()).then(|| hasher.finish())
+        (!self.raw.is_empty()).then(|| NonZeroU64::MIN | hasher.finish())
     }
 
     /// Returns the tree, parsed on first use. It never contains `metadata.managedFields`.

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-use super::{Manifest, contains, digest};
+use super::{Manifest, contains, digest_text};
 use crate::logic::{
     access::kube::without_nulls,
     handlers::reconcile::label_of,
@@ -12,6 +12,7 @@ use crate::logic::{
         reference::{self, Ownership},
         resource::Resource,
     },
+    text::json::fingerprint,
 };
 
 /// The start of the names of field managers: the id of the handler follows.
@@ -49,10 +50,12 @@ pub struct Child {
     pub namespace: Option<String>,
     /// Its name.
     pub name: String,
+    /// Identifies it among the children.
+    pub key: String,
     /// What is applied.
     pub body: Value,
     /// The digest of it.
-    pub digest: String,
+    pub digest: u64,
 }
 
 /// An existing child.
@@ -64,12 +67,14 @@ pub struct Observed {
     pub namespace: Option<String>,
     /// Its name.
     pub name: String,
+    /// Identifies it among the children.
+    pub key: String,
     /// The child. Its body is parsed only if it is needed: most calls find the children as they were.
     pub object: Arc<Object>,
 }
 
 /// Identifies a child of an object, whatever its version.
-pub fn key_of(resource: &Resource, namespace: Option<&str>, name: &str) -> String {
+fn key_of(resource: &Resource, namespace: Option<&str>, name: &str) -> String {
     let Resource { group, kind, .. } = resource;
     format!("{kind}.{group}/{}/{name}", namespace.unwrap_or_default())
 }
@@ -115,6 +120,13 @@ fn is_owned_by(body: &Value, parent: &str) -> bool {
 }
 
 impl Observed {
+    /// Takes a child as the watch shows it; `None` if it has no name.
+    pub fn new(resource: Arc<Resource>, object: Arc<Object>) -> Option<Self> {
+        let (namespace, name) = (object.header().namespace.clone(), object.header().name.clone()?);
+        let key = key_of(&resource, namespace.as_deref(), &name);
+        Some(Observed { resource, namespace, name, key, object })
+    }
+
     /// Returns the version of the object.
     pub fn version(&self) -> Option<&str> {
         self.object.header().resource_version.as_deref()
@@ -218,11 +230,12 @@ impl Family<'_> {
         body.insert("metadata".into(), Value::Object(meta));
         let mut body = Value::Object(body);
         without_nulls(&mut body);
-        let digest = digest(&body);
+        let digest = fingerprint(&body);
         if let Some(Value::Object(meta)) = body.get_mut("metadata") {
-            set_in(meta, "annotations", [(DIGEST, digest.clone().into())]);
+            set_in(meta, "annotations", [(DIGEST, digest_text(digest).into())]);
         }
-        Ok(Child { path, resource, namespace, name, body, digest })
+        let key = key_of(&resource, namespace.as_deref(), &name);
+        Ok(Child { path, resource, namespace, name, key, body, digest })
     }
 
     /// Refuses the parent itself and its owners: both would wait for each other's deletion.

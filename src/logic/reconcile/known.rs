@@ -1,22 +1,24 @@
 //! What is known of the children of an object between calls. There may be many thousands of objects, most of them with few children.
 
-use std::time::Duration;
+use std::num::NonZeroU64;
+
+use crate::logic::text::nanos::Nanos;
 
 /// What is known of a child since it was applied or seen as wanted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Applied {
     /// The digest of what was applied.
-    pub digest: Box<str>,
+    pub digest: u64,
     /// The fingerprint of the content that the server has made of it, unless that has all that was applied.
-    pub content: Option<u64>,
+    pub content: Option<NonZeroU64>,
     /// The fingerprint of the text of the object when the watch last showed it as wanted.
-    pub fingerprint: Option<u64>,
+    pub fingerprint: Option<NonZeroU64>,
     /// The version of the object then.
-    pub version: Option<u64>,
+    pub version: Option<NonZeroU64>,
     /// Whether the watch has shown this version, or a newer one.
     pub is_seen: bool,
     /// When it was applied.
-    pub at: Duration,
+    pub at: Nanos,
 }
 
 /// What is known of the children of one object, sorted by their keys. A list takes a tenth of the memory of a map with one entry.
@@ -36,12 +38,12 @@ impl Known {
     }
 
     /// Stores what is known of a child.
-    pub fn insert(&mut self, key: String, applied: Applied) {
-        if let Some(present) = self.get_mut(&key) {
+    pub fn insert(&mut self, key: &str, applied: Applied) {
+        if let Some(present) = self.get_mut(key) {
             *present = applied;
             return;
         }
-        let (Ok(place) | Err(place)) = self.place(&key);
+        let (Ok(place) | Err(place)) = self.place(key);
         // Exact for few; more for many, which would be copied each time.
         self.0.reserve_exact(1 + self.0.len() / 8);
         self.0.insert(place, (key.into(), applied));
@@ -72,6 +74,6 @@ impl Known {
 
 impl Extend<(String, Applied)> for Known {
     fn extend<I: IntoIterator<Item = (String, Applied)>>(&mut self, items: I) {
-        items.into_iter().for_each(|(key, it)| self.insert(key, it));
+        items.into_iter().for_each(|(key, it)| self.insert(&key, it));
     }
 }

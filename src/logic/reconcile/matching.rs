@@ -1,5 +1,7 @@
 //! Compares children with what was applied. Defaults that the server has added are no difference.
 
+use std::num::NonZeroU64;
+
 use serde_json::Value;
 
 use crate::logic::text::json;
@@ -8,13 +10,17 @@ use crate::logic::text::json;
 const VOLATILE: [&str; 6] =
     ["managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink"];
 
-/// Returns the digest of what is applied.
-pub fn digest(body: &Value) -> String {
-    format!("{:016x}", json::fingerprint(body))
+/// Returns a digest as the annotation of a child has it.
+pub fn digest_text(digest: u64) -> String {
+    format!("{digest:016x}")
 }
 
 /// Returns a fingerprint of the content of an object: all but its status and what the server counts.
-pub fn content(body: &Value) -> u64 {
+pub fn content(body: &Value) -> NonZeroU64 {
+    NonZeroU64::MIN | fingerprint_of_content(body)
+}
+
+fn fingerprint_of_content(body: &Value) -> u64 {
     let Value::Object(fields) = body else { return json::fingerprint(body) };
     let content = fields.iter().filter(|(key, _)| *key != "status");
     json::fingerprint_of(content, |(key, value)| match value.as_object() {
@@ -28,7 +34,7 @@ pub fn content(body: &Value) -> u64 {
 
 /// Returns the fingerprint that must be known of an object to notice later changes of what was applied. `None` if the object has all
 /// of it: then this can be told without a fingerprint, except of the status, which others may change.
-pub fn content_after(object: &Value, applied: &Value) -> Option<u64> {
+pub fn content_after(object: &Value, applied: &Value) -> Option<NonZeroU64> {
     let is_plain = applied.get("status").is_none() && contains(object, applied);
     (!is_plain).then(|| content(object))
 }

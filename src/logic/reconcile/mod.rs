@@ -12,9 +12,9 @@ mod tests;
 mod wanted;
 
 pub use self::{
-    child::{Child, Family, Observed, identity_of, key_of, manager, parent_of, shown},
+    child::{Child, Family, Observed, identity_of, manager, parent_of, shown},
     known::{Applied, Known},
-    matching::{contains, content, content_after, digest},
+    matching::{contains, content, content_after, digest_text},
     pace::{Pace, Slow},
     plan::{Apply, Plan, UNSEEN_MAX, plan},
     status::changes,

@@ -1,11 +1,8 @@
 //! Decides which children to apply and which to delete.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::{collections::BTreeMap, num::NonZeroU64, time::Duration};
 
-use super::{Applied, Child, Known, Observed, content, key_of, shown};
+use super::{Applied, Child, Known, Observed, content, digest_text, shown};
 use crate::sorted::CollectSorted as _;
 
 /// How long an applied child may be missing in the watch before it is applied again.
@@ -23,16 +20,14 @@ pub struct Plan {
 }
 
 /// One child to apply.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Apply {
     /// The index of the child.
     pub child: usize,
-    /// The watch shows that the child belongs to the handler and its object.
-    pub is_known: bool,
+    /// The index of the observed child, if the watch shows it: then it belongs to the handler and its object.
+    pub present: Option<usize>,
     /// The label of the handler that has applied it before under another id.
     pub former: Option<String>,
-    /// The child exists and has what was applied before.
-    pub is_repair: bool,
 }
 
 /// Plans the next requests. Updates what is known of the children by what the watch shows. `label` is that of the handler.
@@ -47,43 +42,36 @@ pub fn plan(
 ) -> Result<Plan, String> {
     let mut plan = Plan::default();
     let mut wanted = BTreeMap::new();
-    let by_key: BTreeMap<_, _> = observed
-        .iter()
-        .map(|it| (key_of(&it.resource, it.namespace.as_deref(), &it.name), it))
-        .collect_map();
+    let by_key: BTreeMap<_, _> =
+        observed.iter().enumerate().map(|(index, it)| (it.key.as_str(), (index, it))).collect_map();
     for (index, child) in children.iter().enumerate() {
-        let key = key_of(&child.resource, child.namespace.as_deref(), &child.name);
-        if let Some(first) = wanted.insert(key.clone(), &child.path) {
+        let key = child.key.as_str();
+        if let Some(first) = wanted.insert(key, &child.path) {
             let what = shown(&child.resource, child.namespace.as_deref(), &child.name);
             return Err(format!("{}: {what} is already wanted by {first}", child.path));
         }
-        let apply = Apply { child: index, is_known: false, former: None, is_repair: false };
-        match by_key.get(&key) {
+        match by_key.get(key) {
             // The end of its deletion calls the function again.
-            Some(present) if present.is_ending() => {}
-            Some(present) => {
+            Some((_, present)) if present.is_ending() => {}
+            Some((place, present)) => {
                 let former = present.handler().filter(|it| *it != label).map(str::to_owned);
-                if former.is_some() || is_outdated(child, present, known.get_mut(&key)) {
-                    let is_repair = known.get(&key).is_some_and(|it| *it.digest == child.digest);
-                    plan.applies.push(Apply { is_known: true, former, is_repair, ..apply });
-                } else if known.get(&key).is_none() {
+                if former.is_some() || is_outdated(child, present, known.get_mut(key)) {
+                    plan.applies.push(Apply { child: index, present: Some(*place), former });
+                } else if known.get(key).is_none() {
                     known.insert(key, seen(child, present, now));
                 }
             }
-            None => match known.get(&key).filter(|it| !it.is_seen && *it.digest == child.digest) {
-                Some(own) if now < own.at.saturating_add(UNSEEN_MAX) => {
-                    let due = own.at.saturating_add(UNSEEN_MAX);
+            None => match known.get(key).filter(|it| !it.is_seen && it.digest == child.digest) {
+                Some(own) if now < Duration::from(own.at).saturating_add(UNSEEN_MAX) => {
+                    let due = Duration::from(own.at).saturating_add(UNSEEN_MAX);
                     plan.recheck = Some(plan.recheck.map_or(due, |it| it.min(due)));
                 }
-                Some(_) | None => plan.applies.push(apply),
+                Some(_) | None => plan.applies.push(Apply { child: index, ..Apply::default() }),
             },
         }
     }
-    let keys: BTreeSet<_> = wanted.keys().collect();
-    let is_unwanted = |(_, it): &(usize, &Observed)| {
-        let key = key_of(&it.resource, it.namespace.as_deref(), &it.name);
-        !it.is_ending() && !keys.contains(&key)
-    };
+    let is_unwanted =
+        |(_, it): &(usize, &Observed)| !it.is_ending() && !wanted.contains_key(it.key.as_str());
     plan.prunes = observed.iter().enumerate().filter(is_unwanted).map(|(index, _)| index).collect();
     known.retain(|key| wanted.contains_key(key));
     Ok(plan)
@@ -91,8 +79,8 @@ pub fn plan(
 
 /// Returns whether a child must be applied: what is wanted has changed, or somebody has changed the child.
 fn is_outdated(child: &Child, present: &Observed, known: Option<&mut Applied>) -> bool {
-    let version = present.version().and_then(|it| it.parse::<u64>().ok());
-    if let Some(own) = known.filter(|it| *it.digest == child.digest) {
+    let version = present.version().and_then(|it| it.parse::<NonZeroU64>().ok());
+    if let Some(own) = known.filter(|it| it.digest == child.digest) {
         if version.zip(own.version).is_some_and(|(seen, own)| seen < own) {
             // The watch shows the child as it was before.
             return false;
@@ -112,22 +100,22 @@ fn is_outdated(child: &Child, present: &Observed, known: Option<&mut Applied>) -
         }
         return true;
     }
-    present.digest() != Some(&child.digest) || !present.has_all_of(child)
+    present.digest() != Some(&digest_text(child.digest)) || !present.has_all_of(child)
 }
 
 /// Returns what [`content_after`] returns for an object that has all that is applied to a child.
-fn content_of(child: &Child, present: &Observed) -> Option<u64> {
+fn content_of(child: &Child, present: &Observed) -> Option<NonZeroU64> {
     child.body.get("status").map(|_| content(present.body()))
 }
 
 /// Returns what is known of a child that was applied before the operator was started.
 fn seen(child: &Child, present: &Observed, now: Duration) -> Applied {
     Applied {
-        digest: child.digest.as_str().into(),
+        digest: child.digest,
         content: content_of(child, present),
         fingerprint: present.object.fingerprint(),
         version: present.version().and_then(|it| it.parse().ok()),
         is_seen: true,
-        at: now,
+        at: now.into(),
     }
 }

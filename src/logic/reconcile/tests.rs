@@ -1,6 +1,6 @@
 //! Results, children and plans.
 
-use std::{sync::Arc, time::Duration};
+use std::{num::NonZeroU64, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 
@@ -60,12 +60,8 @@ fn seen(child: &Child, version: u64) -> Observed {
     let meta = body["metadata"].as_object_mut().expect("metadata");
     meta.insert("resourceVersion".into(), version.to_string().into());
     meta.insert("uid".into(), format!("uid-{}", child.name).into());
-    Observed {
-        resource: Arc::clone(&child.resource),
-        namespace: child.namespace.clone(),
-        name: child.name.clone(),
-        object: Arc::new(Object::from_value(body)),
-    }
+    let object = Arc::new(Object::from_value(body));
+    Observed::new(Arc::clone(&child.resource), object).expect("a name")
 }
 
 fn edited(observed: &Observed, version: u64, edit: impl FnOnce(&mut Value)) -> Observed {
@@ -76,13 +72,11 @@ fn edited(observed: &Observed, version: u64, edit: impl FnOnce(&mut Value)) -> O
 }
 
 fn applied(child: &Child, version: u64, at: u64) -> (String, Applied) {
-    let key = super::key_of(&child.resource, child.namespace.as_deref(), &child.name);
     let content = content_after(seen(child, version).body(), &child.body);
-    let (digest, at) = (child.digest.as_str().into(), Duration::from_secs(at));
-    (
-        key,
-        Applied { digest, content, fingerprint: None, version: Some(version), is_seen: false, at },
-    )
+    let (digest, at) = (child.digest, Duration::from_secs(at).into());
+    let version = NonZeroU64::new(version);
+    let key = child.key.clone();
+    (key, Applied { digest, content, fingerprint: None, version, is_seen: false, at })
 }
 
 fn planned(children: &[Child], observed: &[Observed], known: &mut Known, now: u64) -> Plan {
@@ -178,7 +172,7 @@ fn a_child_is_applied_once_and_again_only_if_something_has_changed() {
     let (child, mut known) = (one("a", &json!({ "x": "1" })), Known::default());
     let own = std::slice::from_ref(&child);
     let plan = planned(own, &[], &mut known, 0);
-    assert_eq!((plan.applies.len(), plan.applies[0].is_known), (1, false));
+    assert_eq!((plan.applies.len(), plan.applies[0].present), (1, None));
     known.extend([applied(&child, 5, 0)]);
     let plan = planned(own, &[], &mut known, 1);
     assert!(plan.applies.is_empty(), "the watch has not shown it yet");
@@ -192,11 +186,11 @@ fn a_child_is_applied_once_and_again_only_if_something_has_changed() {
     assert_eq!(planned(own, &[defaulted], &mut known, 1), Plan::default(), "fields of others");
     let changed = edited(&present, 8, |it| it["data"]["x"] = json!("2"));
     let plan = planned(own, &[changed], &mut known, 1);
-    assert!(plan.applies[0].is_known && plan.applies[0].is_repair);
+    assert_eq!(plan.applies[0].present, Some(0));
     assert_eq!(planned(own, &[], &mut known, 1).applies.len(), 1, "somebody has deleted it");
     let newer = one("a", &json!({ "x": "3" }));
     let plan = planned(&[newer], &[present], &mut known, 1);
-    assert!(plan.applies[0].is_known && !plan.applies[0].is_repair);
+    assert_eq!(plan.applies[0].present, Some(0));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{Handle, HandleType, Keys, Use};
 use crate::call::Index;
-use crate::logic::background::indexing::{self, Values};
+use crate::logic::background::indexing::{self, Item, Values};
 use crate::scripting::values::{
     HostValue, Key, Nested, Passed, account::Account, refused::Refused, text,
 };
@@ -92,7 +92,7 @@ impl Handle for Store {
 
     fn get(&self, key: &Key<'_>) -> Result<HostValue, String> {
         let Key::Place(_, Some(place)) = key else { return Ok(HostValue::Nil) };
-        Ok(self.0.get(*place).map_or(HostValue::Nil, tree))
+        Ok(self.0.get(*place).and_then(Item::value).map_or(HostValue::Nil, tree))
     }
 
     fn set(&self, _key: &Key<'_>, _value: &dyn Passed) -> Result<(), String> {
@@ -102,7 +102,12 @@ impl Handle for Store {
     /// Looks a step of a path up. Indexes count from 0 in paths, and may be strings.
     fn step(&self, step: &Value) -> Option<HostValue> {
         let number = step.as_i64().or_else(|| text::number(step.as_str()?))?;
-        Some(self.0.get(usize::try_from(number).ok()?).map_or(HostValue::Nil, tree))
+        Some(
+            self.0
+                .get(usize::try_from(number).ok()?)
+                .and_then(Item::value)
+                .map_or(HostValue::Nil, tree),
+        )
     }
 
     fn len(&self) -> usize {

@@ -44,5 +44,5 @@ fn array(store: Held<Store>) -> Array {
 
 fn place_of(store: &Store, value: &Dynamic) -> Option<usize> {
     let value = json_of(value)?;
-    store.0.iter().position(|it| **it == value)
+    store.0.iter().position(|it| it.value().is_some_and(|it| **it == value))
 }

@@ -11,7 +11,7 @@ use super::{
     refused::{DEPTH_MAX, Refused, Room},
 };
 use crate::call::Index;
-use crate::logic::background::indexing::Values;
+use crate::logic::background::indexing::{Item, Values};
 
 /// What is left of the limits for one value.
 pub(crate) struct Account<'a> {
@@ -142,7 +142,7 @@ impl<'a> Account<'a> {
     pub(crate) fn copy_values(&mut self, values: &Values, depth: usize) -> Result<Value, Refused> {
         self.enter(depth)?;
         self.take_items(values.len())?;
-        values.iter().map(|it| self.copy(it, depth + 1)).collect()
+        values.iter().filter_map(Item::value).map(|it| self.copy(it, depth + 1)).collect()
     }
 
     /// Copies an index. It is not locked meanwhile.

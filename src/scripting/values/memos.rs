@@ -15,8 +15,8 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::limits;
-use crate::call::{Document, Invocation, WeakDocument, entry_bytes};
-use crate::logic::handlers::outcome::Ended;
+use crate::call::{Document, Invocation, WeakDocument};
+use crate::logic::{background::indexing::entry_bytes, handlers::outcome::Ended};
 
 /// Minimum number of notes before those of dropped memos are removed.
 const NOTES_MIN: usize = 64;

@@ -149,7 +149,11 @@ impl Table {
         let index = |it: &kopf::call::Index| {
             let store = |key| {
                 let values = it.get(&key).expect("a key with values");
-                let values = values.iter().map(|it| Value::clone(it)).collect::<Value>();
+                let values = values
+                    .iter()
+                    .filter_map(|it| it.value())
+                    .map(|it| Value::clone(it))
+                    .collect::<Value>();
                 json!([key.to_value(), values])
             };
             (it.id().to_string(), it.keys().map(store).collect::<Value>())

@@ -1,10 +1,8 @@
 //! The effect of one call of an index handler.
 
-use std::sync::Arc;
-
 use serde_json::Value;
 
-use super::key::Key;
+use super::{item::Item, key::Key};
 use crate::logic::handlers::outcome::Outcome;
 
 /// The effect of one call of an index handler on the values of its object.
@@ -15,7 +13,7 @@ pub enum Contribution {
     /// The values are removed.
     Remove,
     /// The values are replaced by these, at most one for each key; for equal keys the later one wins.
-    Replace(Vec<(Key, Arc<Value>)>),
+    Replace(Vec<(Key, Item)>),
 }
 
 impl Contribution {
@@ -27,18 +25,18 @@ impl Contribution {
             return Contribution::Remove;
         }
         if let Some(entries) = outcome.entries {
-            let entry = |(key, value): (Value, Value)| (Key::of(&key), Arc::new(value));
+            let entry = |(key, value): (Value, Value)| (Key::of(&key), value.into());
             return Contribution::Replace(entries.into_iter().map(entry).collect());
         }
         match outcome.result {
             None | Some(Value::Null) => Contribution::Keep,
             Some(Value::Object(entries)) => {
-                let entry = |(key, value): (String, Value)| (Key::text(&key), Arc::new(value));
+                let entry = |(key, value): (String, Value)| (Key::text(&key), value.into());
                 Contribution::Replace(entries.into_iter().map(entry).collect())
             }
             Some(
                 value @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)),
-            ) => Contribution::Replace(vec![(Key::Null, Arc::new(value))]),
+            ) => Contribution::Replace(vec![(Key::Null, value.into())]),
         }
     }
 }

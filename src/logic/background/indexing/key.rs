@@ -81,17 +81,42 @@ fn whole(number: f64) -> Option<i64> {
     is_whole.then_some(number as i64)
 }
 
-/// The object that values come from.
+/// The object that values come from. Each index has one for each of its objects, so that of a usual uid is small.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Owner(Arc<str>);
+pub struct Owner(Identity);
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Identity {
+    Uuid([u8; UUID]),
+    Text(Arc<str>),
+}
+
+/// The bytes of a UUID.
+const UUID: usize = 16;
 
 impl Owner {
     /// Returns the identity of an object: its uid, or other fields that distinguish it.
     pub fn of(header: &Header) -> Self {
         if let Some(uid) = header.uid.as_deref().filter(|it| !it.is_empty()) {
-            return Owner(uid.into());
+            return Owner(uuid(uid).map_or_else(|| Identity::Text(uid.into()), Identity::Uuid));
         }
         let part = |it: &Option<String>| it.clone().unwrap_or_default();
-        Owner([part(&header.namespace), part(&header.name)].join("/").into())
+        Owner(Identity::Text([part(&header.namespace), part(&header.name)].join("/").into()))
     }
+}
+
+/// Returns the bytes of a UUID in its usual notation: lowercase digits, in groups of 8, 4, 4, 4 and 12.
+fn uuid(text: &str) -> Option<[u8; UUID]> {
+    const DASHES: [usize; 4] = [8, 13, 18, 23];
+    const LENGTH: usize = 2 * UUID + DASHES.len();
+    if text.len() != LENGTH || text.bytes().any(|it| it.is_ascii_uppercase()) {
+        return None;
+    }
+    let mut bytes = [0; UUID];
+    let mut digits = text.bytes().enumerate().filter(|(at, _)| !DASHES.contains(at));
+    for byte in &mut bytes {
+        let mut digit = || char::from(digits.next()?.1).to_digit(16);
+        *byte = u8::try_from(digit()? * 16 + digit()?).ok()?;
+    }
+    DASHES.iter().all(|at| text.as_bytes().get(*at) == Some(&b'-')).then_some(bytes)
 }

@@ -5,12 +5,14 @@
 
 mod contribution;
 mod failures;
+mod item;
 mod key;
 mod table;
 
 pub use self::{
     contribution::Contribution,
     failures::Failures,
+    item::{Item, entry_bytes},
     key::{Key, Owner},
     table::{Position, Table, Values},
 };

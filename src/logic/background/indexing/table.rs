@@ -3,17 +3,15 @@
 //! The cost of an event depends on the number of keys of its object, not on the size of the index. Values are shared, never copied.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, btree_map::Entry},
     sync::{Arc, OnceLock},
 };
 
-use serde_json::Value;
-
-use super::{Contribution, Key, Owner};
+use super::{Contribution, Item, Key, Owner};
 use crate::sorted::CollectSorted as _;
 
 /// The values under one key, in the order in which their objects were indexed.
-pub type Values = Arc<[Arc<Value>]>;
+pub type Values = Arc<[Item]>;
 
 /// A position in the order of an index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,16 +23,25 @@ pub struct Table {
     stores: BTreeMap<Key, Store>,
     /// The keys in the order of their insertion.
     order: BTreeMap<Position, Key>,
-    /// The keys of each object and the positions of its values; sorted by key.
-    owners: BTreeMap<Owner, Places>,
+    /// What each object has contributed.
+    owners: BTreeMap<Owner, Contributed>,
     /// The same for objects whose values come from handlers that have changed since.
-    retired: BTreeMap<Owner, Places>,
+    retired: BTreeMap<Owner, Contributed>,
     last: Position,
+    /// Approximate bytes of all values.
+    bytes: usize,
     /// [`Table::values`], cached until something changes.
     all: OnceLock<Values>,
 }
 
-type Places = Box<[(Key, Position)]>;
+/// What one object has contributed.
+#[derive(Debug, Default)]
+struct Contributed {
+    /// The keys and the positions of the values, sorted by key.
+    places: Box<[(Key, Position)]>,
+    /// Approximate bytes of the values.
+    bytes: usize,
+}
 
 /// The values under one key.
 #[derive(Debug)]
@@ -48,8 +55,8 @@ struct Store {
 /// Most keys have one value, and there may be very many keys.
 #[derive(Debug)]
 enum Content {
-    One(Position, Arc<Value>),
-    Many(BTreeMap<Position, Arc<Value>>),
+    One(Position, Item),
+    Many(BTreeMap<Position, Item>),
 }
 
 impl Table {
@@ -77,10 +84,15 @@ impl Table {
 
     /// Removes the outdated values.
     pub fn sweep(&mut self) {
-        for (owner, places) in std::mem::take(&mut self.retired) {
-            self.owners.insert(owner.clone(), places);
+        for (owner, contributed) in std::mem::take(&mut self.retired) {
+            self.owners.insert(owner.clone(), contributed);
             self.replace(&owner, BTreeMap::new());
         }
+    }
+
+    /// Returns the approximate bytes of memory of all values.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Returns the number of keys.
@@ -104,16 +116,16 @@ impl Table {
     }
 
     /// Returns the values that an object has contributed, with their keys.
-    pub fn contributed(&self, owner: &Owner) -> Vec<(Key, Arc<Value>)> {
-        let places = self.owners.get(owner).or_else(|| self.retired.get(owner));
+    pub fn contributed(&self, owner: &Owner) -> Vec<(Key, Item)> {
+        let contributed = self.owners.get(owner).or_else(|| self.retired.get(owner));
         let value = |(key, place): &(Key, Position)| {
             let value = match &self.stores.get(key)?.content {
                 Content::One(_, value) => value,
                 Content::Many(values) => values.get(place)?,
             };
-            Some((key.clone(), Arc::clone(value)))
+            Some((key.clone(), value.clone()))
         };
-        places.into_iter().flatten().filter_map(value).collect()
+        contributed.iter().flat_map(|it| &it.places).filter_map(value).collect()
     }
 
     /// Returns the values under all keys, in the order of the keys.
@@ -132,14 +144,16 @@ impl Table {
     }
 
     /// Replaces the values of an object. A value under the same key keeps its position.
-    fn replace(&mut self, owner: &Owner, entries: BTreeMap<Key, Arc<Value>>) {
+    fn replace(&mut self, owner: &Owner, entries: BTreeMap<Key, Item>) {
         let before = self.owners.remove(owner).unwrap_or_default();
-        if before.is_empty() && entries.is_empty() {
+        if before.places.is_empty() && entries.is_empty() {
             return;
         }
         self.all.take();
+        let bytes: usize = entries.iter().map(|(key, it)| it.bytes(key.bytes())).sum();
+        self.bytes = self.bytes.saturating_sub(before.bytes).saturating_add(bytes);
         let mut known = BTreeMap::new();
-        for (key, place) in before {
+        for (key, place) in before.places {
             if entries.contains_key(&key) {
                 known.insert(key, place);
             } else {
@@ -149,11 +163,10 @@ impl Table {
         let mut now = Vec::with_capacity(entries.len());
         for (key, value) in entries {
             let place = known.get(&key).copied().unwrap_or_else(|| self.new_place());
-            self.put(&key, place, value);
-            now.push((key, place));
+            now.push((self.put(key, place, value), place));
         }
         if !now.is_empty() {
-            self.owners.insert(owner.clone(), now.into());
+            self.owners.insert(owner.clone(), Contributed { places: now.into(), bytes });
         }
     }
 
@@ -162,14 +175,22 @@ impl Table {
         self.last
     }
 
-    fn put(&mut self, key: &Key, place: Position, value: Arc<Value>) {
-        if let Some(store) = self.stores.get_mut(key) {
-            return store.put(place, value);
+    /// Stores a value. Returns the key, whose text all values share.
+    fn put(&mut self, key: Key, place: Position, value: Item) -> Key {
+        match self.stores.entry(key) {
+            Entry::Occupied(mut present) => {
+                present.get_mut().put(place, value);
+                present.key().clone()
+            }
+            Entry::Vacant(free) => {
+                let key = free.key().clone();
+                // A key is ordered by its first value: positions are never reused.
+                self.order.insert(place, key.clone());
+                let content = Content::One(place, value);
+                free.insert(Store { place, content, listed: OnceLock::new() });
+                key
+            }
         }
-        // A key is ordered by its first value: positions are never reused.
-        self.order.insert(place, key.clone());
-        let content = Content::One(place, value);
-        self.stores.insert(key.clone(), Store { place, content, listed: OnceLock::new() });
     }
 
     fn remove(&mut self, key: &Key, place: Position) {
@@ -190,7 +211,7 @@ impl Position {
 impl Store {
     fn values(&self) -> Values {
         match &self.content {
-            Content::One(_, value) => [Arc::clone(value)].into(),
+            Content::One(_, value) => [value.clone()].into(),
             Content::Many(values) => {
                 let list = || values.values().cloned().collect();
                 Arc::clone(self.listed.get_or_init(list))
@@ -198,12 +219,12 @@ impl Store {
         }
     }
 
-    fn put(&mut self, place: Position, value: Arc<Value>) {
+    fn put(&mut self, place: Position, value: Item) {
         self.listed.take();
         match &mut self.content {
             Content::One(present, old) if *present == place => *old = value,
             Content::One(present, old) => {
-                let both = [(*present, Arc::clone(old)), (place, value)];
+                let both = [(*present, old.clone()), (place, value)];
                 self.content = Content::Many(both.into_iter().collect_map());
             }
             Content::Many(values) => drop(values.insert(place, value)),

@@ -1,10 +1,10 @@
 //! What indexes keep, in which order, and how the results of index handlers change them.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 
-use super::{Contribution, Failures, Key, Owner, Position, Table};
+use super::{Contribution, Failures, Item, Key, Owner, Position, Table};
 use crate::logic::{
     handlers::outcome::{Failure, Outcome},
     object::Header,
@@ -30,8 +30,11 @@ fn keys(table: &Table) -> Vec<Value> {
 }
 
 fn values(table: &Table, key: &Key) -> Vec<Value> {
-    let values = table.get(key);
-    values.into_iter().flat_map(|it| it.to_vec()).map(|it| Value::clone(&it)).collect()
+    table.get(key).iter().flat_map(|it| it.iter()).map(returned).collect()
+}
+
+fn returned(item: &Item) -> Value {
+    Value::clone(item.value().expect("the value of a function"))
 }
 
 #[test]
@@ -43,7 +46,7 @@ fn values_and_keys_stay_in_the_order_in_which_they_came() {
     table.apply(&owner("a"), result(json!({ "z": 20, "a": 20 })));
     assert_eq!(values(&table, &Key::text("z")), [json!(1), json!(20), json!(3)]);
     assert_eq!(keys(&table), [json!("c"), json!("z"), json!("a"), json!("b")]);
-    let all: Vec<_> = table.values().iter().map(|it| Value::clone(it)).collect();
+    let all: Vec<_> = table.values().iter().map(returned).collect();
     assert_eq!(json!(all), json!([1, 1, 20, 3, 20, 3]));
 }
 
@@ -96,6 +99,41 @@ fn of_one_key_returned_twice_the_later_value_wins() {
 }
 
 #[test]
+fn uids_of_any_notation_tell_objects_apart() {
+    let uuid = "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9";
+    let others = [
+        uuid.replace("0a", "0b"),
+        uuid.to_uppercase(),
+        uuid.replace('-', "_"),
+        uuid.replace("a4b5", "a4b-"),
+        uuid.replace("a4b5", "a4é"),
+        format!("{uuid}0"),
+        "0".repeat(36),
+        "u1".to_owned(),
+    ];
+    assert_eq!(owner(uuid), owner(uuid));
+    let all: BTreeSet<_> = others.iter().map(|it| owner(it)).chain([owner(uuid)]).collect();
+    assert_eq!(all.len(), others.len() + 1);
+}
+
+#[test]
+fn the_values_of_a_key_share_its_text_and_those_of_the_operator_are_not_for_functions() {
+    let mut table = Table::default();
+    let packed = |it: &str| Item::Packed(it.as_bytes().into());
+    for uid in ["a", "b"] {
+        let entry = (Key::text("parent"), packed(uid));
+        table.apply(&owner(uid), Contribution::Replace(vec![entry]));
+    }
+    let key = |uid: &str| match table.contributed(&owner(uid)).remove(0) {
+        (Key::Text(text), item) => (text, item),
+        other => panic!("{other:?}"),
+    };
+    assert!(Arc::ptr_eq(&key("a").0, &key("b").0));
+    assert_eq!((key("a").1, key("a").1.value()), (packed("a"), None));
+    assert!((500..600).contains(&table.bytes()), "{}", table.bytes());
+}
+
+#[test]
 fn objects_without_a_uid_are_told_apart_by_their_names() {
     let named = |name: &str| {
         let namespace = Some("ns".into());
@@ -140,7 +178,7 @@ fn a_large_table_costs_no_more_for_each_event() {
 #[test]
 fn outdated_values_serve_until_their_object_is_indexed_again_or_they_are_swept() {
     let owner = |uid: &str| Owner::of(&Header { uid: Some(uid.into()), ..Header::default() });
-    let put = |value: i64| Contribution::Replace(vec![(Key::text("k"), Arc::new(json!(value)))]);
+    let put = |value: i64| Contribution::Replace(vec![(Key::text("k"), json!(value).into())]);
     let mut table = Table::default();
     for (uid, value) in [("a", 1), ("b", 2), ("c", 3)] {
         table.apply(&owner(uid), put(value));
@@ -148,8 +186,7 @@ fn outdated_values_serve_until_their_object_is_indexed_again_or_they_are_swept()
     table.retire();
     table.apply(&owner("a"), put(10));
     table.apply(&owner("b"), Contribution::Keep);
-    let values =
-        |table: &Table| table.values().iter().map(|it| Value::clone(it)).collect::<Vec<_>>();
+    let values = |table: &Table| table.values().iter().map(returned).collect::<Vec<_>>();
     assert_eq!(values(&table), [json!(10), json!(3)], "what was there before is not kept");
     table.apply(&owner("a"), Contribution::Keep);
     table.sweep();

@@ -393,7 +393,11 @@ fn indexes(invocation: &Invocation) -> Value {
     let index = |it: &kopf::call::Index| {
         let mut stores = Vec::new();
         for (key, values) in it.keys().filter_map(|key| Some((key.to_value(), it.get(&key)?))) {
-            let mut values = values.iter().map(|it| Value::clone(it)).collect::<Vec<_>>();
+            let mut values = values
+                .iter()
+                .filter_map(|it| it.value())
+                .map(|it| Value::clone(it))
+                .collect::<Vec<_>>();
             values.sort_by_key(Value::to_string);
             stores.push(json!([key, values]));
         }

@@ -24,7 +24,7 @@ pub(crate) fn services(items: impl IntoIterator<Item = (Value, Value)>) -> Arc<C
     let index = indexes.get("idx").expect("it was made").clone();
     for (number, (key, value)) in items.into_iter().enumerate() {
         let owner = Owner::of(&Header { uid: Some(number.to_string()), ..Header::default() });
-        let entry = (Key::of(&key), Arc::new(value));
+        let entry = (Key::of(&key), value.into());
         index.apply(&owner, Contribution::Replace(vec![entry]));
     }
     Arc::new(CallServices { indexes, ..CallServices::default() })
