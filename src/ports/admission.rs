@@ -106,13 +106,13 @@ pub trait WebhookServer: Send + Sync + 'static {
     /// Returns how the operator must be set up, or why the settings do not permit admission handlers.
     ///
     /// # Errors
-    /// If the settings are incomplete.
+    /// Fails if the settings are incomplete.
     fn setup(&self, settings: &Settings, publishing: Publishing) -> Result<WebhookSetup, String>;
 
     /// Opens the server.
     ///
     /// # Errors
-    /// If it cannot be opened.
+    /// Fails if it cannot be opened.
     fn start(&self, parts: WebhookParts) -> BoxFuture<'static, Result<RunningServer, String>>;
 }
 

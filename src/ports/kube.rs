@@ -177,7 +177,7 @@ impl Kube {
     /// Returns the cluster, and connects to it first if necessary. Returns the same one each time.
     ///
     /// # Errors
-    /// If there is no cluster, or if the connection failed; the next call tries again.
+    /// Fails if there is no cluster, or if the connection failed; the next call tries again.
     pub async fn cluster(&self) -> Result<Arc<dyn Cluster>, ApiError> {
         if let Some(cluster) = self.0.cluster.get() {
             return Ok(Arc::clone(cluster));
@@ -234,7 +234,7 @@ impl Kube {
     /// Returns the resource that a script names: from the cache, or else from discovery.
     ///
     /// # Errors
-    /// If the cluster has no such resource, or several, or if discovery failed.
+    /// Fails if the cluster has no such resource, or several, or if discovery failed.
     pub async fn resource(&self, wanted: &ResourceRef) -> Result<Arc<Resource>, LookupError> {
         let mut found = self.known().find(wanted);
         if let Some(Ok(resource)) = found {

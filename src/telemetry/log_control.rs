@@ -23,6 +23,6 @@ pub trait LogControl: Send + Sync {
     /// Sets the level of one script, or of everything else. `default` restores the level of the start.
     ///
     /// # Errors
-    /// If there is no such level, or too many scripts have one.
+    /// Fails if there is no such level, or too many scripts have one.
     fn set_level(&self, script: Option<&str>, level: &str) -> Result<(), String>;
 }

@@ -121,7 +121,7 @@ pub fn admission(
     Ok(select(handlers, answers, is_selected)?.selected)
 }
 
-/// Returns whether an object is in the scope of any change handler; other objects are left alone.
+/// Returns whether an object is in the scope of any change handler; other objects are not changed.
 pub fn prematched(
     handlers: &[Arc<Handler>],
     subject: &Subject<'_>,

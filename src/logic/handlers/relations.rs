@@ -16,7 +16,7 @@ use crate::logic::text::json;
 pub struct RelationIds {
     /// The indexes of its children, in the order of [`Handler::owned_kinds`].
     pub children: Vec<Arc<str>>,
-    /// The indexes of what it watches.
+    /// The indexes of the kinds that it watches.
     pub watched: Vec<Arc<str>>,
 }
 
@@ -31,7 +31,7 @@ impl Handler {
         self.reconcile.as_ref().is_some_and(|it| it.finalizer || it.finalize.is_some())
     }
 
-    /// Returns what identifies it among all reconcile handlers: ids may repeat for other resources.
+    /// Returns its key among all reconcile handlers: ids may repeat for other resources.
     pub fn reconciler_key(&self) -> Arc<str> {
         let resource = self.selector.as_ref().map(description::resource).unwrap_or_default();
         format!("{}@{resource}", self.id).into()
@@ -145,7 +145,7 @@ impl Handler {
     }
 }
 
-/// Returns a fingerprint of what decides which objects are children: never 0, which means unknown.
+/// Returns a fingerprint of the labels that decide which objects are children: never 0, which means unknown.
 fn code_of(labels: &[String]) -> u64 {
     json::fingerprint(&labels.into()) | 1
 }

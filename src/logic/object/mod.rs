@@ -40,13 +40,13 @@ pub struct Object {
     body: OnceLock<Arc<Value>>,
 }
 
-/// Why the body of an object cannot be read.
+/// The reason why the body of an object cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
     /// The object is nested deeper than [`depth::DEPTH_MAX`].
     #[error("it is nested {0} levels deep; at most {max} are supported", max = depth::DEPTH_MAX)]
     Depth(usize),
-    /// The JSON is not what API servers send.
+    /// The JSON is not of the form that API servers send.
     #[error("its JSON is damaged")]
     Damaged,
 }
@@ -104,7 +104,7 @@ impl Object {
         Ok(Object::read(read::header(&raw)?.header, raw))
     }
 
-    /// Reads the header of an item of a list. The object has a buffer of its own, with the type of the items if it lacks one.
+    /// Reads the header of an item of a list. The object has a separate buffer, with the type of the items if it lacks one.
     ///
     /// # Errors
     /// Fails as [`Object::parse`] does.
@@ -180,14 +180,14 @@ impl Object {
         })
     }
 
-    /// Returns the tree, without a copy if nobody else has it.
+    /// Returns the tree, without a copy if nothing else refers to it.
     pub fn into_body(self) -> Value {
         let body = Arc::clone(self.body());
         drop(self);
         Arc::unwrap_or_clone(body)
     }
 
-    /// Returns whether the body has all of these fields with these values, if that can be told without building its tree; maps may
+    /// Returns whether the body has all of these fields with these values, if that can be determined without building its tree; maps may
     /// have further fields.
     pub fn is_known_to_contain(&self, part: &Map<String, Value>) -> bool {
         containing::contains(&self.raw, part)

@@ -1,4 +1,4 @@
-//! What indexes keep, in which order, and how the results of index handlers change them.
+//! The content and order of indexes, and how the results of index handlers change them.
 
 use std::{sync::Arc, time::Duration};
 

@@ -174,7 +174,7 @@ impl Record {
         Duration::try_from(delay).unwrap_or_default()
     }
 
-    /// Returns the time since the start; zero if the start is in the future of our clock.
+    /// Returns the time since the start; zero if the start is in the future.
     pub fn runtime(&self, now: Timestamp) -> Duration {
         Duration::try_from(now.duration_since(self.started)).unwrap_or_default()
     }

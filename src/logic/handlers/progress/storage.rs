@@ -1,4 +1,4 @@
-//! Where records are stored on an object: reads them from its body, writes them to its patch.
+//! The storage of records on an object: reads them from its body, writes them to its patch.
 
 use serde_json::{Map, Value};
 

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::super::annotations;
 use crate::logic::object::depth;
 
-/// The key that tells a compact essence from a plain one.
+/// The key that distinguishes a compact essence from a plain one.
 const MARK: &str = "kopf.zalando.org/compact";
 /// Deflated JSON in base64.
 const DEFLATED: &str = "deflate";

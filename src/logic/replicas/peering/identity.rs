@@ -1,11 +1,11 @@
-//! The identity of an operator, or of a person at a terminal, among its peers.
+//! The identity of an operator, or of a user at a terminal, among its peers.
 
 use jiff::Timestamp;
 
 /// The characters of the random part, as in Kopf, which has no `g`.
 const SYMBOLS: &[u8] = b"abcdefhijklmnopqrstuvwxyz0123456789";
 
-/// Domains of host names that identify nothing.
+/// Domains of host names that do not identify a host.
 const SUFFIXES: [&str; 2] = [".local", ".localdomain"];
 
 /// The environment of the process.
@@ -50,12 +50,12 @@ impl Identity {
         Identity { peer: around.pod.clone().unwrap_or_else(|| process.clone()), process }
     }
 
-    /// Returns the identity of a person: the same at each call.
+    /// Returns the identity of a user: the same at each call.
     pub fn of_person(around: &Surroundings) -> String {
         around.pod.clone().unwrap_or_else(|| format!("{}@{}", around.user, host(around)))
     }
 
-    /// Returns the common identity of all replicas with leader election: other operators see them as one.
+    /// Returns the common identity of all replicas with leader election: to other operators they are one.
     pub fn of_replicas(namespace: &str, lease: &str) -> String {
         format!("leader@{namespace}/{lease}")
     }

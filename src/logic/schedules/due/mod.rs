@@ -16,7 +16,7 @@ const GRACE: SignedDuration = SignedDuration::from_mins(1);
 /// A last slot that is further in the future comes from a wrong clock.
 const FUTURE_MAX: SignedDuration = SignedDuration::from_hours(24);
 
-/// What happens to slots of cron expressions that were missed while the operator was not running.
+/// The treatment of cron slots that were missed while the operator was not running.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Missed {
     /// They never run.
