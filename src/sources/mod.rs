@@ -4,7 +4,7 @@
 //! silently. Next: `scripting/`, which compiles the texts.
 //!
 //! [`Sources`] combines them: files (`files`, with the pure `watch_targets`, `settling` and `mounts`), and `ConfigMap`s of the API
-//! (`maps`). `reload/` asks it for changes.
+//! (`maps`). `reload/` waits for their changes.
 
 mod attempt;
 mod error;

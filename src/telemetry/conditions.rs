@@ -26,7 +26,7 @@ pub(super) struct Conditions {
 struct Shown {
     about: Arc<ObjectRef>,
     resource: Arc<Resource>,
-    /// What it shows, as far as known: whether a handler has given up, or only fails; `None` if no handler fails.
+    /// The last known content: whether a handler has failed permanently, or only fails; `None` if no handler fails.
     gave_up: Option<bool>,
     due: Option<Instant>,
     /// Not before this time, unless there is news.
@@ -83,7 +83,7 @@ impl Conditions {
         let new = || Shown::new(Arc::clone(about), resource, None);
         let shown = self.objects.entry(Arc::clone(&uid)).or_insert_with(new);
         let now = Instant::now();
-        // Another failure of an object that fails already is no news, unless the operator gives up.
+        // Another failure of an object that fails already changes nothing, unless the failure is permanent.
         let is_news = shown.gave_up.is_none_or(|it| !it && gave_up);
         let at = if is_news { now } else { shown.rested.map_or(now, |it| it.max(now)) };
         self.schedule(&uid, at);

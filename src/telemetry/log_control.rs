@@ -15,7 +15,7 @@ pub struct LogLevels {
     pub scripts: BTreeMap<String, String>,
 }
 
-/// Reads and changes the levels of the log.
+/// The control of the levels of the log.
 pub trait LogControl: Send + Sync {
     /// Returns the current levels.
     fn levels(&self) -> LogLevels;

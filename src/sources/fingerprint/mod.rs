@@ -16,7 +16,7 @@ pub struct Fingerprint {
     /// The texts by their names as users see them; those of modules include the script that loads them, because each script may
     /// have another version of a module.
     texts: BTreeMap<(String, Option<String>), Digest>,
-    /// Why the set is not complete, if it is not.
+    /// The reason why the set is not complete, if it is not.
     problem: Option<String>,
 }
 
