@@ -4,7 +4,7 @@ use std::{io, path::PathBuf};
 
 use super::problem::Problem;
 
-/// Maximum size of a script in bytes: a dump that is named by mistake must not fill the memory.
+/// Maximum size in bytes of a file that is read as a script: a dump that is named by mistake must not fill the memory.
 pub(super) const SCRIPT_BYTES_MAX: u64 = 8 << 20;
 
 /// The reason why a path does not provide scripts.
