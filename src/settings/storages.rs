@@ -66,7 +66,7 @@ pub struct AnnotationsDiffBase {
 /// The last handled essence in the status.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StatusDiffBase {
-    /// The field that contains the text.
+    /// The field that contains the JSON.
     pub field: FieldPath,
     /// Fields whose changes are ignored.
     pub ignored_fields: Vec<FieldPath>,

@@ -23,7 +23,7 @@ pub enum Notice {
 }
 
 impl Notice {
-    /// Returns the text.
+    /// Returns the message.
     pub fn text(&self) -> &str {
         match self {
             Notice::Info(text) | Notice::Warning(text) => text,

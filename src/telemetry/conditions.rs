@@ -50,7 +50,7 @@ pub struct DueCondition {
 pub struct ShownFailure {
     /// The operator will not try again.
     pub gave_up: bool,
-    /// What happened, in one sentence.
+    /// The failure, in one sentence.
     pub text: String,
 }
 
@@ -103,7 +103,7 @@ impl Conditions {
     /// Writes a condition later that could not be written.
     pub(super) fn postpone(&mut self, uid: &str, at: Instant) {
         if let Some(shown) = self.objects.get_mut(uid) {
-            // What it shows is not known.
+            // Its content is not known.
             shown.gave_up = shown.gave_up.or(Some(false));
             self.schedule(&Arc::from(uid), at);
         }

@@ -83,7 +83,7 @@ pub struct FailureReport {
     pub is_change: bool,
     /// The operator will not try again.
     pub gave_up: bool,
-    /// What happened, in one sentence.
+    /// The failure, in one sentence.
     pub text: String,
 }
 
@@ -293,7 +293,7 @@ impl Failures {
                 Ok(event) => return event,
                 Err(Some(later)) => {
                     tokio::select! {
-                        biased; // what is due comes first
+                        biased; // due events come first
                         () = time::sleep_until(later) => {}
                         () = self.0.is_new.notified() => {}
                     }

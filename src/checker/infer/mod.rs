@@ -315,7 +315,7 @@ impl<'p, 'a> Walk<'p, 'a> {
     }
 
     fn report(&mut self, rule: Rule, span: Span, message: String, hint: Option<String>) {
-        // What is not typed yet has no length.
+        // A name that is not typed yet has no length.
         if self.reports && span.len > 0 {
             self.found.push(Raw { span, rule, message, hint, grant: None });
             // Finding the nearest name for each mistake would take long.

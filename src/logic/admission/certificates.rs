@@ -51,7 +51,7 @@ pub struct Leaf {
     pub until: Timestamp,
 }
 
-/// What to do next.
+/// The next action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Create the first CA, and the certificate of the server.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// The state of the operator's finalizer on one object that none of its handlers needs.
 ///
-/// An operator that was changed must release the objects that it held before. But if the finalizer comes back after that, another
+/// An operator that was changed must release the objects that it held before. But if the finalizer is added again after that, another
 /// operator with the same name needs it, and it stays until that operator removes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Claim {

@@ -29,7 +29,7 @@ pub struct Selection {
     pub undecided: Selected,
 }
 
-/// Whether a condition holds for any handler.
+/// The answer to whether a condition holds for any handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Certainty {
     /// It holds for at least one.

@@ -1,4 +1,4 @@
-//! Describes a handler as plain data, for people and tools: only what was declared, without defaults.
+//! Describes a handler as plain data, for users and tools: only what was declared, without defaults.
 
 use std::time::Duration;
 

@@ -18,9 +18,9 @@ pub struct FailedAttempt {
     pub number: u64,
     /// The pause before the next attempt; `None` if the handler has failed permanently.
     pub retry_in: Option<Duration>,
-    /// The text without numbers that change from attempt to attempt: equal for attempts that failed in the same way.
+    /// The message without numbers that change from attempt to attempt: equal for attempts that failed in the same way.
     pub gist: String,
-    /// What happened, which attempt it was, and what happens next.
+    /// What failed, which attempt it was, and what happens next.
     pub text: String,
 }
 

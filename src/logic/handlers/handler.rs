@@ -221,7 +221,7 @@ pub struct Reconcile {
 /// A kind, as the script names it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Named {
-    /// The text of the selector.
+    /// The string of the selector.
     pub text: String,
     /// The selector.
     pub selector: Selector,

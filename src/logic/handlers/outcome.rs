@@ -110,7 +110,7 @@ pub struct Failure {
 pub struct LogLine {
     /// The level.
     pub level: LogLevel,
-    /// The text.
+    /// The message.
     pub text: String,
     /// Whether the trace of the script is added.
     pub with_trace: bool,

@@ -108,7 +108,7 @@ struct Walk<'a> {
     found: Diff,
 }
 
-/// Whether more paths fit.
+/// The remaining space for paths.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Room {
     Left,

@@ -148,7 +148,7 @@ impl Object {
 
     /// Returns the bytes without managed fields, for long-term storage; empty if the object was created from a tree.
     ///
-    /// Bytes from the network are a slice of a larger buffer, and a tree takes several times the memory of its text.
+    /// Bytes from the network are a slice of a larger buffer, and a tree takes several times the memory of its JSON.
     pub fn essential_bytes(&self) -> Vec<u8> {
         read::without_managed_fields(&self.raw).unwrap_or_else(|_| self.raw.to_vec())
     }
@@ -158,12 +158,12 @@ impl Object {
         &self.header
     }
 
-    /// Returns the size of its text in bytes; zero for trees.
+    /// Returns the size of its JSON in bytes; zero for trees.
     pub fn size(&self) -> usize {
         self.raw.len()
     }
 
-    /// Returns a hash of its text: objects of one text are equal. `None` for trees.
+    /// Returns a hash of its JSON: objects with the same JSON are equal. `None` for trees.
     pub fn fingerprint(&self) -> Option<u64> {
         let mut hasher = DefaultHasher::new();
         self.raw.hash(&mut hasher);
@@ -205,7 +205,7 @@ impl Object {
 }
 
 impl Header {
-    /// Reads the header of the object in this text.
+    /// Reads the header of the object in this JSON text.
     ///
     /// # Errors
     /// Fails as [`Object::parse`] does.

@@ -9,7 +9,7 @@ pub struct Applied {
     pub digest: Box<str>,
     /// The fingerprint of the content that the server has stored for it, unless that has all that was applied.
     pub content: Option<u64>,
-    /// The fingerprint of the text of the object when the watch last showed it as wanted.
+    /// The fingerprint of the JSON of the object when the watch last showed it as wanted.
     pub fingerprint: Option<u64>,
     /// The version of the object then.
     pub version: Option<u64>,

@@ -16,7 +16,7 @@ const PAUSE_MAX: Duration = Duration::from_mins(1);
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pace {
     since: Duration,
-    /// A list, because most objects change few things, and then nothing for days.
+    /// A list, because most objects change few values, and then none for days.
     counts: Vec<(Box<str>, u32)>,
     /// The number of pauses in a row.
     pauses: u32,

@@ -1,6 +1,6 @@
 //! Finds the most similar known name.
 
-/// Names are shorter; comparing texts of megabytes would take too long.
+/// Names are shorter; comparing strings of megabytes would take too long.
 const BYTES_MAX: usize = 200;
 
 /// With this many equal letters at the beginning, two words share a stem.

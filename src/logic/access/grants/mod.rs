@@ -15,7 +15,7 @@ use std::{fmt, path::Path};
 pub(crate) use self::files::normal;
 pub use self::{environment::VariableRule, files::PathRule, net::HostRule};
 
-/// What can be granted.
+/// A kind of access that can be granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Permission {
     /// Connections to hosts.

@@ -8,7 +8,7 @@ use crate::logic::{
     text::nearest::nearest,
 };
 
-/// How a script refers to a resource.
+/// A reference of a script to a resource.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ResourceRef {
     /// By a selector, as handlers do.
@@ -24,7 +24,7 @@ pub enum ResourceRef {
     },
 }
 
-/// Why a resource cannot be resolved.
+/// The reason why a resource cannot be resolved.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Unresolved {
     /// No known resource matches; contains the most similar name.

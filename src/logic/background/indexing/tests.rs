@@ -122,7 +122,7 @@ fn a_failure_counts_until_a_success() {
     assert!(failures.is_empty());
 }
 
-/// Not a measurement, but a quadratic implementation would take minutes here.
+/// Does not measure, but a quadratic implementation would take minutes here.
 #[test]
 fn a_large_table_costs_no_more_for_each_event() {
     let mut table = Table::default();

@@ -34,7 +34,7 @@ pub struct Facts {
     pub initial: bool,
 }
 
-/// How an object compares to the essence that was handled last.
+/// The comparison of an object with the essence that was handled last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Essence {
     /// No essence was handled yet.

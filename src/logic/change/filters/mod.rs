@@ -53,7 +53,7 @@ pub struct Subject<'a> {
     pub change: Option<&'a Change>,
 }
 
-/// Whether the filters pass, or the question to answer first. Without an answer, the result is undecided.
+/// The result of the filters, or the question to answer first. Without an answer, the result is undecided.
 pub type Verdict = Result<bool, Question>;
 
 impl Answers {

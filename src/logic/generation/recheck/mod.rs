@@ -22,8 +22,8 @@
 //! known, so all objects are checked. A selector function counts by the resources that it selects: those that it selects now get
 //! new streams, or count as added. Activities, webhooks and lifecycles do not concern objects.
 //!
-//! Every load creates new function references; the fingerprints of [`crate::logic::handlers::handler::Parts`] tell which functions
-//! of filters and selectors are unchanged.
+//! Every load creates new function references; the fingerprints of [`crate::logic::handlers::handler::Parts`] show which functions of
+//! filters and selectors are unchanged.
 //!
 //! After: `reactor/generation/handover.rs`, which does the checks.
 

@@ -138,7 +138,7 @@ fn fetch_annotation(
     body: &Value,
     id: &str,
 ) -> Result<Option<Value>, CorruptState> {
-    // Most objects have no annotations of ours: do not build the names for them.
+    // Without annotations, the names need not be built.
     if annotations::of(body).is_none_or(Map::is_empty) {
         return Ok(None);
     }

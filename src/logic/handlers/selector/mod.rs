@@ -298,7 +298,7 @@ fn is_events(resource: &Resource) -> bool {
 }
 
 impl Selector {
-    /// Describes the selector for people: `'kopfexamples' of kopf.dev/v1`.
+    /// Describes the selector for users: `'kopfexamples' of kopf.dev/v1`.
     pub fn described(&self) -> String {
         let named = [
             ("kind ", &self.kind),

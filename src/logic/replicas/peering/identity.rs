@@ -61,7 +61,7 @@ impl Identity {
     }
 }
 
-/// Returns the aliases of a host from the text of `/etc/hosts`, as a lookup finds them: from the name to its address and back.
+/// Returns the aliases of a host from the content of `/etc/hosts`, as a lookup finds them: from the name to its address and back.
 pub fn aliases(hosts: &str, host: &str) -> Vec<String> {
     let lines = || {
         let texts = hosts.lines().map(|it| it.split('#').next().unwrap_or_default());
@@ -73,7 +73,7 @@ pub fn aliases(hosts: &str, host: &str) -> Vec<String> {
     found.into_iter().flatten().skip(1).map(str::to_owned).collect()
 }
 
-/// Returns the name of the user with this number from the text of `/etc/passwd`.
+/// Returns the name of the user with this number from the content of `/etc/passwd`.
 pub fn user(passwd: &str, number: u32) -> Option<String> {
     let fields = |line: &str| {
         let mut fields = line.split(':');

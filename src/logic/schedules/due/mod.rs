@@ -98,7 +98,7 @@ pub fn of_interval(of: Interval, last: Option<&Slot>, (since, now): (Timestamp, 
     if pause.is_zero() { Due::Now(own(due)) } else { Due::After(pause, own(due)) }
 }
 
-/// Returns the text that is stored with the slots of an interval.
+/// Returns the string that is stored with the slots of an interval.
 pub fn text(of: Interval) -> String {
     format!("every {} s", python_text::seconds(of.interval))
 }
