@@ -20,7 +20,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Returns what it means for loading the script.
+    /// Returns the level of its rule.
     pub fn level(&self) -> Level {
         self.rule.level()
     }

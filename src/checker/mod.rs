@@ -74,7 +74,7 @@ pub fn inspect(inspection: &Inspection) -> Result<(), Vec<LoadError>> {
     if errors.is_empty() { Ok(()) } else { Err(with_way_out(errors)) }
 }
 
-/// Returns the errors; the last one says how to load the script anyway.
+/// Returns the errors; the last one has a hint how to load the script anyway.
 fn with_way_out(findings: Vec<Finding>) -> Vec<LoadError> {
     let rules: BTreeSet<&str> = findings.iter().map(|it| it.rule.name()).collect();
     let rules = rules.into_iter().collect::<Vec<_>>().join(", ");
@@ -160,7 +160,7 @@ fn of_source(source: &Source, knowledge: &Knowledge, findings: &mut Findings) {
             Ok(tree) => parsed.push((text, tree)),
             Err(why) => {
                 findings.unchecked.push(format!("{} is not checked: {why}.", text.shown));
-                // What it defines is unknown.
+                // Its definitions are unknown.
                 return;
             }
         }

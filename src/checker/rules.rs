@@ -33,7 +33,7 @@ pub enum Rule {
     LoopVariable,
     /// A result that is a whole object.
     WholeObject,
-    /// Calls to the outside in handlers without bounds.
+    /// External calls in handlers without bounds.
     UnboundedRetries,
     /// Timers without an interval.
     TimerInterval,
@@ -47,7 +47,7 @@ pub enum Rule {
     OwnWrites,
 }
 
-/// What a finding means for loading the script.
+/// The level of a finding, which decides whether its script is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// A name that does not exist: the code cannot work.

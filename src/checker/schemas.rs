@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::logic::access::grants::Access;
 
-/// Finds a definition that a schema refers to.
+/// A function that finds a definition to which a schema refers.
 pub type Definitions = fn(&str) -> Option<Arc<Value>>;
 
 /// Knowledge in addition to the sources.
@@ -22,7 +22,7 @@ pub struct Knowledge {
     pub kinds: Arc<Vec<ObjectKind>>,
     /// Finds the definitions that their schemas refer to.
     pub definitions: Option<Definitions>,
-    /// What the scripts may access, if that is known.
+    /// The grants of the scripts, if they are known.
     pub access: Option<Arc<Access>>,
 }
 

@@ -1,4 +1,4 @@
-//! The syntax tree of a script: one for both languages, with what the checks need and nothing else.
+//! The syntax tree of a script: one for both languages, with only the parts that the checks need.
 
 /// A range in a source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,7 +61,7 @@ pub(super) enum ExprKind<'a> {
     Rest,
 }
 
-/// How a member is accessed.
+/// The kind of access to a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
     /// Access to a member: `a.b`.

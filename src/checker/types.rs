@@ -113,7 +113,7 @@ impl Ctx {
 }
 
 impl Type {
-    /// Returns what both have in common.
+    /// Returns the type that covers both.
     pub(super) fn join(self, other: Type) -> Type {
         match (self, other) {
             (Type::Ctx(a), Type::Ctx(b)) if a.is_certain() && b.is_certain() => Type::Ctx(a.or(b)),

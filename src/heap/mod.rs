@@ -1,5 +1,5 @@
-//! The allocator of the process: that of libc, which counts the memory that each thread has allocated. What lives long has pages of its
-//! own (`region.rs`).
+//! The allocator of the process: that of libc, with a count of the memory that each thread has allocated. Long-lived blocks have separate
+//! pages (`region.rs`).
 //!
 //! Counting is the only way to separate the memory of a script from all other memory.
 //! Rhai limits the size of each value, but not of all values together. So the allocator of the process counts, per thread, the
@@ -30,7 +30,7 @@ thread_local! {
     static IS_LASTING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The small blocks that live long.
+/// The small blocks that are long-lived.
 static LASTING: Region = Region::new();
 
 /// The counting allocator of the process.
@@ -55,7 +55,7 @@ pub fn give_back() {
     LASTING.give_back();
 }
 
-/// Runs `make`, whose small blocks are kept apart from all others because they live long: see `region.rs`.
+/// Runs `make`, whose small blocks are separate from all others because they are long-lived: see `region.rs`.
 pub fn lasting<T>(make: impl FnOnce() -> T) -> T {
     /// Also after a panic.
     struct Restore(bool);
@@ -68,7 +68,7 @@ pub fn lasting<T>(make: impl FnOnce() -> T) -> T {
     make()
 }
 
-/// Runs `make` without counting its memory: for values that are resized or freed by other threads than the one that needs them now.
+/// Runs `make` without counting its memory: for values that are resized or freed by other threads than the one that uses them now.
 pub fn apart<T>(make: impl FnOnce() -> T) -> T {
     let before = held();
     let made = make();
@@ -107,7 +107,7 @@ unsafe fn resized(block: *mut u8, (before, after): (Layout, Layout)) -> *mut u8 
     }
 }
 
-// SAFETY: all memory comes from `LASTING`, or from `System` with the layouts of the callers; addresses tell which. The counts are
+// SAFETY: all memory comes from `LASTING`, or from `System` with the layouts of the callers; addresses show which. The counts are
 // thread-local, and neither allocate nor unwind.
 unsafe impl GlobalAlloc for Counting {
     #[inline]
@@ -118,7 +118,7 @@ unsafe impl GlobalAlloc for Counting {
         {
             return block;
         }
-        // SAFETY: the caller keeps the promises of `alloc`.
+        // SAFETY: the caller upholds the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
@@ -132,7 +132,7 @@ unsafe impl GlobalAlloc for Counting {
             unsafe { block.write_bytes(0, layout.size()) };
             return block;
         }
-        // SAFETY: the caller keeps the promises of `alloc_zeroed`.
+        // SAFETY: the caller upholds the contract of `alloc_zeroed`.
         unsafe { System.alloc_zeroed(layout) }
     }
 
@@ -140,10 +140,10 @@ unsafe impl GlobalAlloc for Counting {
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         count(-cost(layout.size()));
         if LASTING.has(pointer) {
-            // SAFETY: the block is one of the region, and the caller gives it up.
+            // SAFETY: the block is one of the region, and the caller no longer uses it.
             return unsafe { LASTING.free(pointer) };
         }
-        // SAFETY: the caller keeps the promises of `dealloc`.
+        // SAFETY: the caller upholds the contract of `dealloc`.
         unsafe { System.dealloc(pointer, layout) }
     }
 
@@ -154,10 +154,10 @@ unsafe impl GlobalAlloc for Counting {
             let Ok(next) = Layout::from_size_align(size, layout.align()) else {
                 return ptr::null_mut();
             };
-            // SAFETY: the caller keeps the promises of `realloc`.
+            // SAFETY: the caller upholds the contract of `realloc`.
             return unsafe { resized(pointer, (layout, next)) };
         }
-        // SAFETY: the caller keeps the promises of `realloc`.
+        // SAFETY: the caller upholds the contract of `realloc`.
         unsafe { System.realloc(pointer, layout, size) }
     }
 }

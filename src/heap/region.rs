@@ -1,10 +1,10 @@
-//! Small blocks that live long, apart from all others.
+//! Small long-lived blocks, separate from all others.
 //!
-//! After a burst of events, libc can return only pages without any used block to the system. What is kept of each object is a few
-//! small blocks, allocated between thousands of bytes that are free soon afterwards: each kept block would hold its whole page. So
-//! these blocks have pages of their own. They are in one range of addresses, which distinguishes them from the blocks of libc.
+//! After a burst of events, libc can return only pages without any used block to the system. The kept state of each object is a few small
+//! blocks, allocated between thousands of bytes that are freed soon afterwards: each kept block would hold its whole page. So these blocks
+//! have separate pages. They are in one range of addresses, which distinguishes them from the blocks of libc.
 //!
-//! The range is divided into slabs, and each slab into blocks of one size. What is known of a slab is kept outside of it, so that the
+//! The range is divided into slabs, and each slab into blocks of one size. The information about a slab is kept outside of it, so that the
 //! pages of an empty slab can be returned.
 #![expect(clippy::indexing_slicing, reason = "there is a list for each index of a size")]
 #![expect(clippy::cast_ptr_alignment, reason = "all sizes of blocks are multiples of 8 bytes")]
@@ -19,7 +19,7 @@ use std::{
 
 /// Bytes of a slab.
 const SLAB_BYTES: usize = 16 << 10;
-/// Number of slabs: addresses for two gigabytes, which become memory when they are used.
+/// Number of slabs: 2 GiB of addresses, which become memory when they are used.
 const SLABS: usize = 1 << 17;
 /// The unit of sizes. There is no header between blocks.
 const STEP: usize = 8;
@@ -41,11 +41,11 @@ pub(super) struct Region {
     slabs: UnsafeCell<Slabs>,
 }
 
-/// The slabs, by what can be taken from them.
+/// The slabs, by their free blocks.
 struct Slabs {
     /// One for each slab, in front of them.
     infos: *mut Info,
-    /// Whether it was tried to reserve addresses.
+    /// Whether an attempt to reserve addresses was made.
     is_tried: bool,
     /// The number of slabs that were ever used.
     used: usize,
@@ -55,7 +55,7 @@ struct Slabs {
     open: [usize; SIZES],
 }
 
-/// What is known of one slab.
+/// The information about one slab.
 struct Info {
     /// The first freed block. Each begins with a pointer to the next one.
     freed: *mut u8,
@@ -112,19 +112,19 @@ impl Region {
         })
     }
 
-    /// Takes a block back.
+    /// Frees a block.
     ///
     /// # Safety
     /// The block is one of this region, and nothing refers to it any more.
     pub(super) unsafe fn free(&self, block: *mut u8) {
         let slab = self.offset(block) / SLAB_BYTES;
-        // SAFETY: the caller keeps the promise.
+        // SAFETY: the caller upholds the contract.
         self.locked(|slabs| unsafe { slabs.free(slab, block) });
     }
 
     #[inline]
     fn offset(&self, block: *mut u8) -> usize {
-        // Whoever has a block of the region has also seen its start.
+        // A thread that has a block of the region has also read its start.
         block.addr().wrapping_sub(self.start.load(Ordering::Relaxed))
     }
 
@@ -292,7 +292,7 @@ fn reserve(bytes: usize) -> Option<*mut u8> {
 /// Returns memory to the system; afterwards it is zero.
 ///
 /// # Safety
-/// Nothing refers to the memory, which is a part of what was reserved.
+/// Nothing refers to the memory, which is a part of the reserved range.
 #[cfg(target_os = "linux")]
 unsafe fn release(start: *mut u8, bytes: usize) {
     // SAFETY: as promised. If it fails, the memory stays as it is.
@@ -328,13 +328,13 @@ mod tests {
                 let size = [8, 24, 40, 1000][usize::try_from(number % 4).unwrap()];
                 let block = region.take(layout(size)).unwrap();
                 assert!(region.has(block));
-                // SAFETY: the block has at least eight bytes, and is ours.
+                // SAFETY: the block has at least eight bytes, and belongs to this test.
                 unsafe { block.cast::<u64>().write(number) };
                 blocks.push((block, number));
             }
             // The last round frees all blocks.
             for (block, number) in blocks.extract_if(.., |it| it.1 % 3 == 0 || round == 2) {
-                // SAFETY: as above; nobody uses it afterwards.
+                // SAFETY: as above; nothing uses it afterwards.
                 unsafe {
                     assert_eq!(block.cast::<u64>().read(), number);
                     region.free(block);

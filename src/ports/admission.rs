@@ -1,4 +1,4 @@
-//! The servers that receive reviews of admission webhooks, and the operator that answers them.
+//! The servers that receive reviews of admission webhooks, and the operator that responds to them.
 
 use std::sync::{Arc, OnceLock};
 
@@ -30,7 +30,7 @@ pub struct ReviewClient {
 #[derive(Debug, Default)]
 struct Headers {
     received: HeaderMap,
-    /// The kwarg, once somebody needs it.
+    /// The kwarg, built when it is first used.
     described: OnceLock<Arc<Value>>,
 }
 
@@ -66,34 +66,34 @@ pub struct ReviewRequest {
     pub handler: Option<String>,
     /// The body, JSON.
     pub body: Bytes,
-    /// Who sent it.
+    /// The client that sent it.
     pub client: ReviewClient,
-    /// When the client stops waiting, if it said so.
+    /// When the client stops waiting, if it has sent a timeout.
     pub deadline: Option<Instant>,
 }
 
-/// Answers reviews.
+/// A responder to reviews.
 pub trait Reviewer: Send + Sync + 'static {
     /// Calls the handlers for a review. Returns the body of the response, JSON.
     fn review(&self, request: ReviewRequest) -> BoxFuture<'_, Result<Bytes, ReviewError>>;
 }
 
-/// Asks tunnel handlers how API servers reach the webhook server, whose description is the kwarg `server`.
+/// A function that calls the tunnel handlers with the kwarg `server`. They return the address of the webhook server for API servers.
 pub type AskTunnel =
     Arc<dyn Fn(Arc<Value>) -> BoxFuture<'static, Result<ClientConfig, String>> + Send + Sync>;
 
-/// Loads edited scripts before they are stored.
+/// A guard that loads edited scripts before they are stored.
 pub trait ScriptGuard: Send + Sync + 'static {
     /// Returns the `ConfigMap`s whose edits are loaded.
     fn guarded(&self) -> Vec<Guarded>;
 
-    /// Returns why the scripts of a `ConfigMap` cannot be loaded, if so.
+    /// Loads the scripts of a `ConfigMap`. The error is the reason why they cannot be loaded.
     fn check(&self, map: Arc<Object>) -> BoxFuture<'_, Result<(), String>>;
 }
 
-/// Receives reviews from API servers: over the network, or within the process.
+/// A receiver of reviews from API servers: over the network, or within the process.
 pub trait WebhookServer: Send + Sync + 'static {
-    /// Returns what guards the scripts, if anything does.
+    /// Returns the guard of the scripts, if there is one.
     fn guard(&self) -> Option<Arc<dyn ScriptGuard>> {
         None
     }
@@ -103,29 +103,29 @@ pub trait WebhookServer: Send + Sync + 'static {
         OwnObjects::default()
     }
 
-    /// Returns how the operator must be set up, or why the settings do not permit admission handlers.
+    /// Returns the setup of the webhooks, or why the settings do not permit admission handlers.
     ///
     /// # Errors
-    /// If the settings are incomplete.
+    /// Fails if the settings are incomplete.
     fn setup(&self, settings: &Settings, publishing: Publishing) -> Result<WebhookSetup, String>;
 
     /// Opens the server.
     ///
     /// # Errors
-    /// If it cannot be opened.
+    /// Fails if it cannot be opened.
     fn start(&self, parts: WebhookParts) -> BoxFuture<'static, Result<RunningServer, String>>;
 }
 
-/// How the webhooks of an operator are set up.
+/// The setup of the webhooks of an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebhookSetup {
     /// The name of the webhook configurations; `None`: the user writes them.
     pub managed: Option<String>,
 }
 
-/// What a webhook server works with.
+/// The inputs of a webhook server.
 pub struct WebhookParts {
-    /// Answers the reviews.
+    /// Responds to the reviews.
     pub reviewer: Arc<dyn Reviewer>,
     /// The settings at the start of the server.
     pub settings: Arc<Settings>,
@@ -135,9 +135,9 @@ pub struct WebhookParts {
     pub cluster: Arc<dyn Cluster>,
     /// The clock for the lifetimes of certificates.
     pub clock: Clock,
-    /// Where problems are reported.
+    /// The health to report problems to.
     pub health: Health,
-    /// Ends the server: reviews in progress are answered.
+    /// Stops the server; reviews in progress are finished.
     pub stop: CancellationToken,
 }
 
@@ -145,6 +145,6 @@ pub struct WebhookParts {
 pub struct RunningServer {
     /// Serves until the end.
     pub serving: BoxFuture<'static, ()>,
-    /// How API servers reach it; `None` until that is known.
+    /// The address by which API servers reach it; `None` until it is known.
     pub client: watch::Receiver<Option<ClientConfig>>,
 }

@@ -21,7 +21,7 @@ use crate::logic::{
 use crate::settings::Settings;
 use crate::telemetry::{HealthState, Pulse};
 
-/// A cluster. The implementation retries requests as `settings.networking` says; a returned error is final for the caller.
+/// A cluster. The implementation retries requests according to `settings.networking`; a returned error is final for the caller.
 pub trait Cluster: Send + Sync + 'static {
     /// Returns all resources of these API groups, in no particular order.
     fn discover<'a>(
@@ -95,7 +95,7 @@ pub trait Cluster: Send + Sync + 'static {
         Box::pin(future::ready(Ok(None)))
     }
 
-    /// Uses these settings for all requests from now on. Streams have their own settings.
+    /// Uses these settings for all further requests. Streams have their own settings.
     fn configure(&self, settings: Arc<Settings>);
 
     /// Restricts further writing requests to times when the operator may act. Requests for leases are always sent.
@@ -127,15 +127,15 @@ pub struct StreamTarget {
     pub resource: Arc<Resource>,
     /// `None`: the whole cluster, or a cluster-scoped resource.
     pub namespace: Option<Arc<str>>,
-    /// How much of each object the stream must deliver.
+    /// The part of each object that the stream must deliver.
     pub extent: Extent,
     /// The settings at the time when the stream starts.
     pub settings: Arc<Settings>,
-    /// Which objects to select; `None` selects those that the settings name.
+    /// The objects to select; `None` selects those that the settings name.
     pub restrictions: Option<Restrictions>,
 }
 
-/// How much of each object a stream must deliver.
+/// The part of each object that a stream must deliver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Extent {
     /// The whole object.
@@ -158,13 +158,13 @@ pub enum StreamEvent {
     Alive,
 }
 
-/// Reports newer events of an object.
+/// A source of newer events of an object.
 pub trait NewerEvents: Send + Sync + fmt::Debug {
     /// Waits until the object has changed after this version, or is gone.
     fn wait(&self, after: Option<NonZeroU64>) -> BoxFuture<'_, ()>;
 }
 
-/// Reports that the handlers that want a request were edited.
+/// A source of edits of the handlers for which a request is sent.
 pub trait Edits: Send + Sync + fmt::Debug {
     /// Waits until they are edited.
     fn edited(&self) -> BoxFuture<'_, ()>;
@@ -179,7 +179,7 @@ impl Edits for CancellationToken {
 /// Interrupts the pause before a request is repeated. The request then fails.
 #[derive(Clone, Copy, Debug)]
 pub struct Interrupt<'a> {
-    /// The source of newer events. They interrupt only a pause that the server has asked for, because the payload may be outdated.
+    /// The source of newer events. They interrupt only a pause that the server has requested, because the payload may be outdated.
     pub events: Option<&'a dyn NewerEvents>,
     /// The version that the request is based on.
     pub after: Option<NonZeroU64>,
@@ -188,7 +188,7 @@ pub struct Interrupt<'a> {
 }
 
 impl Interrupt<'_> {
-    /// Waits for what interrupts the pause. `is_requested`: the server has asked for it.
+    /// Waits until something interrupts the pause. `is_requested`: the server has requested the pause.
     pub async fn wait(&self, is_requested: bool) {
         let newer = async {
             match self.events.filter(|_| is_requested) {
@@ -272,22 +272,22 @@ pub struct NewObject<'a> {
     pub backoffs: Option<&'a [Duration]>,
 }
 
-/// Why a request failed, after its retries.
+/// The error of a request that has failed after its retries.
 #[derive(Clone, Debug)]
 pub struct ApiError {
-    /// What the caller can do about it.
+    /// The class of the error, for the caller.
     pub class: ErrorClass,
     /// The HTTP status, if there was a response.
     pub status: Option<u16>,
-    /// What was attempted, on what, and why it failed; one line.
+    /// The operation, its target, and the reason of the failure; one line.
     pub message: String,
-    /// What the user can do next, if known.
+    /// The hint for the user, if there is one.
     pub hint: Option<String>,
     /// Details of the response, if it has any.
     pub answer: Option<Box<StatusDetails>>,
 }
 
-/// What a failed request means for its caller. No module outside of `cluster/` inspects status codes.
+/// The class of an error by its consequence for the caller. No module outside of `cluster/` inspects status codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorClass {
     /// 5xx, 429, no connection, or a timeout: may work later.

@@ -1,7 +1,7 @@
-//! The cluster as scripts reach it: connected on the first request, with a cache of the resources looked up so far.
+//! The cluster for scripts: connected on the first request, with a cache of the resources looked up so far.
 //!
-//! Requests run as tasks of the operator, not of the script: a script that computes must not hold up a connection, and clients that
-//! were made for one script must not end with it. Dropping a request cancels it.
+//! Requests run as tasks of the operator, not of the script: a script that computes must not delay a connection, and clients that were
+//! created for one script must not end with it. Dropping a request cancels it.
 
 use std::{
     fmt,
@@ -52,7 +52,7 @@ struct Shared {
     known: Mutex<Known>,
 }
 
-/// Makes the connection. Called again after a failure.
+/// A function that opens the connection. Called again after a failure.
 pub type Dial = Box<dyn Fn() -> BoxFuture<'static, Result<Arc<dyn Cluster>, ApiError>> + Send>;
 
 /// One request of a script.
@@ -79,13 +79,13 @@ pub struct Demand {
 pub struct Execution {
     /// The request for `exec` of a pod; its query has the command.
     pub demand: Demand,
-    /// What the command reads from its standard input.
+    /// The standard input of the command.
     pub stdin: Option<Bytes>,
     /// Maximum number of bytes that it may write.
     pub output_max: usize,
 }
 
-/// How a command has ended.
+/// The result of a command that has ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Executed {
     /// Its standard output.
@@ -97,7 +97,7 @@ pub struct Executed {
 }
 
 impl Demand {
-    /// Returns the question whether the operator may do what these attributes describe, see [`is_allowed`].
+    /// Returns the request that asks whether the operator may do what these attributes describe, see [`is_allowed`].
     pub fn access_review(attributes: &Value) -> Self {
         let kind = "SelfSubjectAccessReview";
         let resource = Resource {
@@ -124,7 +124,7 @@ impl Demand {
     }
 }
 
-/// Returns what the response to an access review says.
+/// Returns whether the response to an access review allows the action.
 pub fn is_allowed(review: &Value) -> bool {
     let allowed = review.pointer("/status/allowed").and_then(Value::as_bool);
     allowed.unwrap_or_default()
@@ -147,7 +147,7 @@ pub enum Verb {
     Delete,
 }
 
-/// Why a resource could not be looked up.
+/// The reason why a resource could not be looked up.
 #[derive(Debug)]
 pub enum LookupError {
     /// A request to the cluster failed.
@@ -177,7 +177,7 @@ impl Kube {
     /// Returns the cluster, and connects to it first if necessary. Returns the same one each time.
     ///
     /// # Errors
-    /// If there is no cluster, or if the connection failed; the next call tries again.
+    /// Fails if there is no cluster, or if the connection failed; the next call tries again.
     pub async fn cluster(&self) -> Result<Arc<dyn Cluster>, ApiError> {
         if let Some(cluster) = self.0.cluster.get() {
             return Ok(Arc::clone(cluster));
@@ -234,7 +234,7 @@ impl Kube {
     /// Returns the resource that a script names: from the cache, or else from discovery.
     ///
     /// # Errors
-    /// If the cluster has no such resource, or several, or if discovery failed.
+    /// Fails if the cluster has no such resource, or several, or if discovery failed.
     pub async fn resource(&self, wanted: &ResourceRef) -> Result<Arc<Resource>, LookupError> {
         let mut found = self.known().find(wanted);
         if let Some(Ok(resource)) = found {

@@ -1,4 +1,4 @@
-//! Whether this operator may act: checked before every action that other replicas must not take at the same time.
+//! The right of this operator to act: checked before every action that other replicas must not take at the same time.
 
 use std::{
     future::{Future, poll_fn},
@@ -19,7 +19,7 @@ use crate::ports::Clock;
 /// There is no election, or this replica is a standby: no lease expires.
 const NEVER: u64 = u64::MAX;
 
-/// Whether this operator may act. Clones share it. Without an election, the operator always may act.
+/// The right of this operator to act. Clones share it. Without an election, the operator always may act.
 #[derive(Clone, Debug)]
 pub struct Leadership(Arc<Shared>);
 
@@ -57,7 +57,7 @@ impl Leadership {
 
     /// Waits until this replica leads.
     pub async fn until_leading(&self) {
-        // The sender lives as long as `self`: there is no error to see.
+        // The sender is not dropped before `self`, so there is no error.
         drop(self.0.role.subscribe().wait_for(|it| *it == Role::Leader).await);
     }
 
@@ -69,14 +69,14 @@ impl Leadership {
                 return reason.clone();
             }
             if roles.changed().await.is_err() {
-                // The sender lives as long as `self`.
+                // The sender is not dropped before `self`.
                 std::future::pending::<()>().await;
             }
         }
     }
 
-    /// Returns whether the lease, if there is one, has not expired by our own clock. A standby has no lease: it may run everything
-    /// that a standby is allowed to run, such as index functions.
+    /// Returns whether the lease, if there is one, has not expired by the local clock. A standby has no lease: it may run everything that a
+    /// standby is allowed to run, such as index functions.
     pub fn may_act(&self) -> bool {
         let deadline = self.0.deadline.load(Ordering::Acquire);
         deadline == NEVER || nanos(self.0.clock.uptime()) < deadline

@@ -1,7 +1,7 @@
-//! The borders between the operator and its environment, as traits and plain data: the cluster, the clock, logins, reloads, webhooks.
+//! The interfaces between the operator and its environment, as traits and plain data: cluster, clock, credentials, reloads, webhooks.
 //!
-//! The adapters (`cluster/`, `sources/`, `testing/`) implement them; `handling/`, `features/` and `reactor/` know nothing else of
-//! the environment. The border to the scripts is `call/`.
+//! The adapters (`cluster/`, `sources/`, `testing/`) implement them; `handling/`, `features/` and `reactor/` use nothing else of the
+//! environment. The interface to the scripts is `call/`.
 
 mod admission;
 mod clock;

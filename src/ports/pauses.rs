@@ -1,4 +1,4 @@
-//! What pauses the operator: other operators, or a mandatory peering that does not exist.
+//! The reasons why the operator pauses: other operators, or a mandatory peering that does not exist.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -59,7 +59,7 @@ impl Pauses {
     }
 
     async fn wait(&self, condition: impl FnMut(&Blockers) -> bool) {
-        // The sender lives as long as `self`: there is no error to see.
+        // The sender is not dropped before `self`, so there is no error.
         drop(self.0.subscribe().wait_for(condition).await);
     }
 }

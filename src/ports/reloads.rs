@@ -1,4 +1,4 @@
-//! Hands a new generation of scripts to the operator that runs the live one.
+//! Passes a new generation of scripts to the operator that runs the live one.
 
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -8,7 +8,7 @@ use crate::logic::generation::{Changes, Generation};
 /// A generation that is loaded and checked. Its functions can be called alongside those of the live one.
 #[derive(Debug)]
 pub struct Candidate {
-    /// What it declares.
+    /// The new generation.
     pub generation: Generation,
     /// Receives the result.
     pub verdict: oneshot::Sender<Result<Changes, Rejection>>,
@@ -17,7 +17,7 @@ pub struct Candidate {
     pub withdrawn: CancellationToken,
 }
 
-/// Why a candidate was rejected; the live generation keeps running.
+/// The reason why a candidate was rejected; the live generation keeps running.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
     /// A start-up handler that was added or changed has failed permanently.
@@ -37,5 +37,5 @@ pub enum Rejection {
     Ending,
 }
 
-/// Receives candidates, one at a time: each waits for the verdict on the previous one.
+/// The receiver of candidates, one at a time: each waits for the verdict on the previous one.
 pub type Reloads = mpsc::Receiver<Candidate>;

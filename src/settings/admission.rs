@@ -9,7 +9,7 @@ pub struct Admission {
     pub server: Option<WebhookServer>,
     /// The name of the webhook configurations that the operator writes. `None`: none, unless the server has a URL or a service.
     pub managed: Option<String>,
-    /// The service in the cluster that leads to the server.
+    /// The service in the cluster that routes to the server.
     pub service: Option<WebhookService>,
     /// The name of the Secret with the certificates, in the namespace of the service. `None`: it is named after the service.
     pub secret: Option<String>,
@@ -68,7 +68,7 @@ pub struct WebhookServer {
 /// A cluster on this machine, in a container or a virtual machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LocalCluster {
-    /// Whichever it is.
+    /// Whichever is detected.
     Auto,
     /// The cluster of Docker Desktop.
     DockerDesktop,
@@ -80,7 +80,7 @@ pub enum LocalCluster {
     Minikube,
 }
 
-/// Whether clients of the webhook server need a certificate.
+/// The requirement of certificates for clients of the webhook server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VerifyMode {
     /// Certificates of clients are not requested.

@@ -1,6 +1,6 @@
 //! All settings of the operator: plain data with defaults.
 //!
-//! Names are Kopf's, because its users are ours; durations are [`Duration`]s, which users write as seconds or `"10m"`. Settings are
+//! Names are Kopf's, so that its users know them; durations are [`Duration`]s, which users write as seconds or `"10m"`. Settings are
 //! read when they are needed, so a change in `on_startup` applies to the whole run. `logic/configure/table.rs` contains their
 //! documentation, and reads and sets them by name.
 
@@ -128,7 +128,7 @@ pub struct Leadership {
     pub retry_period: Duration,
 }
 
-/// By resource selector as a string: the arguments of a declaration joined by slashes, such as `pods`, `v1/pods` or
+/// Values by resource selector as a string: the arguments of a declaration joined by slashes, such as `pods`, `v1/pods` or
 /// `kopf.dev/v1/kopfexamples`; [`EVERYTHING`] is every resource. In the order of definition.
 pub type Selectors = IndexMap<String, String>;
 
@@ -235,7 +235,7 @@ pub struct Networking {
     pub error_backoffs: Vec<Duration>,
     /// Never give up: the last pause is repeated.
     pub repeat_last_backoff: bool,
-    /// Follow `Retry-After` even if it is shorter than our own pause.
+    /// Follow `Retry-After` even if it is shorter than the operator's own pause.
     pub enforce_retry_after: bool,
     /// Use the proxies of `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`.
     pub trust_env: bool,
@@ -269,15 +269,15 @@ pub struct Persistence {
 /// `settings.reload`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reload {
-    /// Which handlers that failed permanently are retried once their code has changed.
+    /// The handlers that failed permanently and are retried once their code has changed.
     pub retry_failed: RetryFailed,
     /// Maximum number of objects per second.
     pub retry_rate: usize,
-    /// Which mistakes inside of functions reject a script.
+    /// The mistakes inside of functions that reject a script.
     pub strict: Strict,
 }
 
-/// Which mistakes inside of functions reject a script.
+/// The mistakes inside of functions that reject a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strict {
     /// None: names that do not exist are warnings.
@@ -288,7 +288,7 @@ pub enum Strict {
     Types,
 }
 
-/// Which handlers that failed permanently are retried once their code has changed.
+/// The handlers that failed permanently and are retried once their code has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryFailed {
     /// None.
@@ -422,7 +422,7 @@ impl Default for Background {
     fn default() -> Self {
         Background {
             cancellation_polling: secs(60),
-            // Kopf has none, only cycles of its scheduler. Scripts run on separate threads, where our scheduler has no meaning.
+            // Kopf has none, only cycles of its scheduler. Scripts run on separate threads, where such cycles have no meaning.
             instant_exit_timeout: Some(Duration::from_millis(100)),
             instant_exit_zero_time_cycles: 10,
         }

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use super::names::{FieldPath, PREFIX};
 
-/// Where the progress of handlers is stored on an object.
+/// The storage of the progress of handlers on an object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ProgressStorage {
     /// In annotations.
@@ -39,7 +39,7 @@ pub struct StatusProgress {
     pub touch_field: FieldPath,
 }
 
-/// Where the last handled essence is stored on an object.
+/// The storage of the last handled essence on an object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DiffBaseStorage {
     /// In an annotation.
@@ -66,7 +66,7 @@ pub struct AnnotationsDiffBase {
 /// The last handled essence in the status.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StatusDiffBase {
-    /// The field that contains the text.
+    /// The field that contains the JSON.
     pub field: FieldPath,
     /// Fields whose changes are ignored.
     pub ignored_fields: Vec<FieldPath>,
@@ -77,7 +77,7 @@ pub struct StatusDiffBase {
 pub struct HiddenFields {
     /// The fields. None is part of another one.
     pub paths: Vec<FieldPath>,
-    /// The key of the digests; `None`: the uid of each object, which is no secret.
+    /// The key of the digests; `None`: the uid of each object, which is not a secret.
     pub key: Option<Arc<DigestKey>>,
 }
 
@@ -89,7 +89,7 @@ pub struct DigestKey {
 }
 
 impl DigestKey {
-    /// Creates a key. Its name, which is stored with each digest, tells nothing of it.
+    /// Creates a key. Its name, which is stored with each digest, reveals nothing about it.
     pub fn new(bytes: Vec<u8>, name: &str) -> Self {
         DigestKey { bytes, name: name.to_owned() }
     }

@@ -4,10 +4,10 @@ use std::{io, path::PathBuf};
 
 use super::problem::Problem;
 
-/// Maximum size of a script in bytes: a dump that is named by mistake must not fill the memory.
+/// Maximum size in bytes of a file that is read as a script: a dump that is named by mistake must not fill the memory.
 pub(super) const SCRIPT_BYTES_MAX: u64 = 8 << 20;
 
-/// Why a path does not provide scripts.
+/// The reason why a path does not provide scripts.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No path was given, and the default locations do not exist.
@@ -61,7 +61,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns what to do next, if known.
+    /// Returns the hint, if there is one.
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
             Error::NothingNamed => {

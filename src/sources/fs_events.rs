@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 
 use super::{settling::FsEvent, watch_targets::WatchTargets};
 
-/// Maximum number of paths that are kept apart: further ones count as an unnamed path.
+/// Maximum number of paths that are stored separately: further ones count as an unnamed path.
 const EVENTS_MAX: usize = 256;
 
 /// Collects events. Clones share them.
@@ -49,7 +49,7 @@ impl FsEvents {
         self.0.pending.lock().targets.clone()
     }
 
-    /// Takes an event from the system.
+    /// Records an event of the system.
     pub(super) fn add(&self, event: notify::Result<Event>) {
         let mut pending = self.0.pending.lock();
         let before = pending.events.len();
@@ -98,7 +98,7 @@ impl Pending {
     }
 }
 
-/// Returns the kind of an event. Our own reads are events too, and must not trigger the next read.
+/// Returns the kind of an event. Reads by this process are events too, and must not trigger the next read.
 fn kind_of(kind: EventKind) -> Option<FsEvent> {
     match kind {
         EventKind::Access(kind) => {

@@ -81,7 +81,7 @@ impl Sources {
         self.running = self.tried.clone();
     }
 
-    /// Forgets the last attempt, and checks again at once.
+    /// Discards the last attempt, and checks again at once.
     pub fn forget(&mut self) {
         self.tried = self.running.clone();
         self.next_check = Some(Instant::now());

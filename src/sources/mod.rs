@@ -1,10 +1,10 @@
 //! Finds and reads the scripts on the command line, and watches them.
 //!
 //! A directory contributes the scripts directly in it, ordered by name; anything that cannot be used is an error, never skipped
-//! silently. Next: `scripting/`, which compiles the texts.
+//! silently. Next: `scripting/`, which compiles the sources.
 //!
 //! [`Sources`] combines them: files (`files`, with the pure `watch_targets`, `settling` and `mounts`), and `ConfigMap`s of the API
-//! (`maps`). `reload/` asks it for changes.
+//! (`maps`). `reload/` waits for their changes.
 
 mod attempt;
 mod error;

@@ -94,7 +94,7 @@ pub(super) fn is_script(path: &Path) -> bool {
     path.extension().is_some_and(|it| it == "lua" || it == "rhai")
 }
 
-/// Returns whether a name marks no script: `_lib.lua` is a module for others; `..data` belongs to the volume of a `ConfigMap`.
+/// Returns whether a name excludes a script: `_lib.lua` is a module for others; `..data` belongs to the volume of a `ConfigMap`.
 pub(super) fn is_hidden(name: &Path) -> bool {
     let first = name.as_os_str().as_encoded_bytes().first();
     first.is_some_and(|it| matches!(it, b'.' | b'_'))

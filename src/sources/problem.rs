@@ -4,12 +4,12 @@ use std::fmt;
 
 use crate::scripting::LoadError;
 
-/// Why a set of scripts cannot be used, and what to do about it.
+/// The reason why a set of scripts cannot be used, and a hint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The error; the first line is complete without the others.
     pub message: String,
-    /// What to do next, if known.
+    /// The hint, if there is one.
     pub hint: Option<String>,
 }
 
@@ -23,7 +23,7 @@ pub enum Notice {
 }
 
 impl Notice {
-    /// Returns the text.
+    /// Returns the message.
     pub fn text(&self) -> &str {
         match self {
             Notice::Info(text) | Notice::Warning(text) => text,
@@ -37,7 +37,7 @@ impl Problem {
         Problem { message: message.into(), hint: None }
     }
 
-    /// Adds what to do next.
+    /// Adds a hint.
     #[must_use]
     pub fn with_hint(self, hint: impl Into<String>) -> Self {
         Problem { hint: Some(hint.into()), ..self }

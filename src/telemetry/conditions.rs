@@ -26,7 +26,7 @@ pub(super) struct Conditions {
 struct Shown {
     about: Arc<ObjectRef>,
     resource: Arc<Resource>,
-    /// What it shows, as far as known: whether a handler has given up, or only fails; `None` if no handler fails.
+    /// The last known content: whether a handler has failed permanently, or only fails; `None` if no handler fails.
     gave_up: Option<bool>,
     due: Option<Instant>,
     /// Not before this time, unless there is news.
@@ -50,7 +50,7 @@ pub struct DueCondition {
 pub struct ShownFailure {
     /// The operator will not try again.
     pub gave_up: bool,
-    /// What happened, in one sentence.
+    /// The failure, in one sentence.
     pub text: String,
 }
 
@@ -83,7 +83,7 @@ impl Conditions {
         let new = || Shown::new(Arc::clone(about), resource, None);
         let shown = self.objects.entry(Arc::clone(&uid)).or_insert_with(new);
         let now = Instant::now();
-        // Another failure of an object that fails already is no news, unless the operator gives up.
+        // Another failure of an object that fails already changes nothing, unless the failure is permanent.
         let is_news = shown.gave_up.is_none_or(|it| !it && gave_up);
         let at = if is_news { now } else { shown.rested.map_or(now, |it| it.max(now)) };
         self.schedule(&uid, at);
@@ -103,7 +103,7 @@ impl Conditions {
     /// Writes a condition later that could not be written.
     pub(super) fn postpone(&mut self, uid: &str, at: Instant) {
         if let Some(shown) = self.objects.get_mut(uid) {
-            // What it shows is not known.
+            // Its content is not known.
             shown.gave_up = shown.gave_up.or(Some(false));
             self.schedule(&Arc::from(uid), at);
         }

@@ -83,11 +83,11 @@ pub struct FailureReport {
     pub is_change: bool,
     /// The operator will not try again.
     pub gave_up: bool,
-    /// What happened, in one sentence.
+    /// The failure, in one sentence.
     pub text: String,
 }
 
-/// How many objects fail in one handler.
+/// The numbers of objects that fail in one handler.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FailureCounts {
     /// Objects whose handler will be retried.
@@ -197,13 +197,13 @@ impl Failures {
         self.recovered(uid);
     }
 
-    /// Forgets an object that is gone.
+    /// Removes an object that is gone.
     pub fn forget(&self, uid: &str) {
         self.remove_of(uid, |_, _| true);
         self.forget_condition(uid);
     }
 
-    /// Writes no condition of an object any more.
+    /// Stops writing the condition of an object.
     pub fn forget_condition(&self, uid: &str) {
         if !self.is_empty() {
             let mut table = self.lock();
@@ -212,7 +212,7 @@ impl Failures {
         }
     }
 
-    /// Tries again later to write a condition.
+    /// Schedules another attempt to write a condition.
     pub fn postpone_condition(&self, due: DueCondition, at: Instant) {
         let mut table = self.lock();
         let uid = due.about.uid.clone();
@@ -256,7 +256,7 @@ impl Failures {
         }
     }
 
-    /// Forgets all handlers except these. Sub-handlers stay with their topmost parent.
+    /// Removes all handlers except these. Sub-handlers stay with their topmost parent.
     pub fn keep_handlers(&self, is_known: impl Fn(&str) -> bool) {
         let mut table = self.lock();
         let gone = table.entries.keys().filter(|(_, id)| !is_known(top(id)));
@@ -293,7 +293,7 @@ impl Failures {
                 Ok(event) => return event,
                 Err(Some(later)) => {
                     tokio::select! {
-                        biased; // what is due comes first
+                        biased; // due events come first
                         () = time::sleep_until(later) => {}
                         () = self.0.is_new.notified() => {}
                     }

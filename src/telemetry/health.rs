@@ -1,4 +1,4 @@
-//! The health of an operator's parts: for probes, metrics and people.
+//! The health of an operator's parts: for probes, metrics and users.
 
 use std::{
     collections::BTreeMap,
@@ -28,9 +28,9 @@ struct Shared {
 /// The state of one part.
 #[derive(Clone, Debug)]
 pub struct PartHealth {
-    /// What the state means for the whole operator.
+    /// The state.
     pub state: HealthState,
-    /// One line for people.
+    /// One line for users.
     pub text: String,
     /// When the state was last confirmed; for streams, the time of the last beat.
     pub seen: Instant,
@@ -38,7 +38,7 @@ pub struct PartHealth {
     pub silence_max: Option<Duration>,
 }
 
-/// What the state of a part means for the whole operator.
+/// The state of a part, by its effect on the whole operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HealthState {
     /// The part works.
@@ -49,8 +49,8 @@ pub enum HealthState {
     Dead,
 }
 
-/// Reports the health of one part. A beat costs one atomic store, so a part can send one per event. Dropping the pulse removes the
-/// part. The default pulse is listed nowhere.
+/// A reporter of the health of one part. A beat costs one atomic store, so a part can send one per event. Dropping the pulse removes the
+/// part. The default pulse is not listed.
 #[derive(Debug, Default)]
 pub struct Pulse {
     part: Arc<Part>,

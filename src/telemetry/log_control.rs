@@ -15,7 +15,7 @@ pub struct LogLevels {
     pub scripts: BTreeMap<String, String>,
 }
 
-/// Reads and changes the levels of the log.
+/// The control of the levels of the log.
 pub trait LogControl: Send + Sync {
     /// Returns the current levels.
     fn levels(&self) -> LogLevels;
@@ -23,6 +23,6 @@ pub trait LogControl: Send + Sync {
     /// Sets the level of one script, or of everything else. `default` restores the level of the start.
     ///
     /// # Errors
-    /// If there is no such level, or too many scripts have one.
+    /// Fails if there is no such level, or too many scripts have one.
     fn set_level(&self, script: Option<&str>, level: &str) -> Result<(), String>;
 }

@@ -225,7 +225,7 @@ impl Metrics {
             .of_script(format!("kopf_script_{}", stem.chars().map(plain).collect::<String>()))
     }
 
-    /// Returns what counts the memory and the CPU time of the script in this file.
+    /// Returns the counters of the memory and the CPU time of the script in this file.
     pub fn usage_of(&self, file: &str, memory_limit: usize) -> ScriptUsage {
         self.usage.of_script(file, memory_limit)
     }
@@ -236,7 +236,7 @@ impl Metrics {
         *self.texts.lock() = labels.collect();
     }
 
-    /// Reads what the process uses with this function, which must be quick.
+    /// Sets the function that reads the usage of the process; it must be quick.
     pub fn read_process(&self, read: impl Fn() -> ProcessUsage + Send + Sync + 'static) {
         self.process.read_with(read);
     }

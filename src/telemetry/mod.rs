@@ -1,4 +1,4 @@
-//! What an operator reports about itself: the health of its parts, and the metrics of the operator and of its scripts.
+//! The reports of an operator about itself: the health of its parts, and the metrics of the operator and of its scripts.
 
 mod conditions;
 mod failures;

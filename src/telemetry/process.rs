@@ -8,7 +8,7 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-/// What the process uses at this moment. Unknown numbers are not shown.
+/// The usage of the process at this moment. Unknown numbers are not shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ProcessUsage {
     /// CPU time since the start, in seconds.
@@ -27,12 +27,12 @@ pub struct ProcessUsage {
 
 type Read = Arc<dyn Fn() -> ProcessUsage + Send + Sync>;
 
-/// Reads the usage when the page is requested. Clones share it; without a reader, nothing is shown.
+/// The reader of the usage, called when the page is requested. Clones share it; without a reader, nothing is shown.
 #[derive(Clone, Default)]
 pub(super) struct Process(Arc<Mutex<Option<Read>>>);
 
 impl Process {
-    /// Reads with this function, which must be quick.
+    /// Sets the function that reads the usage; it must be quick.
     pub(super) fn read_with(&self, read: impl Fn() -> ProcessUsage + Send + Sync + 'static) {
         *self.0.lock() = Some(Arc::new(read));
     }

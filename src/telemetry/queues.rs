@@ -1,4 +1,4 @@
-//! The numbers of work queues, with the names that client-go has.
+//! The metrics of work queues, with the names of client-go.
 
 use std::{sync::Arc, time::Duration};
 
@@ -124,7 +124,7 @@ impl QueueSeries {
 }
 
 impl Waiting {
-    /// Ends the wait: the object is handled from now on.
+    /// Ends the wait, because the object is being handled.
     pub fn end(self) {
         self.queue.waiting.observe(self.since.elapsed().as_secs_f64());
     }

@@ -126,7 +126,7 @@ impl ScriptSeries {
     /// Changes a metric. The first change of a name determines its kind.
     ///
     /// # Errors
-    /// If the metric is of another kind, or there would be too many series.
+    /// Fails if the metric is of another kind, or there would be too many series.
     pub fn change(
         &self,
         name: &str,

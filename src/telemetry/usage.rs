@@ -1,4 +1,4 @@
-//! What each script uses: its memory, and the time that its threads compute.
+//! The usage of each script: its memory, and the CPU time of its threads.
 
 use std::{
     collections::BTreeMap,
@@ -18,7 +18,7 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-/// The directory of the calling thread. The file `schedstat` in it begins with the nanoseconds that the thread has computed.
+/// The directory of the calling thread. The file `schedstat` in it begins with the CPU time of the thread in nanoseconds.
 const THREAD: &str = "/proc/thread-self";
 
 /// The usage of all scripts, by file. An entry exists as long as a [`ScriptUsage`]. Clones share it.
@@ -33,7 +33,7 @@ pub struct ScriptUsage(Arc<Counts>);
 struct Counts {
     memory_bytes: AtomicU64,
     limit_bytes: AtomicU64,
-    /// What threads of the operator have computed for the script.
+    /// The CPU time that threads of the operator have spent on the script.
     operator_nanos: AtomicU64,
     threads: Mutex<Threads>,
 }
@@ -46,7 +46,7 @@ struct Threads {
     ended: Duration,
 }
 
-/// Counts the time that a thread computes, until it is dropped by the same thread.
+/// Counts the CPU time of a thread, until it is dropped by the same thread.
 #[derive(Debug)]
 pub struct ThreadUsage {
     script: ScriptUsage,
@@ -104,18 +104,18 @@ impl AllUsage {
 }
 
 impl ScriptUsage {
-    /// Records how much memory the script holds.
+    /// Records the memory of the script, in bytes.
     pub fn set_memory(&self, bytes: usize) {
         self.0.memory_bytes.store(bytes.try_into().unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// Counts time that a thread of the operator has computed for the script.
+    /// Counts CPU time that a thread of the operator has spent on the script.
     pub fn add_time(&self, time: Duration) {
         let nanos = time.as_nanos().try_into().unwrap_or(u64::MAX);
         self.0.operator_nanos.fetch_add(nanos, Ordering::Relaxed);
     }
 
-    /// Counts the time of the calling thread from its beginning.
+    /// Counts the CPU time of the calling thread from its beginning.
     pub fn of_thread(&self) -> ThreadUsage {
         let thread = fs::read_link(THREAD).ok();
         let thread = thread.map(|it| Path::new("/proc").join(it));
@@ -143,7 +143,7 @@ impl Drop for ThreadUsage {
     }
 }
 
-/// Returns the time that a thread has computed; zero where the system does not report it.
+/// Returns the CPU time of a thread; zero where the system does not report it.
 fn computed(thread: &Path) -> Duration {
     let text = fs::read_to_string(thread.join("schedstat")).unwrap_or_default();
     let nanos = text.split_ascii_whitespace().next().and_then(|it| it.parse().ok());

@@ -17,7 +17,7 @@ use crate::scripting::{ScriptHost, Source, Terms};
 /// The wall clock at the start of an [`Environment`].
 pub const BASE: &str = "2026-01-01T00:00:00Z";
 
-/// An embedded API server and a clock. Operators come and go on it. Clones share the server.
+/// An embedded API server and a clock, for any number of operators. Clones share the server.
 #[derive(Clone)]
 pub struct Environment {
     /// The server. Use it for faults, and for objects that the methods below cannot name.
@@ -112,7 +112,7 @@ impl Environment {
         self.server.get(resource, namespace, name).expect("the object exists")
     }
 
-    /// Refuses later requests of this method whose path contains this part. An empty method matches all.
+    /// Rejects later requests of this method whose path contains this part. An empty method matches all.
     pub fn refuse(&self, code: u16, method: &str, part: &str) {
         let effect = Effect::Refuse { code, retry_after_seconds: None };
         self.server.fault(Fault::always(effect).on(method, part));

@@ -64,7 +64,7 @@ impl Link {
         *self.rule.lock() = Arc::new(rule);
     }
 
-    /// Sets the fate of all requests from now on.
+    /// Sets the fate of all later requests.
     pub fn set(&self, fate: Fate) {
         self.set_rule(move |_| fate);
     }

@@ -56,15 +56,15 @@ impl Visit for LogLine {
     }
 }
 
-/// Passes log lines to a function while the guard lives: lines of this thread and of the script threads that it starts, up to this
+/// Passes log lines to a function until the guard is dropped: lines of this thread and of the script threads that it starts, up to this
 /// level, of targets that start with `target`.
 pub fn capture_log(
     target: &'static str,
     level: Level,
     write: impl Fn(LogLine) + Send + Sync + 'static,
 ) -> DefaultGuard {
-    /// With only one subscriber, `tracing` caches whether the subscriber of the first thread that reaches a line wants the line. In
-    /// another test's thread there may be no subscriber. So there are always two.
+    /// With only one subscriber, `tracing` caches whether the subscriber of the first thread that reaches a line enables it. In another
+    /// test's thread there may be no subscriber. So there are always two.
     static SECOND: OnceLock<Dispatch> = OnceLock::new();
     SECOND.get_or_init(|| Dispatch::new(registry()));
     let capture = Capture { target, level, runtime: Handle::current(), write: Box::new(write) };
@@ -97,7 +97,7 @@ impl<S: Subscriber> Layer<S> for Capture {
     }
 }
 
-/// Collects log lines while it lives.
+/// A collector of log lines, until it is dropped.
 pub struct LogCapture {
     lines: Arc<Mutex<Vec<LogLine>>>,
     #[expect(dead_code, reason = "lines are captured while it lives")]

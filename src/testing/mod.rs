@@ -1,7 +1,7 @@
 //! The fixture of tests and benchmarks: an embedded API server, operators that run on it, and one virtual clock.
 //!
 //! [`Environment`] is the cluster with its users, [`Running`] is an operator, [`NativeScripts`] are handlers in Rust. [`Link`] is a
-//! connection that fails on demand; [`CallLog`] and [`LogCapture`] record what happened. `tests/README.md` says when to use them.
+//! connection that fails on demand; [`CallLog`] and [`LogCapture`] record what happened. `tests/README.md` describes when to use them.
 #![expect(clippy::expect_used, clippy::panic, reason = "a test stops at the first surprise")]
 
 mod calls;
@@ -77,7 +77,7 @@ pub fn identity(name: &str) -> Identity {
     Identity { peer: name.to_owned(), process: name.to_owned() }
 }
 
-/// Returns a client whose requests go straight into the server.
+/// Returns a client that passes its requests directly to the server.
 ///
 /// It spawns a task, so call it inside a runtime.
 pub fn client(server: &ApiServer) -> kube::Client {

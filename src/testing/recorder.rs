@@ -1,4 +1,4 @@
-//! Records what handlers did, and when.
+//! Records the actions of handlers and their times.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -67,7 +67,7 @@ impl fmt::Display for CallLog {
     }
 }
 
-/// Calls a function when it is dropped, unless it is disarmed.
+/// A guard that calls a function when it is dropped, unless it is disarmed.
 pub struct OnDrop<F: FnOnce()>(Option<F>);
 
 impl<F: FnOnce()> OnDrop<F> {

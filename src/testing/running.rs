@@ -86,7 +86,7 @@ pub fn run_paused<T>(test: impl Future<Output = T>) -> T {
     LocalSet::new().block_on(&runtime.expect("a runtime"), test)
 }
 
-/// Lets this many seconds pass.
+/// Waits for this many seconds.
 pub async fn pass(seconds: u64) {
     time::sleep(Duration::from_secs(seconds)).await;
 }

@@ -1,5 +1,5 @@
-//! The border between the host and the languages, for a seeded test and for the fuzz target `seam`: a value of the host that passes
-//! through a script returns unchanged, or both languages refuse it with the same message.
+//! The boundary between the host and the languages, for a seeded test and for the fuzz target `seam`: a value of the host that passes
+//! through a script returns unchanged, or both languages reject it with the same message.
 
 use std::sync::{Arc, LazyLock};
 
@@ -34,8 +34,8 @@ const RHAI: &str = r#"
     declare("encoded", |ctx| json.decode(json.encode(ctx.spec.v)));
 "#;
 
-/// The limit of what scripts keep, small enough for values to reach it. The limit of strings also exists in Rhai itself, but not in
-/// Lua.
+/// The limit of the values that scripts keep, small enough for values to reach it. The limit of strings also exists in Rhai itself, but not
+/// in Lua.
 const RESULT_SIZE: usize = 8 << 10;
 
 /// Both languages, each with a loaded script.
@@ -90,7 +90,7 @@ impl Seam {
         Ok(())
     }
 
-    /// Returns the result for a value, or why it was refused.
+    /// Returns the result for a value, or the error of its rejection.
     fn through(&self, handler: usize, value: &Value) -> Result<Value, String> {
         let handler = self.handlers.get(handler).expect("a handler");
         let patch = SharedPatch::default();

@@ -44,7 +44,7 @@ const HEAD_BYTES_MAX: usize = 64 << 10;
 /// The longest time that API servers wait.
 const TIMEOUT_MAX: Duration = Duration::from_secs(30);
 
-/// What all connections share.
+/// The state that all connections share.
 pub(super) struct Shared {
     pub(super) reviewer: Arc<dyn Reviewer>,
     /// The path above the handlers; empty for none.
@@ -53,11 +53,11 @@ pub(super) struct Shared {
     pub(super) is_service: bool,
     /// Counts refused connections.
     pub(super) metrics: Metrics,
-    /// Limits the reviews that are answered at once; the others wait.
+    /// Limits the reviews that are handled at once; the others wait.
     pub(super) permits: Semaphore,
 }
 
-/// Serves a connection until it is closed, or until `stop`: then the request in progress is answered.
+/// Serves a connection until it is closed, or until `stop`: then the request in progress is finished.
 pub(super) async fn serve(
     stream: TcpStream,
     tls: Option<TlsAcceptor>,
@@ -113,7 +113,7 @@ async fn speak(
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN).max_buf_size(HEAD_BYTES_MAX);
     let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
-    // The way a connection ends is up to the client, so errors are ignored.
+    // The client decides how a connection ends, so errors are ignored.
     tokio::select! {
         biased; // any order will do: the next poll notices the end
         () = stop.cancelled() => served.as_mut().graceful_shutdown(),

@@ -37,7 +37,7 @@ impl CertificateFiles {
         Ok(Content { certificates, key, ca })
     }
 
-    /// Uses changed files from now on, and publishes their CA.
+    /// Checks the files at the interval of the options; uses changed ones, and publishes their CA.
     pub(super) async fn follow(
         self,
         mut present: Content,
@@ -77,7 +77,7 @@ pub(super) async fn published(server: &WebhookServer) -> Result<Option<String>, 
     }
 }
 
-/// Reads a file in a thread of its own: it may be on a network.
+/// Reads a file in a separate thread, because it may be on a network.
 pub(super) async fn read(path: &str) -> Result<String, String> {
     let owned = path.to_owned();
     let text = tokio::task::spawn_blocking(move || std::fs::read_to_string(owned)).await;

@@ -17,17 +17,17 @@ pub(super) struct Generated {
     pub(super) key: String,
 }
 
-/// The life of a certificate.
+/// The start and the end of the validity of a certificate.
 pub(super) type Life = (Timestamp, Timestamp);
 
-/// Makes a CA with this name.
+/// Creates a CA with this name.
 pub(super) fn ca(name: &str, life: Life) -> Result<Generated, rcgen::Error> {
     let key = KeyPair::generate()?;
     let certificate = ca_params(name, life).self_signed(&key)?;
     Ok(pem(&certificate, &key))
 }
 
-/// Makes the certificate of a server with these names, signed by a CA.
+/// Creates the certificate of a server with these names, signed by a CA.
 pub(super) fn leaf(
     names: &[String],
     life: Life,
@@ -45,8 +45,8 @@ pub(super) fn leaf(
     Ok(pem(&certificate, &key))
 }
 
-/// Returns the parameters of a CA certificate. They depend only on name and life, so the issuer's name in a server certificate is that of
-/// the CA.
+/// Returns the parameters of a CA certificate. They depend only on name and validity, so the issuer's name in a server certificate is that
+/// of the CA.
 fn ca_params(name: &str, life: Life) -> CertificateParams {
     let mut params = with_life(life);
     params.distinguished_name = common_name(name);

@@ -1,4 +1,4 @@
-//! Webhooks within the process: an embedded API server hands reviews to the operator directly, without TLS.
+//! Webhooks within the process: an embedded API server passes reviews to the operator directly, without TLS.
 
 use std::{
     sync::{Arc, Weak},
@@ -34,7 +34,7 @@ const URL: &str = "https://kopf-dev.invalid";
 pub struct LocalWebhooks(Arc<Mutex<Option<Weak<dyn Reviewer>>>>);
 
 impl LocalWebhooks {
-    /// Hands a review to the operator. `None` if the URL belongs to another webhook.
+    /// Passes a review to the operator. `None` if the URL belongs to another webhook.
     pub async fn review(&self, url: &str, body: &Bytes) -> Option<Result<Bytes, String>> {
         let path = url.strip_prefix(URL)?;
         let reviewer = self.0.lock().as_ref().and_then(Weak::upgrade);
@@ -72,7 +72,7 @@ impl WebhookServer for LocalWebhooks {
         let config = ClientConfig { endpoint: Endpoint::Url(URL.to_owned()), ca: None };
         let (sender, client) = watch::channel(None);
         sender.send_replace(Some(config));
-        // The reviewer lives as long as the server.
+        // Keeps the reviewer until the server stops.
         let serving = Box::pin(async move {
             stop.cancelled().await;
             drop((reviewer, sender));

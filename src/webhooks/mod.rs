@@ -1,8 +1,8 @@
-//! The HTTPS server of admission webhooks: receives reviews from API servers, and hands them to the operator.
+//! The HTTPS server of admission webhooks: receives reviews from API servers, and passes them to the operator.
 //!
-//! `server.rs` opens the socket and says how API servers reach it; `connection.rs` speaks TLS and HTTP; `tls.rs` holds the present
-//! certificate; `generated.rs`, `files.rs` and `secret.rs` are the places where certificates come from; `peer.rs` describes the
-//! certificates of clients; `this_machine.rs` and `tunnel.rs` find the published address. `local.rs` is the same without a network, for embedded servers.
+//! `server.rs` opens the socket and publishes its address; `connection.rs` handles TLS and HTTP; `tls.rs` holds the current certificate;
+//! `generated.rs`, `files.rs` and `secret.rs` are the sources of certificates; `peer.rs` describes the certificates of clients;
+//! `this_machine.rs` and `tunnel.rs` find the published address. `local.rs` is the same without a network, for embedded servers.
 
 mod connection;
 mod files;

@@ -20,7 +20,7 @@ use crate::logic::{
 use crate::ports::{Address, Clock, Cluster, ErrorClass, NewObject};
 use crate::telemetry::{Health, HealthState};
 
-/// The annotation with the lives of the certificates.
+/// The annotation with the validity of the certificates.
 const LIVES: &str = "kopf.dev/webhook-certificates";
 
 /// The keys of the data: the certificate and the key of the server, the trusted CAs, and the key of the newest CA.
@@ -52,7 +52,7 @@ pub(super) struct CertificateSecret {
     pub(super) resource: Resource,
 }
 
-/// What the Secret contains.
+/// The content of the Secret.
 #[derive(Default)]
 struct Content {
     /// `None`: the Secret does not exist yet.
@@ -62,7 +62,7 @@ struct Content {
 }
 
 impl CertificateSecret {
-    /// Keeps the certificates valid, uses them, and publishes the CAs, forever.
+    /// Keeps the certificates valid, uses them, and publishes the CAs; never ends.
     pub(super) async fn follow(
         self,
         certificate: ServerCertificate,
@@ -85,7 +85,7 @@ impl CertificateSecret {
                         self.namespace, self.name
                     );
                     tracing::error!(target: TARGET, "{text}");
-                    // The certificate of before is still valid.
+                    // The previous certificate is still valid.
                     if client.borrow().is_none() {
                         self.health.note(PART, HealthState::Unready, &text);
                     }
@@ -96,7 +96,7 @@ impl CertificateSecret {
         }
     }
 
-    /// Replaces what must be replaced, and uses the result. Returns the trusted CAs.
+    /// Replaces the certificates that are due, and uses the result. Returns the trusted CAs.
     async fn update(&self, certificate: &ServerCertificate) -> Result<String, String> {
         for _ in 0..STEPS_MAX {
             let content = self.read().await?;
@@ -122,7 +122,7 @@ impl CertificateSecret {
         Content::of(&secret)
     }
 
-    /// Writes the next content. A conflict is no error: another replica was faster.
+    /// Writes the next content. A conflict is not an error: another replica was faster.
     async fn write(&self, version: Option<String>, next: &Content) -> Result<(), String> {
         let lives = serde_json::to_string(&next.lives).map_err(|it| it.to_string())?;
         let mut secret = json!({

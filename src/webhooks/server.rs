@@ -1,4 +1,4 @@
-//! Opens the webhook server, and says how API servers reach it.
+//! Opens the webhook server, and publishes its address for API servers.
 
 use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
@@ -38,19 +38,19 @@ use crate::settings::Settings;
 /// Maximum number of connections; more wait in the queue of the operating system. Each API server needs a few.
 const CONNECTIONS_MAX: usize = 512;
 
-/// Maximum number of reviews that are answered at once.
+/// Maximum number of reviews that are handled at once.
 const REVIEWS_MAX: usize = 64;
 
 /// Time limit for reviews in progress when the operator stops: as long as API servers wait.
 const END_MAX: Duration = Duration::from_secs(30);
 
-/// The life of a certificate that is generated for one process: longer than any process runs.
+/// The validity of a certificate that is generated for one process: longer than any process runs.
 const PROCESS_YEARS: u32 = 10;
 
 /// The pause before the next attempt when the system cannot accept a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Why scripts cannot be guarded.
+/// The error if scripts cannot be guarded.
 const UNREACHABLE: &str = "--guard-configmaps needs webhooks that API servers can reach: use --webhook-service, --webhook-url or on_tunnel";
 
 type Client = Arc<watch::Sender<Option<ClientConfig>>>;
@@ -58,7 +58,7 @@ type Client = Arc<watch::Sender<Option<ClientConfig>>>;
 /// The webhook server of `kopf run`.
 #[derive(Clone, Debug, Default)]
 pub struct HttpsWebhooks {
-    /// What its webhooks do not review.
+    /// The objects that its webhooks do not review.
     pub own: OwnObjects,
 }
 
@@ -197,7 +197,7 @@ async fn acceptor(
     Ok(Some(TlsAcceptor::from(config)))
 }
 
-/// Gets the certificate. Returns what keeps it up to date; that never ends.
+/// Prepares the certificate. Returns the future that keeps it up to date and never ends.
 async fn upkeep(
     plan: &ServerPlan,
     parts: &WebhookParts,
@@ -265,7 +265,7 @@ async fn dump(path: Option<String>, mut client: watch::Receiver<Option<ClientCon
     }
 }
 
-/// Serves connections until `stop`; then reviews in progress are answered.
+/// Serves connections until `stop`; then reviews in progress are finished.
 async fn accept(
     socket: TcpListener,
     tls: Option<TlsAcceptor>,

@@ -49,7 +49,7 @@ pub(super) async fn host(wanted: LocalCluster, cluster: &dyn Cluster) -> Option<
     }
 }
 
-/// Returns what the API server shows of itself. What cannot be read is left out.
+/// Returns the properties of the API server. Those that cannot be read are left out.
 async fn facts(cluster: &dyn Cluster) -> ServerFacts {
     let mut facts = match cluster.certificate().await {
         Ok(certificate) => certificate.map(|it| peer::facts(&it.into())).unwrap_or_default(),

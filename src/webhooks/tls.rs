@@ -1,4 +1,4 @@
-//! The present certificate of the server, and the certificates that clients need.
+//! The current certificate of the server, and the certificates that clients need.
 //!
 //! The certificate is replaced while the server runs: connections that are open keep the one that they began with.
 
@@ -15,12 +15,12 @@ use rustls::{
 
 use crate::settings::VerifyMode;
 
-/// The present certificate. Clones share it.
+/// The current certificate. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ServerCertificate(Arc<RwLock<Option<Arc<CertifiedKey>>>>);
 
 impl ServerCertificate {
-    /// Uses these certificates and this key, PEM, from now on.
+    /// Replaces the certificate by these certificates and this key, PEM.
     pub(super) fn set(&self, certificates: &str, key: &str) -> Result<(), String> {
         let chain = certificates_of(certificates)?;
         let key = PrivateKeyDer::from_pem_slice(key.as_bytes())

@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_secs(10);
 
 type Client = watch::Receiver<Option<ClientConfig>>;
 
-/// The handlers, and what they need.
+/// The handlers, and their inputs.
 pub(super) struct Tunnel {
     pub(super) ask: AskTunnel,
     /// The kwarg `server`, without the CA.
@@ -29,8 +29,8 @@ pub(super) struct Tunnel {
     pub(super) health: Health,
 }
 
-/// Returns how API servers reach the tunnel, and what keeps that up to date; the latter never ends. `own` is the configuration without
-/// the tunnel.
+/// Returns the address of the tunnel for API servers, and the future that keeps it up to date and never ends. `own` is the configuration
+/// without the tunnel.
 pub(super) fn start(tunnel: Tunnel, own: Client) -> (Client, BoxFuture<'static, ()>) {
     let (sender, client) = watch::channel(None);
     (client, Box::pin(tunnel.follow(own, sender)))
@@ -48,7 +48,7 @@ impl Tunnel {
         }
     }
 
-    /// Asks the handlers. Returns the pause until the next call.
+    /// Calls the handlers. Returns the pause until the next call.
     async fn ask(
         &self,
         own: &ClientConfig,

@@ -69,7 +69,7 @@ pub enum CompletionKind {
     Resource,
 }
 
-/// Where a name is defined.
+/// The place where a name is defined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
     /// The module; `None` is the script itself.

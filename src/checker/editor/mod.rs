@@ -1,6 +1,6 @@
 //! Responds to an editor about a script that is being typed: mistakes, completions, documentation, definitions, tests.
 //!
-//! Nothing is executed. What cannot be parsed is left out, so that an incomplete line hides only itself.
+//! Nothing is executed. Code that cannot be parsed is left out, so that an incomplete line affects only itself.
 
 mod messages;
 mod spot;
@@ -43,7 +43,7 @@ fn unchecked(why: &str) -> EditorResponse {
     EditorResponse { unchecked: Some(format!("not checked: {why}")), ..EditorResponse::default() }
 }
 
-/// Why a source is not checked.
+/// The reason why a source is not checked.
 struct Unchecked(&'static str);
 
 /// One source with its name.

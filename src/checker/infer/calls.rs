@@ -247,7 +247,7 @@ impl<'a> Walk<'_, 'a> {
         signature.returns.map_or(Type::Any, known::type_of)
     }
 
-    /// Notes a string that names a resource.
+    /// Records a string that names a resource.
     pub(super) fn note_selector(&mut self, word: &Expr<'a>) {
         if let ExprKind::Text(text) = word.bare().kind {
             self.note(Name { text, span: word.span }, |_| SpotKind::Selector);

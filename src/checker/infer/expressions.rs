@@ -114,7 +114,7 @@ impl<'a> Walk<'_, 'a> {
         ty
     }
 
-    /// Notes a name without a path.
+    /// Records a name without a path.
     pub(super) fn note_name(&mut self, name: &'a str, span: Span, ty: &Type) {
         self.note(Name { text: name, span }, |walk| {
             let declared = walk.variable(name).and_then(|it| walk.names.get(it)).copied();

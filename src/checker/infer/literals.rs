@@ -7,7 +7,7 @@ use super::super::{
 use crate::logic::text::duration;
 use crate::scripting::{Language, surface::Ty};
 
-/// A literal, or what is known of it.
+/// A literal, as far as it is known.
 #[derive(Clone, Copy)]
 enum Literal<'e, 'a> {
     Nothing,

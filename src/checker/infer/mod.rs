@@ -1,7 +1,7 @@
 //! Infers the types of values, and reports wrong names, arguments and literals.
 //!
-//! A source is walked several times. Each walk uses what the previous one has found out about variables and parameters, until there
-//! is nothing new; only the last walk reports. What is not known is never reported.
+//! A source is walked several times. Each walk uses the facts about variables and parameters that the previous one has found, until there
+//! are no new ones; only the last walk reports. Unknown values are never reported.
 
 #![expect(
     clippy::wildcard_enum_match_arm,
@@ -104,7 +104,7 @@ impl<'a> Exports<'a> {
     }
 }
 
-/// The facts about a source that walks have found out.
+/// The facts about a source that walks have found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Facts<'a> {
     variables: Vec<Variable>,
@@ -130,11 +130,11 @@ struct Variable {
     is_open: bool,
 }
 
-/// The source took too many steps.
+/// The error of a source that takes too many steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TooLong;
 
-/// Finds out the facts about a source.
+/// Determines the facts about a source.
 pub(super) fn facts<'a>(
     text: &Text<'a>,
     program: &Program<'a>,
@@ -173,7 +173,7 @@ pub(super) fn findings<'a>(
     Ok(walk.found)
 }
 
-/// Returns what is at an offset.
+/// Returns the spot at an offset.
 pub(super) fn spot_at<'a>(
     text: &Text<'a>,
     program: &Program<'a>,
@@ -217,7 +217,7 @@ fn exports<'a>(text: &Text<'a>, facts: &Facts<'a>) -> Exports<'a> {
 struct Walk<'p, 'a> {
     text: &'p Text<'a>,
     program: &'p Program<'a>,
-    /// The facts that the previous walk has found out.
+    /// The facts that the previous walk has found.
     facts: &'p Facts<'a>,
     next: Facts<'a>,
     scopes: Vec<BTreeMap<&'a str, usize>>,
@@ -243,7 +243,7 @@ struct Walk<'p, 'a> {
     steps: Cell<usize>,
     reports: bool,
     found: Vec<Raw>,
-    /// The offset of an editor's request, and what is there.
+    /// The offset of an editor's request, and the spot there.
     probe: Option<usize>,
     spot: Option<Spot<'a>>,
 }
@@ -315,7 +315,7 @@ impl<'p, 'a> Walk<'p, 'a> {
     }
 
     fn report(&mut self, rule: Rule, span: Span, message: String, hint: Option<String>) {
-        // What is not typed yet has no length.
+        // A name that is not typed yet has no length.
         if self.reports && span.len > 0 {
             self.found.push(Raw { span, rule, message, hint, grant: None });
             // Finding the nearest name for each mistake would take long.
@@ -323,7 +323,7 @@ impl<'p, 'a> Walk<'p, 'a> {
         }
     }
 
-    /// Notes what is at this position, if an editor has requested it.
+    /// Records the spot at this position, if an editor has requested it.
     fn note(&mut self, name: Name<'a>, kind: impl FnOnce(&Self) -> SpotKind<'a>) {
         let Name { text, span } = name;
         let is_there = |at: usize| span.at <= at && at <= span.at + span.len;
@@ -332,7 +332,7 @@ impl<'p, 'a> Walk<'p, 'a> {
         }
     }
 
-    /// Notes a member of a value.
+    /// Records a member of a value.
     fn note_member(&mut self, holder: &Type, name: Name<'a>) {
         self.note(name, |_| SpotKind::Member(holder.clone()));
     }

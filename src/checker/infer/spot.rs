@@ -1,9 +1,9 @@
-//! What is at one position of a source, for editors.
+//! The code at one position of a source, for editors.
 
 use super::super::{tree::Span, types::Type};
 use crate::scripting::surface::Signature;
 
-/// What is at a position.
+/// The code at a position.
 #[derive(Clone, Debug)]
 pub(in crate::checker) struct Spot<'a> {
     pub(in crate::checker) span: Span,

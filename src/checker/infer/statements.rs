@@ -145,7 +145,7 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    /// Checks an assignment. Returns what is known of the target, if it is a member.
+    /// Checks an assignment. Returns the type of the target, if it is a member and its type is known.
     fn assign(&mut self, target: &Expr<'a>, ty: Type) -> Option<Type> {
         match &target.bare().kind {
             ExprKind::Name(name) => {

@@ -384,7 +384,7 @@ impl<'a> Reader<'_, 'a> {
         self.is_one_of(&[".", "[", ":", "(", "{"]) || self.is_text()
     }
 
-    /// Reads what follows a value: a member, an index, a call.
+    /// Reads the suffix of a value: a member, an index, a call.
     fn suffix(&mut self, value: Box<Expr<'a>>) -> Option<ExprKind<'a>> {
         if self.eat(".") {
             return Some(ExprKind::Member(value, self.word()?, Access::Plain));

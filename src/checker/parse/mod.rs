@@ -15,7 +15,7 @@ const DEPTH_MAX: usize = 300;
 /// whole source.
 const LINKS_MAX: (usize, usize) = (20, 5_000);
 
-/// Why a source has no tree.
+/// The reason why a source has no tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unparsed {
     /// It is nested too deep.
@@ -45,11 +45,11 @@ pub(super) struct Draft<'a> {
     pub(super) tree: Tree<'a>,
     /// Where something is missing or wrong: the first offset of each line.
     pub(super) broken: Vec<usize>,
-    /// Names in what could not be parsed: they may be declared there.
+    /// Names in the parts that could not be parsed: they may be declared there.
     pub(super) lost: Vec<&'a str>,
 }
 
-/// Parses a source that may be wrong: what cannot be parsed is left out.
+/// Parses a source that may be wrong: parts that cannot be parsed are left out.
 pub(super) fn parse_draft(language: Language, text: &str) -> Result<Draft<'_>, Unparsed> {
     let tokens = lex(language, text).ok_or(Unparsed::At(0))?;
     let mut reader = Reader { recovers: true, ..Reader::new(&tokens) };

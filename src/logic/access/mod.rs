@@ -1,4 +1,4 @@
-//! What the process may reach: credentials, grants of scripts, and the cluster as scripts use it.
+//! The access of the process: credentials, grants of scripts, and the cluster as scripts use it.
 
 pub mod grants;
 pub mod kube;

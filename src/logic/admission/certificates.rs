@@ -1,24 +1,24 @@
-//! When the generated certificates of the webhook server are replaced.
+//! Decides when the generated certificates of the webhook server are replaced.
 //!
-//! A CA signs the certificate of the server; API servers trust the CA. Both are replaced after two thirds of their life. A new CA
-//! signs nothing until API servers had the time to learn of it; the old one stays trusted until the server's certificate of every
-//! replica is signed by the new one. So there is no moment in which an API server does not trust a replica.
+//! A CA signs the certificate of the server; API servers trust the CA. Both are replaced after two thirds of their validity. A new CA signs
+//! nothing until API servers had the time to receive it; the old one stays trusted until the server's certificate of every replica is
+//! signed by the new one. So every API server trusts every replica at all times.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// The life of a CA.
+/// The validity of a CA.
 pub const CA_LIFE: Duration = Duration::from_hours(365 * 24);
-/// The life of the certificate of a server.
+/// The validity of the certificate of a server.
 pub const LEAF_LIFE: Duration = Duration::from_hours(90 * 24);
-/// How long API servers have to learn of a new CA, and replicas to learn of a new certificate.
+/// The time for API servers to receive a new CA, and for replicas to load a new certificate.
 pub const OVERLAP: Duration = Duration::from_mins(10);
-/// Certificates begin earlier, because the clocks of machines differ.
+/// Certificates are backdated by this, because the clocks of machines differ.
 pub const BACKDATED: Duration = Duration::from_mins(5);
 
-/// The lives of all certificates, as stored with them.
+/// The validity of all certificates, as stored with them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Lives {
     /// The trusted CAs; the last one is the newest.
@@ -27,12 +27,12 @@ pub struct Lives {
     pub leaf: Option<Leaf>,
 }
 
-/// The life of a certificate.
+/// The validity of a certificate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Life {
     /// The common name of the certificate.
     pub name: String,
-    /// When it was made.
+    /// When it was created.
     pub from: Timestamp,
     /// When it becomes invalid.
     pub until: Timestamp,
@@ -45,24 +45,24 @@ pub struct Leaf {
     pub names: Vec<String>,
     /// The name of the CA that has signed it.
     pub ca: String,
-    /// When it was made.
+    /// When it was created.
     pub from: Timestamp,
     /// When it becomes invalid.
     pub until: Timestamp,
 }
 
-/// What to do next.
+/// The next action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Make the first CA, and the certificate of the server.
+    /// Create the first CA, and the certificate of the server.
     Create,
-    /// Make another CA, which signs nothing yet.
+    /// Create another CA, which signs nothing yet.
     AddCa,
     /// Sign the certificate of the server with this CA.
     Sign(String),
     /// No longer trust this CA.
     DropCa(String),
-    /// Look again at this time.
+    /// Check again at this time.
     Wait(Timestamp),
 }
 

@@ -26,16 +26,16 @@ pub(super) const NAMESPACE_LABEL: &str = "kubernetes.io/metadata.name";
 const PLAIN: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// How API servers reach the webhooks of an operator.
+/// The address by which API servers reach the webhooks of an operator, and the certificates to trust.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientConfig {
-    /// The place of the server.
+    /// The address of the server.
     pub endpoint: Endpoint,
-    /// The certificates that the server is trusted by, PEM; `None`: those of the API server's machine.
+    /// The CA bundle of the server, PEM; `None`: API servers use the root certificates of their machine.
     pub ca: Option<String>,
 }
 
-/// The place of a webhook server.
+/// The address of a webhook server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
     /// A URL, to which `/HANDLER` is appended.
@@ -60,7 +60,7 @@ pub struct Service {
 /// A handler with the resources that it selects.
 pub type Rule = (Arc<Handler>, Vec<Resource>);
 
-/// Which handlers of an operator are configured.
+/// The handlers of an operator that are configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
     /// All, while the operator runs.
@@ -94,7 +94,7 @@ pub fn webhooks(
 pub fn conversion(crd: &str, client: &ClientConfig) -> Value {
     let mut config = client.of(crd);
     if let Some(fields) = config.as_object_mut() {
-        // The other form, which the CRD may have had before, must not stay.
+        // The other form, which the CRD may have had before, is removed.
         for form in ["url", "service"] {
             fields.entry(form).or_insert(Value::Null);
         }
@@ -103,7 +103,7 @@ pub fn conversion(crd: &str, client: &ClientConfig) -> Value {
     json!({ "strategy": "Webhook", "webhook": webhook })
 }
 
-/// Returns what is known of the webhook of a handler without a cluster; `selected` names its resource. `None` for other handlers.
+/// Returns the part of a handler's webhook that is known without a cluster; `selected` names its resource. `None` for other handlers.
 pub fn summary(handler: &Handler, selected: &str) -> Option<Map<String, Value>> {
     if handler.kind.category() != Category::Admission {
         return None;
@@ -166,7 +166,7 @@ fn webhook(
     webhook
 }
 
-/// Returns the conditions of the user, and our own one.
+/// Returns the conditions of the user and that of the operator.
 fn conditions(options: &Admission, own: Option<Value>) -> Option<Value> {
     let mut conditions = options.match_conditions.clone();
     if let Some(own) = own {
@@ -182,7 +182,7 @@ fn rule(options: &Admission, resource: &Resource) -> Value {
     let plural = &resource.plural;
     let resources = match options.subresource.as_deref() {
         None => vec![plural.clone()],
-        // The pattern of Kubernetes does not include the object itself, ours does.
+        // Unlike in Kubernetes, this pattern includes the object itself.
         Some("*") => vec![plural.clone(), format!("{plural}/*")],
         Some(subresource) => vec![format!("{plural}/{subresource}")],
     };

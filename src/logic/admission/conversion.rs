@@ -20,7 +20,7 @@ pub struct ConversionReview {
     api_version: Value,
     /// `request.uid`, which the response repeats.
     uid: Value,
-    /// The version that is asked for, without its group.
+    /// The requested version, without its group.
     pub version: String,
     /// The objects.
     pub objects: Vec<Value>,
@@ -35,7 +35,7 @@ impl ConversionReview {
     /// Reads a parsed review.
     ///
     /// # Errors
-    /// If it is incomplete.
+    /// Fails if it is incomplete.
     pub fn of(mut review: Value) -> Result<Self, ReviewError> {
         let api_version = review.get("apiVersion").cloned();
         let mut request = review.get_mut("request").map(Value::take).unwrap_or_default();
@@ -55,7 +55,7 @@ impl ConversionReview {
         })
     }
 
-    /// Returns the review with the response: the converted objects, or why there are none.
+    /// Returns the review with the response: the converted objects, or the error.
     pub fn answer(&self, converted: Result<Vec<Value>, String>) -> Value {
         let response = match converted {
             Ok(objects) => json!({
@@ -129,10 +129,10 @@ pub fn name_of(object: &Value) -> String {
     }
 }
 
-/// Completes what a handler has returned: the version, the kind, and the metadata of the original object.
+/// Completes the object that a handler has returned: the version, the kind, and the metadata of the original object.
 ///
 /// # Errors
-/// If it is not an object, or has other metadata than labels and annotations changed.
+/// Fails if it is not an object, or if a handler has changed other metadata than labels and annotations.
 pub fn completed(
     original: &Value,
     returned: Option<Value>,

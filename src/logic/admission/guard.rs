@@ -1,4 +1,4 @@
-//! The webhook that guards the `ConfigMap`s of an operator's scripts: an edit that does not load is refused.
+//! The webhook that guards the `ConfigMap`s of an operator's scripts: an edit that does not load is rejected.
 
 use serde_json::{Value, json};
 
@@ -18,11 +18,11 @@ const TIMEOUT: u64 = 10;
 pub struct Guarded {
     /// The namespace.
     pub namespace: String,
-    /// Which of them.
+    /// The guarded `ConfigMap`s in it.
     pub maps: GuardedMaps,
 }
 
-/// Which `ConfigMap`s of a namespace are guarded.
+/// The `ConfigMap`s of a namespace that are guarded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GuardedMaps {
     /// The one of this name.
@@ -32,7 +32,7 @@ pub enum GuardedMaps {
 }
 
 impl Guarded {
-    /// Returns whether this may be one of them. Only API servers compare labels.
+    /// Returns whether this may be one of them. Does not compare labels: API servers do that.
     pub fn covers(&self, namespace: &str, name: &str) -> bool {
         let is_it = match &self.maps {
             GuardedMaps::Named(own) => own == name,
@@ -41,7 +41,7 @@ impl Guarded {
         self.namespace == namespace && is_it
     }
 
-    /// Returns the webhook. While nobody answers it, edits are admitted: the operator refuses broken scripts anyway.
+    /// Returns the webhook. While the guard is unreachable, edits are admitted: the operator rejects broken scripts anyway.
     fn webhook(&self, name: &str, client: &ClientConfig) -> Value {
         let own_name = match &self.maps {
             // Names of objects have no quotes.

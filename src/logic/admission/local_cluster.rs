@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::settings::LocalCluster;
 
-/// What an API server shows of itself.
+/// The properties of an API server from which its local cluster is detected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerFacts {
     /// The common names of its certificate.
@@ -29,7 +29,7 @@ impl ServerFacts {
             || has(&self.organizations, "k3s")
             || self.issuers.iter().any(|it| it.starts_with("k3s-"));
         let is_minikube = has(&self.names, "minikube") || has(&self.issuers, "minikubeCA");
-        // The name of the node of a cluster that kind has made.
+        // Nodes of clusters that kind has created have such names.
         let is_kind = self.hosts.iter().any(|it| it.ends_with("-control-plane"));
         let is_docker = has(&self.hosts, "docker-for-desktop");
         let is_k3s_version = self.version.as_ref().is_some_and(|it| it.contains("+k3s"));
@@ -44,7 +44,7 @@ impl ServerFacts {
     }
 }
 
-/// Returns the name by which the nodes of a local cluster know this machine; `None` if they know only its address.
+/// Returns the host name of this machine on the nodes of a local cluster; `None` if there is only an address.
 pub fn host(cluster: LocalCluster) -> Option<&'static str> {
     match cluster {
         LocalCluster::DockerDesktop => Some("host.docker.internal"),

@@ -1,4 +1,4 @@
-//! Finds webhooks that review what the operator itself writes: while nobody answers them, it cannot start again.
+//! Finds webhooks that review the operator's own writes: while such a webhook is unreachable, the operator cannot start again.
 
 use crate::logic::{
     handlers::handler::{Category, Handler},
@@ -13,7 +13,7 @@ const WRITTEN: [(&str, &str, &str, &str, &str); 4] = [
     ("kopf.dev", "v1", "clusterkopfpeerings", "ClusterKopfPeering", "for peering"),
 ];
 
-/// Returns what the operator writes that this handler reviews, in words such as `leases, for the election of its leader`.
+/// Returns the operator's own writes that this handler reviews, in words such as `leases, for the election of its leader`.
 ///
 /// A handler that is restricted to some namespaces or objects counts as restricted enough.
 pub fn reviewed(handler: &Handler) -> Option<String> {

@@ -11,7 +11,7 @@ use crate::logic::handlers::outcome::Failure;
 /// The status of a denial without a code of its own.
 const CODE: u16 = 500;
 
-/// What the handlers of a review have decided.
+/// The decision of the handlers of a review.
 #[derive(Clone, Debug, Default)]
 pub struct Decision {
     /// The failures, in the order of the handlers.
@@ -75,7 +75,7 @@ impl Decision {
             status,
         };
         let answer = Answer { api_version: &review.api_version, kind: &review.kind, response };
-        // Maps with names as keys are always JSON.
+        // Cannot fail: the keys of all maps are strings.
         serde_json::to_string(&answer).unwrap_or_default()
     }
 

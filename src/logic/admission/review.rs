@@ -1,6 +1,6 @@
 //! Reads an `AdmissionReview`: version `v1` or `v1beta1` of `admission.k8s.io`.
 //!
-//! Before: `webhooks/`, or the embedded server. After: `logic/change/selection.rs` chooses the handlers; `response.rs` answers.
+//! Before: `webhooks/`, or the embedded server. After: `logic/change/selection.rs` chooses the handlers; `response.rs` responds.
 
 use std::{
     fmt,
@@ -40,7 +40,7 @@ pub struct ResourceName {
     pub plural: String,
 }
 
-/// What handlers see of a review.
+/// The parts of a review that handlers see.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
@@ -66,7 +66,7 @@ struct State {
     /// Without managed fields.
     body: Arc<Value>,
     managed_fields: Option<Value>,
-    /// With managed fields, once somebody needs them.
+    /// With managed fields; built when it is first used.
     whole: OnceLock<Arc<Value>>,
 }
 
@@ -107,7 +107,7 @@ impl Request {
     }
 }
 
-/// Why a review cannot be answered.
+/// The reason why a review cannot be answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReviewError {
     /// The review is incomplete, or not a review at all.
@@ -124,7 +124,7 @@ impl Review {
     /// Reads the body of a request.
     ///
     /// # Errors
-    /// If it is not JSON, or does not name the resource.
+    /// Fails if it is not JSON, or does not name the resource.
     pub fn parse(body: &[u8]) -> Result<Self, ReviewError> {
         Self::of(depth::value(body).map_err(|it| not_json(&it))?)
     }
@@ -132,7 +132,7 @@ impl Review {
     /// Reads a parsed review.
     ///
     /// # Errors
-    /// If it does not name the resource.
+    /// Fails if it does not name the resource.
     pub fn of(review: Value) -> Result<Self, ReviewError> {
         let Value::Object(mut review) = review else {
             return Err(malformed("the body is not a JSON object"));
@@ -152,10 +152,10 @@ impl Review {
         })
     }
 
-    /// Returns what handlers see. Takes it out of the review, because objects are large.
+    /// Returns the request as handlers see it. Moves it out of the review, because objects are large.
     ///
     /// # Errors
-    /// If the user or both objects are missing.
+    /// Fails if the user or both objects are missing.
     pub fn take_request(&mut self) -> Result<Request, ReviewError> {
         let mut request = std::mem::take(&mut self.request);
         let mut taken = |name: &str| {

@@ -1,4 +1,4 @@
-//! What the webhook server must be, according to the settings.
+//! Derives the webhook server from the settings.
 
 use super::configuration::{Endpoint, Service};
 use crate::settings::{Admission, VerifyMode, WebhookServer, WebhookService};
@@ -15,12 +15,12 @@ const MISSING: &str = "Admission handlers exist, but no admission server/tunnel 
 const TWO_ADDRESSES: &str = "handlers of on_tunnel determine the URL of the webhooks: remove --webhook-service, \
     --webhook-url, and `url` and `cluster` of `settings.admission.server`, or the handlers";
 
-/// How API servers reach the webhook server, beyond the settings.
+/// The source of the address by which API servers reach the webhook server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Publishing {
-    /// As the settings say.
+    /// The settings.
     Settings,
-    /// As handlers of `on_tunnel` say.
+    /// Handlers of `on_tunnel`.
     Tunnel,
 }
 
@@ -42,7 +42,7 @@ pub struct ServerPlan {
     service: Option<WebhookService>,
 }
 
-/// Where the certificate of a webhook server comes from.
+/// The source of the certificate of a webhook server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CertificatePlan {
     /// There is none.
@@ -66,7 +66,7 @@ impl ServerPlan {
     /// Returns the server that the settings describe.
     ///
     /// # Errors
-    /// If they describe none.
+    /// Fails if they describe none.
     pub fn of(settings: &Admission, publishing: Publishing) -> Result<Self, String> {
         let has_none = settings.server.is_none() && settings.service.is_none();
         if has_none && publishing == Publishing::Settings {

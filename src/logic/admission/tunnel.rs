@@ -1,4 +1,4 @@
-//! Reads what handlers of `on_tunnel` return: the URL by which API servers reach the webhook server.
+//! Reads the results of `on_tunnel` handlers: the URL by which API servers reach the webhook server.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde_json::Value;
@@ -11,7 +11,7 @@ const EXPECTED: &str =
 /// Reads the result of a handler.
 ///
 /// # Errors
-/// If it is not a client configuration that API servers accept.
+/// Fails if it is not a client configuration that API servers accept.
 pub fn client_config(result: &Value) -> Result<ClientConfig, String> {
     match result {
         Value::String(url) => Ok(ClientConfig { endpoint: endpoint(url)?, ca: None }),

@@ -31,7 +31,7 @@ const NAME_MAX: usize = 230;
 pub struct FailureEvent {
     /// The object.
     pub about: Arc<ObjectRef>,
-    /// It exists: another failure changes it.
+    /// It exists, so another failure updates it.
     pub is_posted: bool,
     /// Identifies the event among all of this operator.
     id: u64,
@@ -60,7 +60,7 @@ impl FailureEvent {
         }
     }
 
-    /// Adds a failure. Returns whether the event is another one since then, because its reason has changed.
+    /// Adds a failure. Returns whether this begins a new event, because the reason has changed.
     pub fn failed(&mut self, text: String, gave_up: bool, now: Timestamp) -> bool {
         let is_other = self.count > 0 && self.gave_up != gave_up;
         if is_other {
@@ -71,23 +71,23 @@ impl FailureEvent {
         is_other
     }
 
-    /// Returns whether the operator has given up.
+    /// Returns whether the handler has failed permanently.
     pub fn gave_up(&self) -> bool {
         self.gave_up
     }
 
-    /// Returns what happened last.
+    /// Returns the message of the last failure.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Returns how long to wait after this many events until the next one about the same.
+    /// Returns the pause after this many events about the same failures.
     pub fn pause(posts: u32) -> Duration {
         let factor = 2_u32.saturating_pow(posts);
         PAUSE_MIN.saturating_mul(factor).min(PAUSE_MAX)
     }
 
-    /// Returns its name.
+    /// Returns the name of the event.
     pub fn name(&self) -> String {
         let (name, reason) = (&self.about.name, self.reason().to_ascii_lowercase());
         let name =
@@ -116,7 +116,7 @@ impl FailureEvent {
         Some(NewEvent { namespace, body })
     }
 
-    /// Returns what changes with each failure, as a merge-patch.
+    /// Returns the fields that change with each failure, as a merge patch.
     pub fn changes(&self) -> Value {
         json!({
             "count": self.count,

@@ -133,7 +133,7 @@ pub(super) fn place(
     Some((ObjectRef { namespace: Some(namespace.clone()), ..about.clone() }, namespace))
 }
 
-/// Returns a message truncated to the maximum size: longer texts are not kept in the queue.
+/// Returns a message truncated to the maximum size: longer messages are not kept in the queue.
 pub fn shortened(message: &str) -> Cow<'_, str> {
     match cut(message) {
         Cow::Borrowed(message) => fit(message),

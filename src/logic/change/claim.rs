@@ -6,25 +6,25 @@
 
 use std::time::Duration;
 
-/// The state of our finalizer on one object that none of our handlers needs.
+/// The state of the operator's finalizer on one object that none of its handlers needs.
 ///
-/// An operator that was changed must release the objects that it held before. But if the finalizer comes back after that, another
+/// An operator that was changed must release the objects that it held before. But if the finalizer is added again after that, another
 /// operator with the same name needs it, and it stays until that operator removes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Claim {
-    /// As far as we know, the finalizer is ours.
+    /// As far as is known, the finalizer belongs to this operator.
     #[default]
     Ours,
-    /// We have requested its removal.
+    /// Its removal was requested.
     Releasing,
-    /// We have seen the object without it after that.
+    /// The object was seen without it after that.
     Released,
     /// It was added again.
     Foreign,
 }
 
 impl Claim {
-    /// Returns the claim after an event. `required`: our handlers need the finalizer; `blocked`: the object has it.
+    /// Returns the claim after an event. `required`: handlers of this operator need the finalizer; `blocked`: the object has it.
     #[must_use]
     pub fn seen(self, required: bool, blocked: bool) -> Self {
         match (self, required, blocked) {
@@ -35,7 +35,7 @@ impl Claim {
         }
     }
 
-    /// Returns whether we may remove the finalizer.
+    /// Returns whether this operator may remove the finalizer.
     pub fn is_ours(self) -> bool {
         self != Claim::Foreign
     }

@@ -29,7 +29,7 @@ const MESSAGE_BYTES_MAX: usize = 200;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Failed(IndexMap<String, Failure>);
 
-/// How one of them failed.
+/// The failure of one handler.
 #[derive(Clone, Debug, PartialEq)]
 struct Failure {
     /// The fingerprint of its code.
@@ -38,7 +38,7 @@ struct Failure {
     reason: Reason,
     /// It raised `PermanentError`, see [`RetryFailed`].
     is_permanent: bool,
-    /// A person wants a retry, whatever the code and the settings.
+    /// A user has requested a retry, whatever the code and the settings.
     is_requested: bool,
     at: String,
     message: String,
@@ -64,13 +64,13 @@ impl Failed {
         self.0.keys().map(String::as_str)
     }
 
-    /// Returns whether a person has requested a retry of this handler.
+    /// Returns whether a user has requested a retry of this handler.
     pub fn is_requested(&self, id: &str) -> bool {
         self.0.get(id).is_some_and(|it| it.is_requested)
     }
 
-    /// Returns the handlers that failed with other code than their current one, or whose retry was requested, and the reason to call them for. All of them were
-    /// called for the same reason.
+    /// Returns the handlers that failed with other code than their current one, or whose retry was requested, and the reason to call them
+    /// for. All of them were called for the same reason.
     pub fn edited(
         &self,
         handlers: &[Arc<Handler>],

@@ -1,47 +1,47 @@
-//! Decides whether an event shows an object as it is, or as it was before our own last request.
+//! Decides whether an event shows an object as it is, or as it was before the operator's own last request.
 //!
-//! A server that lags behind, or a list that was requested before our last request, shows an older version. What was finished then
-//! must not be done again. Versions are ordered where they are numbers, as on all servers that store objects in etcd (Kubernetes
-//! guarantees it since 1.35). Versions that are not numbers are never older.
+//! A server that lags behind, or a list that was requested before the last own request, shows an older version. Work that is already
+//! finished must not be repeated for it. Versions are ordered where they are numbers, as on all servers that store objects in etcd
+//! (Kubernetes guarantees it since 1.35). Versions that are not numbers are never older.
 
 use std::num::NonZeroU64;
 
 use crate::logic::object::{Object, reason::EventType};
 
-/// What is known about an object when one of its events comes.
+/// The facts about an object when one of its events arrives.
 #[derive(Clone, Copy, Debug)]
 pub struct EventView {
     /// The type of the event; `None` for an object of a list.
     pub event_type: Option<EventType>,
-    /// The event is older than the version that our last request made.
+    /// The event is older than the version that the last own request created.
     pub is_older: bool,
-    /// A list showed an older version, and the event of our last request has not come since.
+    /// A list showed an older version, and the event of the last own request has not arrived since.
     pub is_unconfirmed: bool,
-    /// The server reported at our last request that the object does not exist.
+    /// The server reported at the last own request that the object does not exist.
     pub is_missing: bool,
-    /// Whether the server has accepted our last request is not known, and what to do depends on it.
+    /// Whether the server has accepted the last own request is not known, and what to do depends on it.
     pub is_uncertain: bool,
-    /// The event of our last request is still expected within the consistency timeout.
+    /// The event of the last own request is still expected within the consistency timeout.
     pub is_expected: bool,
     /// A newer event of the object waits in its queue.
     pub is_followed: bool,
 }
 
-/// What an event says about the present state of its object.
+/// The relation of an event to the current state of its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Freshness {
-    /// The event shows the object as it is, as far as anybody knows: handle it.
+    /// The event shows the object as it is, as far as is known: handle it.
     Current,
-    /// The event of our own last request is about to come: wait for it.
+    /// The event of the last own request is expected soon: wait for it.
     Awaited,
     /// A newer event waits: handle that one.
     Followed,
-    /// Nothing is about to come: read the object from the server.
+    /// No event is expected: read the object from the server.
     Unknown,
 }
 
 impl EventView {
-    /// Returns whether the event ends the doubt that a list raised: it is newer than our last request, or the object is gone.
+    /// Returns whether the event ends the doubt that a list raised: it is newer than the last own request, or the object is gone.
     pub fn confirms(self) -> bool {
         match self.event_type {
             Some(EventType::Deleted) => true,
@@ -58,7 +58,7 @@ impl EventView {
         if self.event_type == Some(EventType::Deleted) || is_known {
             Freshness::Current
         } else if self.is_uncertain {
-            // A newer event may still be from before our request.
+            // A newer event may still be from before the request.
             Freshness::Unknown
         } else if is_doubtful && self.is_expected {
             Freshness::Awaited

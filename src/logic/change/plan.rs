@@ -1,6 +1,6 @@
 //! Decides what to do about a change: which handlers run now, and whether the object needs the finalizer.
 //!
-//! Hop 4 of the walk. Before: `cause/`. After: `handling/run.rs`.
+//! Step 4 of the walk. Before: `cause/`. After: `handling/run.rs`.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -19,7 +19,7 @@ use crate::logic::{
 /// worker is noticed.
 pub const SLEEP_MAX: Duration = Duration::from_mins(10);
 
-/// What to do with our finalizer.
+/// The action on the operator's finalizer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
     /// Nothing: handlers may run.
@@ -30,7 +30,7 @@ pub enum Hold {
     Release,
 }
 
-/// Decides about our finalizer. `required`: a handler must see the deletion. `blocked`: the object has the finalizer. `ongoing`:
+/// Returns the action on the finalizer. `required`: a handler must see the deletion. `blocked`: the object has the finalizer. `ongoing`:
 /// the object is marked for deletion, so no finalizer can be added.
 pub fn hold(required: bool, blocked: bool, ongoing: bool) -> Hold {
     match (required, blocked) {

@@ -1,4 +1,4 @@
-//! What the operator has stored on an object, for the commands `kopf status`, `kopf retry` and `kopf release`.
+//! The operator's state on an object, for the commands `kopf status`, `kopf retry` and `kopf release`.
 //!
 //! The commands do not know the settings of the operator, so they recognize its annotations by their content, under any prefix.
 
@@ -13,12 +13,12 @@ use crate::settings::PREFIX;
 /// The annotation with the last handled state, after the prefix.
 const LAST_HANDLED: &str = "last-handled-configuration";
 
-/// What the operator has stored about one handler of an object.
+/// The stored state of one handler of an object.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HandlerState {
     /// Its id, as far as the name of the annotation shows it.
     pub handler: String,
-    /// What happens next.
+    /// The progress.
     pub state: Progress,
     /// The number of attempts so far, if known.
     pub attempts: Option<u64>,
@@ -28,7 +28,7 @@ pub struct HandlerState {
     pub message: Option<String>,
 }
 
-/// What happens to a handler next.
+/// The progress of a handler that has not succeeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Progress {
@@ -101,8 +101,8 @@ pub fn anew(body: &Value) -> Option<Value> {
     patch(changes)
 }
 
-/// Returns the merge-patch that removes a finalizer and all annotations with a prefix; `None` if there are none. It requires the
-/// version of the object, because other finalizers may come and go.
+/// Returns the merge-patch that removes a finalizer and all annotations with a prefix; `None` if there are none. It requires the version of
+/// the object, because other finalizers may be added or removed meanwhile.
 pub fn release(body: &Value, finalizer: &str, prefix: &str) -> Option<Value> {
     let is_own = |name: &str| name.strip_prefix(prefix).is_some_and(|it| it.starts_with('/'));
     let annotations = annotations::of(body).into_iter().flatten();
@@ -152,7 +152,6 @@ pub fn seconds_until(time: &str, now: Timestamp) -> Option<i64> {
     Some(time.duration_since(now).as_secs())
 }
 
-/// Returns the annotations that may be those of an operator.
 /// Returns whether an operator has ever stored anything on an object.
 pub fn is_handled(body: &Value, finalizer: &str) -> bool {
     let is_own = |(name, text): (&str, &str)| {

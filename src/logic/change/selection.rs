@@ -29,7 +29,7 @@ pub struct Selection {
     pub undecided: Selected,
 }
 
-/// Whether a condition holds for any handler.
+/// The answer to whether a condition holds for any handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Certainty {
     /// It holds for at least one.
@@ -121,7 +121,7 @@ pub fn admission(
     Ok(select(handlers, answers, is_selected)?.selected)
 }
 
-/// Returns whether an object is in the scope of any change handler; other objects are left alone.
+/// Returns whether an object is in the scope of any change handler; other objects are not changed.
 pub fn prematched(
     handlers: &[Arc<Handler>],
     subject: &Subject<'_>,

@@ -1,6 +1,6 @@
 //! Decides what follows from the outcomes of a cycle: whether it is done, the next wake-up, and the stored state.
 //!
-//! Hop 7 of the walk. Before: `handling/run.rs`. After: `handling/patching.rs`.
+//! Step 7 of the walk. Before: `handling/run.rs`. After: `handling/patching.rs`.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Objects that a person has suspended: no handler is called for them until they are resumed, except those of their deletion.
+//! Objects that a user has suspended: no handler is called for them until they are resumed, except those of their deletion.
 //!
 //! Kopf ignores the annotation, and it is not part of the essence. What has changed meanwhile is handled afterwards, as one change.
 

@@ -1,4 +1,4 @@
-//! The line about a change that no handler handles: for people who try out an operator.
+//! The log line about a change that no handler handles, for users who try out an operator.
 
 use std::fmt::Write as _;
 
@@ -65,7 +65,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Returns a text on one line, and not too long.
+/// Returns a string on one line, truncated if it is too long.
 fn short(text: &str) -> String {
     let mut characters = text.chars();
     let start: String = characters.by_ref().take(CHARACTERS_MAX).collect();

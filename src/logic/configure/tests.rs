@@ -61,7 +61,7 @@ fn the_names_are_those_of_kopf_and_nothing_else() {
         |group| TABLE.iter().filter(known).filter(move |it| it.group == group).map(|it| it.name);
     let line = |group| format!("{group}: {}", names(group).collect::<Vec<_>>().join(" "));
     let expected: Vec<_> = expected.lines().map(str::trim).collect();
-    // Kopf has no leader election, so nothing waits for its clean-up handlers; `cleanup_timeout` is ours. Nor does it reload.
+    // Kopf has no leader election, so nothing waits for its clean-up handlers and it has no `cleanup_timeout`. Nor does it reload.
     let groups = groups().filter(|it| !["leadership", "sandbox", "reload"].contains(it));
     assert_eq!(groups.map(line).collect::<Vec<_>>(), expected);
 }

@@ -88,12 +88,12 @@ impl Inventory {
         existing.map(|(name, _)| name).filter(|it| !is_shown(it)).cloned().collect()
     }
 
-    /// Forgets all groups but these.
+    /// Removes all groups but these.
     pub fn keep(&mut self, groups: &BTreeSet<String>) {
         self.groups.retain(|it, _| groups.contains(it));
     }
 
-    /// Takes all that discovery shows of a group. Returns whether nothing is doubtful; otherwise the group should be read again.
+    /// Records the discovery of a whole group. Returns whether nothing is doubtful; otherwise the group should be read again.
     pub fn read(&mut self, group: &str, mut found: Vec<Resource>) -> bool {
         self.count_reads(group, &found);
         self.admit(group, &mut found);
@@ -123,7 +123,7 @@ impl Inventory {
             && !self.unshown().iter().any(|(it, _)| it == group)
     }
 
-    /// Takes what some versions of a group show while others do not respond.
+    /// Records the discovery of some versions of a group, while others do not respond.
     pub fn read_partly(&mut self, group: &str, mut found: Vec<Resource>) {
         self.admit(group, &mut found);
         let known = self.groups.entry(group.to_owned()).or_default();
@@ -154,12 +154,12 @@ impl Inventory {
         self.crds.extend(names.into_iter().map(|it| (it, Crd::Exists)));
     }
 
-    /// Forgets the CRDs: they are no longer visible.
+    /// Removes the CRDs, because they are no longer visible.
     pub fn forget_crds(&mut self) {
         self.crds.clear();
     }
 
-    /// Forgets the CRDs of this group that are gone and that discovery does not show, or still shows after many reads.
+    /// Removes the CRDs of this group that are gone and that discovery does not show, or still shows after many reads.
     fn count_reads(&mut self, group: &str, found: &[Resource]) {
         self.crds.retain(|(of, plural), crd| match crd {
             Crd::Gone { reads, .. } if of == group => {

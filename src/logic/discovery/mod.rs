@@ -1,4 +1,4 @@
-//! Which resources and namespaces an operator serves.
+//! Determines the resources and namespaces that an operator serves.
 
 pub mod inventory;
 pub mod namespaces;

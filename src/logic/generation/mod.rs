@@ -1,13 +1,13 @@
-//! One generation of scripts and the next: what an edit changes, and what it means for objects that do not change.
+//! The step from one generation of scripts to the next: which handlers differ, and how that affects objects that do not change.
 //!
 //! | file | decides |
 //! |---|---|
 //! | `mod.rs` | which handlers differ |
-//!  `version.rs` | which handlers came before which |
+//! | `version.rs` | which handlers came before which |
 //! | `recheck/mod.rs` | which objects the new handlers must see |
-//! | `retries.rs` | which handlers need not wait for their retry any longer |
+//! | `retries.rs` | which handlers no longer wait for their retry |
 //!
-//! What becomes of everything that runs: `reactor/generation/mod.rs`.
+//! How an edit affects everything that is running: `reactor/generation/mod.rs`.
 
 mod recheck;
 mod retries;
@@ -27,7 +27,7 @@ use crate::logic::{
     handlers::{handler::Handler, lifecycle::Chooser},
 };
 
-/// Everything that the scripts declare: loaded together, swapped together, never changed.
+/// The content of all scripts after one load: loaded together, replaced together, never changed.
 #[derive(Clone, Debug, Default)]
 pub struct Generation {
     /// The version, set at the takeover; ordered among all generations of the operator.
@@ -45,7 +45,7 @@ impl Generation {
     }
 }
 
-/// How the handlers of one generation differ from those of the one before, by declaration and id.
+/// The differences between the handlers of one generation and those of the one before, by declaration and id.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
     /// Handlers that did not exist before.

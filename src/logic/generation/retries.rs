@@ -1,6 +1,6 @@
-//! Which handlers need not wait for their retry any longer: a fix takes effect at once, not after the delay of the broken handler.
+//! Determines which handlers no longer wait for their retry: a fix takes effect at once, not after the delay of the broken handler.
 //!
-//! The record on the cluster is unchanged until the handler is called: another process would wait.
+//! The record on the cluster is unchanged until the handler is called, so another process would wait.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! What an edit changes.
+//! The handlers that an edit adds, changes and removes.
 
 use serde_json::json;
 

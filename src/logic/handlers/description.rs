@@ -1,4 +1,4 @@
-//! Describes a handler as plain data, for people and tools: only what was declared, without defaults.
+//! Describes a handler as plain data, for users and tools: only what was declared, without defaults.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::logic::text::duration;
 
-/// Returns what a handler is declared with. The keys are those of the declaration; durations are seconds, a field is a list of
+/// Returns the arguments of a handler's declaration. The keys are those of the declaration; durations are seconds, a field is a list of
 /// keys.
 pub fn describe(handler: &Handler) -> Map<String, Value> {
     let mut fields = Map::new();
@@ -113,7 +113,7 @@ fn of_criterion(criterion: &Criterion) -> Value {
     }
 }
 
-/// Returns a combination of functions as text, such as `all(is_big, not(is_old))`.
+/// Returns a combination of functions as a string, such as `all(is_big, not(is_old))`.
 fn of_callback(callback: &Callback) -> String {
     let joined = |all: &[Callback]| all.iter().map(of_callback).collect::<Vec<_>>().join(", ");
     match callback {

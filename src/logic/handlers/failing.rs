@@ -1,4 +1,4 @@
-//! How a failed attempt is reported to people: in log lines, in Kubernetes events and in metrics.
+//! The report of a failed attempt to users: in log lines, in Kubernetes events and in metrics.
 
 use std::{borrow::Cow, fmt::Write as _, time::Duration};
 
@@ -11,16 +11,16 @@ use crate::logic::text::python_text;
 /// Not a failure: the handler waits for its sub-handlers.
 const UNFINISHED: &str = "HandlerChildrenRetry";
 
-/// A failed attempt of a handler, and what follows.
+/// A failed attempt of a handler, and what happens next.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FailedAttempt {
     /// The number of the attempt, from 1.
     pub number: u64,
-    /// The pause before the next attempt; `None` if the operator has given up.
+    /// The pause before the next attempt; `None` if the handler has failed permanently.
     pub retry_in: Option<Duration>,
-    /// The text without numbers that change from attempt to attempt: equal for attempts that failed in the same way.
+    /// The message without numbers that change from attempt to attempt: equal for attempts that failed in the same way.
     pub gist: String,
-    /// What happened, which attempt it was, and what happens next.
+    /// What failed, which attempt it was, and what happens next.
     pub text: String,
 }
 
@@ -58,7 +58,7 @@ impl FailedAttempt {
         self.retry_in.is_none()
     }
 
-    /// Adds the command that tries again.
+    /// Adds the command that retries the handler.
     #[must_use]
     pub fn with_command(mut self, command: &str) -> Self {
         let _always_fits = write!(self.text, " (to try again: {command})");

@@ -1,6 +1,6 @@
 //! A reference to a function of a script.
 //!
-//! Only the scripting side looks inside; all other modules store it, compare it and pass it back.
+//! Only the scripting side uses its content; all other modules store it, compare it and pass it back.
 
 use std::{any::Any, cmp::Ordering, fmt, sync::Arc};
 
@@ -8,8 +8,7 @@ use std::{any::Any, cmp::Ordering, fmt, sync::Arc};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ScriptId(pub u32);
 
-/// The owner of a function: the engine of its script, which is dropped with the last reference. Only the scripting side looks
-/// inside.
+/// The owner of a function: the engine of its script, which is dropped with the last reference. Only the scripting side uses its content.
 pub type Owner = Arc<dyn Any + Send + Sync>;
 
 /// A function of a script. Two references are equal if they refer to the same function of the same loaded script.
@@ -25,10 +24,10 @@ pub struct Function {
     kept: Option<Arc<Kept>>,
 }
 
-/// Values that live as long as a function and its clones.
+/// Values that are dropped together with the last clone of a function.
 #[derive(Clone, Default)]
 struct Kept {
-    /// The engine frees the slot when the last reference goes.
+    /// The engine frees the slot when the last reference is dropped.
     #[expect(dead_code, reason = "it is there to be dropped")]
     slot: Option<Arc<dyn Any + Send + Sync>>,
     /// See [`Function::with_owner`].
@@ -63,7 +62,7 @@ impl Function {
         Function { kept: None, ..self }
     }
 
-    /// Returns what [`Function::with_owner`] has tied to it.
+    /// Returns the owner that [`Function::with_owner`] has set, if any.
     pub fn owner(&self) -> Option<&Owner> {
         self.kept.as_ref()?.owner.as_ref()
     }

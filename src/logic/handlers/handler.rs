@@ -72,19 +72,19 @@ pub enum Category {
     Activity,
     /// Fill in-memory indexes.
     Indexing,
-    /// See raw watch events.
+    /// Receive raw watch events.
     Watching,
     /// Run in the background of an object.
     Spawning,
     /// React to changes; their progress is stored on the object.
     Changing,
-    /// Answer admission requests.
+    /// Respond to admission requests.
     Admission,
     /// Convert objects between versions.
     Conversion,
 }
 
-/// How an error is treated that is neither temporary nor permanent by its class.
+/// The treatment of an error that is neither temporary nor permanent by its class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorsMode {
     /// Log it and continue as if the handler had succeeded.
@@ -108,7 +108,7 @@ pub enum Criterion {
     Callback(Callback),
 }
 
-/// The filters of a handler: which objects and changes it wants.
+/// The filters of a handler: the objects and changes that it applies to.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filters {
     /// By label, in the order of declaration.
@@ -188,7 +188,7 @@ pub struct Admission {
     pub match_policy: Option<String>,
     /// Mutating handlers: called again if later webhooks change the object.
     pub reinvocation: bool,
-    /// Conversion handlers: what they convert.
+    /// Conversion handlers: the versions that they convert.
     pub conversion: Option<Conversion>,
 }
 
@@ -210,7 +210,7 @@ pub struct Reconcile {
     pub watches: Vec<Watched>,
     /// The maximum pause between two calls.
     pub resync: Option<Duration>,
-    /// Called when the object is deleted; holds the deletion until it has succeeded.
+    /// Called when the object is deleted; blocks the deletion until it has succeeded.
     pub finalize: Option<Function>,
     /// The object has the finalizer even without `finalize`.
     pub finalizer: bool,
@@ -221,7 +221,7 @@ pub struct Reconcile {
 /// A kind, as the script names it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Named {
-    /// The text of the selector.
+    /// The string of the selector.
     pub text: String,
     /// The selector.
     pub selector: Selector,
@@ -236,7 +236,7 @@ pub struct Watched {
     pub map: Option<Function>,
 }
 
-/// What a derived index handler is for.
+/// The purpose of a derived index handler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Relation {
     /// The reconcile handler, by [`Handler::reconciler_key`].
@@ -247,7 +247,7 @@ pub struct Relation {
     pub role: Role,
 }
 
-/// How objects are related to those that a reconcile handler is about.
+/// The relation of objects to those that a reconcile handler is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Children, by their labels.
@@ -378,7 +378,7 @@ impl Kind {
         }
     }
 
-    /// Returns whether it runs at times of its own, for the operator itself.
+    /// Returns whether it runs on a schedule, for the operator itself.
     pub fn is_scheduled(self) -> bool {
         matches!(self, Kind::Every | Kind::Cron)
     }
@@ -444,7 +444,7 @@ impl Handler {
         self.selector == other.selector || (!is_edited && self.is_namesake(other))
     }
 
-    /// Returns whether both certainly filter alike, even if the functions belong to two generations.
+    /// Returns whether both certainly have the same filters, even if the functions belong to two generations.
     pub fn filters_same(&self, other: &Handler) -> bool {
         let is_edited = self.parts.filters == 0 || self.parts.filters != other.parts.filters;
         self.filters == other.filters || (!is_edited && self.filters.is_alike(&other.filters))
@@ -458,7 +458,7 @@ impl Handler {
         self.is_namesake(other) && does_the_same
     }
 
-    /// Returns what identifies the handler and its code.
+    /// Returns the mark that identifies the handler and its code.
     pub fn mark(&self) -> Mark {
         let place = (self.function.script, self.function.slot);
         Mark { id: Arc::clone(&self.id), kind: self.kind, code: self.code, place }

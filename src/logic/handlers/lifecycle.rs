@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{function::Function, handler::Handler, progress::Record};
 use crate::logic::text::nearest::nearest;
 
-/// Determines the handlers of a cycle and their order.
+/// A rule for the handlers of a cycle and their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Lifecycle {
     /// The one with the fewest attempts so far, so that a failing handler does not block the others.
@@ -25,7 +25,7 @@ pub enum Lifecycle {
     Randomized,
 }
 
-/// Chooses the handlers that run in one cycle.
+/// The choice of the handlers that run in one cycle.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Chooser {
     /// One of the built-in lifecycles.
@@ -100,7 +100,7 @@ impl Lifecycle {
     }
 }
 
-/// Returns a due handler as a lifecycle function sees it: what identifies it, and its progress.
+/// Returns a due handler in the form that a lifecycle function receives: its identity and its progress.
 pub fn candidate(handler: &Handler, record: Option<&Record>) -> Value {
     let fields = [
         ("id", Some((*handler.id).into())),

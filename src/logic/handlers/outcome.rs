@@ -1,4 +1,4 @@
-//! How one call of a handler ended, and what follows for the handler.
+//! The outcome of one call of a handler, and its effect on the handler.
 //!
 //! The contract is `tests/vectors/execution-outcomes.json`. Before: `handling/run.rs`. After: `progress/`.
 
@@ -17,7 +17,7 @@ const PERMANENT_ERROR: &str = "PermanentError";
 /// Denies an admission request, and is therefore never retried.
 const ADMISSION_ERROR: &str = "AdmissionError";
 
-/// How the call itself ended, as the scripting side reports it.
+/// The end of the call itself, as the scripting side reports it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ended {
     /// The script returned; `None` is nil / `()`.
@@ -52,7 +52,7 @@ impl Raised {
     }
 }
 
-/// How the handler must be treated after an error.
+/// The kind of an error, which determines how the handler is treated.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RaisedKind {
     /// `kopf.TemporaryError`: retry after the delay; `None` is as soon as possible.
@@ -94,7 +94,7 @@ pub struct Outcome {
     pub subrefs: Vec<String>,
 }
 
-/// Why an attempt did not succeed.
+/// The error of an attempt that did not succeed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
     /// Such as `TemporaryError`, `HandlerTimeoutError`, or the class of the script's error.
@@ -110,7 +110,7 @@ pub struct Failure {
 pub struct LogLine {
     /// The level.
     pub level: LogLevel,
-    /// The text.
+    /// The message.
     pub text: String,
     /// Whether the trace of the script is added.
     pub with_trace: bool,
@@ -221,7 +221,7 @@ pub fn after(
     }
 }
 
-/// Limits do not apply here: a parent is called as often as its sub-handlers need.
+/// Returns the outcome of a call with unfinished sub-handlers. Limits do not apply: the parent is called as often as these need.
 fn unfinished(handler: &Handler, delay: Option<Duration>) -> (Outcome, LogLine) {
     // The message is part of the stored state.
     let failure = Failure::new("HandlerChildrenRetry", "None");

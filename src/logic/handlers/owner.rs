@@ -1,8 +1,8 @@
 //! Handlers keep their scripts alive; the handlers that scripts see do not.
 //!
-//! A script lives as long as any of its functions is referenced, and the operator references them through handlers. But scripts can
-//! store `ctx`, and `ctx` refers to its handler: a script that stored it would keep itself alive. So each handler has a twin,
-//! without these references, for the calls.
+//! A script stays loaded as long as any of its functions is referenced, and the operator references them through handlers. But scripts can
+//! store `ctx`, and `ctx` refers to its handler: a script that stored it would keep itself loaded. So each handler has a twin, without
+//! these references, for the calls.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! How the children of a reconcile handler are recognized.
+//! The label by which the children of a reconcile handler are recognized.
 
 use crate::logic::text::json;
 

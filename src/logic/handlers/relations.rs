@@ -20,7 +20,7 @@ pub struct RelationIds {
     pub has_names: bool,
     /// The indexes of its children, in the order of [`Handler::owned_kinds`].
     pub children: Vec<Arc<str>>,
-    /// The indexes of what it watches.
+    /// The indexes of the kinds that it watches.
     pub watched: Vec<Arc<str>>,
 }
 
@@ -35,7 +35,7 @@ impl Handler {
         self.reconcile.as_ref().is_some_and(|it| it.finalizer || it.finalize.is_some())
     }
 
-    /// Returns what identifies it among all reconcile handlers: ids may repeat for other resources.
+    /// Returns its key among all reconcile handlers: ids may repeat for other resources.
     pub fn reconciler_key(&self) -> Arc<str> {
         let resource = self.selector.as_ref().map(description::resource).unwrap_or_default();
         format!("{}@{resource}", self.id).into()
@@ -154,7 +154,7 @@ impl Handler {
     }
 }
 
-/// Returns a fingerprint of what decides which objects are children: never 0, which means unknown.
+/// Returns a fingerprint of the labels that decide which objects are children: never 0, which means unknown.
 fn code_of(labels: &[String]) -> u64 {
     json::fingerprint(&labels.into()) | 1
 }

@@ -1,4 +1,4 @@
-//! Names of the annotations that hold operator state, and which annotations count as state or as content.
+//! Names of the annotations that hold operator state, and the distinction between annotations that are state and those that are content.
 //!
 //! The contract is `tests/vectors/annotation-keys.json`. Two operators that share objects must agree on every character.
 
@@ -17,7 +17,7 @@ const NAME_MAX: usize = 63;
 /// Kubernetes copies annotations of deployments to their replica sets; this suffix keeps the two states apart.
 const REPLICA_SET_MARK: &str = "-ofDRS";
 
-/// Tells other operators that annotations with this prefix are state, not content.
+/// Marks annotations with this prefix as state, not content, for other operators.
 const MARKER: &str = "kopf-managed";
 
 /// `kubectl apply` sets it on every change; it only repeats the content of the object.
@@ -63,7 +63,7 @@ fn push_safe(name: &mut String, key: &str) {
     }));
 }
 
-/// Returns the end of a shortened name: a hash of the whole text.
+/// Returns the end of a shortened name: a hash of the whole string.
 pub fn suffix(text: &str) -> String {
     let hash = STANDARD.encode(Blake2b::<U4>::digest(text.as_bytes()));
     let hash = format!("-{}", hash.replace('+', "-").replace('/', "."));
@@ -143,8 +143,8 @@ fn is_ours(prefix: &str) -> bool {
     prefix.strip_suffix(PREFIX).is_some_and(|it| it.is_empty() || it.ends_with('.'))
 }
 
-/// Returns the first `count` characters; a negative count drops that many at the end. Python slices behave this way, and it affects
-/// the names with long prefixes.
+/// Returns the first `count` characters; a negative count drops that many at the end. Slices in Python do the same, and it affects the
+/// names with long prefixes.
 fn head(text: &str, count: isize) -> String {
     let count = match usize::try_from(count) {
         Ok(count) => count,

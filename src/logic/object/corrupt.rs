@@ -1,6 +1,6 @@
 //! Errors of stored state that cannot be read.
 
-/// Damaged state on an object. The object is not handled until it is repaired, so each message says where to look.
+/// Damaged state on an object. The object is not handled until it is repaired, so each message names the place of the damage.
 #[derive(Debug, thiserror::Error)]
 pub enum CorruptState {
     /// Not JSON.

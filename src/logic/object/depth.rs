@@ -1,7 +1,7 @@
-//! Limits how deep lists and maps may be nested, and reads texts up to that depth.
+//! Limits the nesting depth of lists and maps, and reads JSON texts up to that depth.
 //!
-//! API servers accept 10,000 levels. Everything that walks a tree recurses once for each level, so there must be a bound:
-//! [`DEPTH_MAX`]. A deeper object is reported as an error of that object; it must never read as an empty one.
+//! API servers accept 10,000 levels. All walks over a tree recurse once for each level, so there must be a bound: [`DEPTH_MAX`]. A deeper
+//! object is reported as an error of that object; it must never read as an empty one.
 
 use serde_json::{Deserializer, Value, de::SliceRead};
 
@@ -14,7 +14,7 @@ const USUAL: usize = 127;
 /// Stack space for reading deep texts: a new stack is allocated if less is left.
 const STACK_BYTES: usize = 4 << 20;
 
-/// Returns how deep the lists and maps of a JSON text are nested. Does not recurse.
+/// Returns the nesting depth of the lists and maps of a JSON text. Does not recurse.
 pub fn depth(text: &[u8]) -> usize {
     let (mut deepest, mut open) = (0_usize, 0_usize);
     let (mut is_quoted, mut is_escaped) = (false, false);
@@ -78,7 +78,7 @@ pub fn read<'a, T>(
 /// # Errors
 /// Fails as [`read`] does.
 pub fn value(text: &[u8]) -> Result<Value, serde_json::Error> {
-    // The same as below, but compiled with `serde_json`, for speed: what is generic is compiled with this package, for size.
+    // The same as below, but compiled with `serde_json`, for speed: generic code is compiled with this package, for size.
     if let Some(value) = str::from_utf8(text).ok().and_then(|it| it.parse().ok()) {
         return Ok(value);
     }

@@ -84,7 +84,7 @@ pub fn scoped(old: &Value, new: &Value, scope: Scope) -> Diff {
 /// fill the memory. The largest objects of a cluster take a tenth of this.
 const PATHS_MAX: usize = 16 << 20;
 
-/// Returns the same changes as seen from a field: those below it, and its part of those above it.
+/// Returns the same changes relative to a field: those below it, and its part of those above it.
 pub fn reduce(changes: &Diff, field: &[String]) -> Diff {
     let mut reduced = Diff::new();
     for item in changes {
@@ -108,7 +108,7 @@ struct Walk<'a> {
     found: Diff,
 }
 
-/// Whether more paths fit.
+/// The remaining space for paths.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Room {
     Left,

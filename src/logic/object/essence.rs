@@ -27,7 +27,7 @@ pub fn of(persistence: &Persistence, body: &Value, extra: &BTreeSet<FieldPath>) 
     clear(&persistence.progress_storage, built)
 }
 
-/// Returns the essence without what the storage of essences itself adds to the object.
+/// Returns the essence without the fields that the storage of essences itself adds to the object.
 pub fn build(storage: &DiffBaseStorage, body: &Value, extra: &BTreeSet<FieldPath>) -> Value {
     match storage {
         DiffBaseStorage::Annotations(own) => {
@@ -49,7 +49,7 @@ pub fn build(storage: &DiffBaseStorage, body: &Value, extra: &BTreeSet<FieldPath
     }
 }
 
-/// Removes what the storage of progress adds to objects. Also for essences that older versions stored.
+/// Removes the fields that the storage of progress adds to objects. Also for essences that older versions stored.
 pub fn clear(storage: &ProgressStorage, essence: Value) -> Value {
     let Value::Object(mut essence) = essence else { return essence };
     clear_map(storage, &mut essence);
@@ -119,7 +119,7 @@ fn metadata(body: &Value) -> Option<Map<String, Value>> {
     Some(metadata)
 }
 
-/// Removes our own annotations. Needed for prefixes that are not recognized as those of an operator.
+/// Removes the operator's own annotations. Needed for prefixes that are not recognized as those of an operator.
 fn remove_annotations(essence: &mut Map<String, Value>, own: &AnnotationsDiffBase, body: &Value) {
     if let Some(annotations) = annotations_mut(essence) {
         for name in annotations::names(&own.prefix, &own.key, own.v1, body) {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::settings::FieldPath;
 
-/// Why a field cannot be used.
+/// The reason why a field cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FieldError {
     /// Neither a string nor a list of strings.
@@ -52,7 +52,7 @@ pub fn get_in<'a, K: AsRef<str>>(root: &'a Map<String, Value>, path: &[K]) -> Op
     get(root.get(first.as_ref())?, rest)
 }
 
-/// Returns the value at the path, or an error that says what is missing.
+/// Returns the value at the path, or an error that names the missing key.
 pub fn resolve<'a>(root: &'a Value, path: &[String]) -> Result<&'a Value, FieldError> {
     path.iter().try_fold(root, |value, key| {
         let map = value.as_object().ok_or_else(|| FieldError::NotMap(key.clone()))?;
@@ -96,7 +96,7 @@ pub fn put<K: AsRef<str>>(root: &mut Map<String, Value>, path: &[K], value: Valu
     }
 }
 
-/// Removes a field, then the maps above it that are empty now, or were before. An absent field is no error.
+/// Removes a field, then the maps above it that are empty now, or were before. An absent field is not an error.
 pub fn remove<K: AsRef<str>>(root: &mut Map<String, Value>, path: &[K]) -> Result<(), FieldError> {
     let (first, rest) = path.split_first().ok_or(FieldError::Root)?;
     let key = first.as_ref();

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::reference::{self, Ownership};
 use crate::settings::FieldPath;
 
-/// Why objects cannot be changed.
+/// The reason why objects cannot be changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HierarchyError {
     /// No owner was given, and no object is being handled.
@@ -25,7 +25,7 @@ pub enum HierarchyError {
     NotMap(String),
 }
 
-/// How objects are adopted.
+/// The options of an adoption.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Adoption {
     /// Overwrite the fields that the objects already have.

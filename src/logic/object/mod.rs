@@ -41,13 +41,13 @@ pub struct Object {
     body: OnceLock<Arc<Value>>,
 }
 
-/// Why the body of an object cannot be read.
+/// The reason why the body of an object cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
     /// The object is nested deeper than [`depth::DEPTH_MAX`].
     #[error("it is nested {0} levels deep; at most {max} are supported", max = depth::DEPTH_MAX)]
     Depth(usize),
-    /// The JSON is not what API servers send.
+    /// The JSON is not of the form that API servers send.
     #[error("its JSON is damaged")]
     Damaged,
 }
@@ -105,7 +105,7 @@ impl Object {
         Ok(Object::read(read::header(&raw)?.header, raw))
     }
 
-    /// Reads the header of an item of a list. The object has a buffer of its own, with the type of the items if it lacks one.
+    /// Reads the header of an item of a list. The object has a separate buffer, with the type of the items if it lacks one.
     ///
     /// # Errors
     /// Fails as [`Object::parse`] does.
@@ -149,7 +149,7 @@ impl Object {
 
     /// Returns the bytes without managed fields, for long-term storage; empty if the object was created from a tree.
     ///
-    /// Bytes from the network are a slice of a larger buffer, and a tree takes several times the memory of its text.
+    /// Bytes from the network are a slice of a larger buffer, and a tree takes several times the memory of its JSON.
     pub fn essential_bytes(&self) -> Vec<u8> {
         read::without_managed_fields(&self.raw).unwrap_or_else(|_| self.raw.to_vec())
     }
@@ -159,12 +159,12 @@ impl Object {
         &self.header
     }
 
-    /// Returns the size of its text in bytes; zero for trees.
+    /// Returns the size of its JSON in bytes; zero for trees.
     pub fn size(&self) -> usize {
         self.raw.len()
     }
 
-    /// Returns a hash of its text: objects of one text are equal. `None` for trees.
+    /// Returns a hash of its JSON: objects with the same JSON are equal. `None` for trees.
     pub fn fingerprint(&self) -> Option<NonZeroU64> {
         let mut hasher = DefaultHasher::new();
         self.raw.hash(&mut hasher);
@@ -181,14 +181,14 @@ impl Object {
         })
     }
 
-    /// Returns the tree, without a copy if nobody else has it.
+    /// Returns the tree, without a copy if nothing else refers to it.
     pub fn into_body(self) -> Value {
         let body = Arc::clone(self.body());
         drop(self);
         Arc::unwrap_or_clone(body)
     }
 
-    /// Returns whether the body has all of these fields with these values, if that can be told without building its tree; maps may
+    /// Returns whether the body has all of these fields with these values, if that can be determined without building its tree; maps may
     /// have further fields.
     pub fn is_known_to_contain(&self, part: &Map<String, Value>) -> bool {
         containing::contains(&self.raw, part)
@@ -206,7 +206,7 @@ impl Object {
 }
 
 impl Header {
-    /// Reads the header of the object in this text.
+    /// Reads the header of the object in this JSON text.
     ///
     /// # Errors
     /// Fails as [`Object::parse`] does.

@@ -1,6 +1,6 @@
 //! Parses objects in one pass, without building trees of unused parts.
 //!
-//! Tolerant: a field of an unexpected type counts as absent; of repeated keys the last one wins.
+//! Tolerant: a field of an unexpected type counts as absent; of repeated keys the last one is used.
 
 use std::{borrow::Cow, fmt, marker::PhantomData, ops::Range};
 

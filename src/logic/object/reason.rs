@@ -5,17 +5,17 @@ use std::fmt;
 /// The change of an object, in the words that handlers are declared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
-    /// The object has no stored state of ours yet.
+    /// The object has no stored state of this operator yet.
     Create,
     /// The essence differs from the stored one.
     Update,
-    /// Marked for deletion, and our finalizer still holds the object.
+    /// Marked for deletion, and the operator's finalizer is still on the object.
     Delete,
     /// Unchanged, but new to this process.
     Resume,
-    /// Not relevant to handlers: most often the event of our own PATCH.
+    /// Not relevant to handlers: most often the event of the operator's own PATCH.
     Noop,
-    /// Marked for deletion, and without our finalizer.
+    /// Marked for deletion, and without the operator's finalizer.
     Free,
     /// Already deleted from the cluster.
     Gone,

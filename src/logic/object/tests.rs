@@ -207,7 +207,7 @@ fn damaged_json_is_a_problem_and_no_empty_object() {
     assert_eq!(object.problem(), Some(Unreadable::Damaged));
 }
 
-/// Processing a body must not need more stack than test threads have.
+/// Checks that processing a body needs no more stack than test threads have.
 #[test]
 fn the_deepest_body_can_be_compared_copied_and_stored() {
     use crate::logic::{

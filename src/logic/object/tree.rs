@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// Every client updates them on every change; they are longer than the rest of many objects, and operators do not use them.
+/// Every client updates them on every change; many objects have more bytes of them than of everything else. Operators do not use them.
 pub(super) const MANAGED_FIELDS: &str = "managedFields";
 
 /// Reads an object as a tree, including nulls.

@@ -23,7 +23,7 @@ const MANAGER_MAX: usize = 128;
 const HANDLER: &str = "kopf.dev/reconciler";
 /// The label with the uid of the parent.
 const PARENT: &str = "kopf.dev/parent";
-/// The annotation with the digest of what was applied.
+/// The annotation with the digest of the applied body.
 const DIGEST: &str = "kopf.dev/applied";
 
 /// The parent of children, and the handler that applies them.
@@ -35,14 +35,14 @@ pub struct Family<'a> {
     pub parent: &'a Object,
     /// Its resource.
     pub resource: &'a Resource,
-    /// Whether the parent is held until the handler has deleted what has no owner reference.
+    /// Whether the parent keeps its finalizer until the handler has deleted the children without an owner reference.
     pub is_held: bool,
 }
 
 /// A child as it is applied.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Child {
-    /// Where it is in the result of the function.
+    /// Its path in the result of the function.
     pub path: String,
     /// Its resource.
     pub resource: Arc<Resource>,
@@ -50,11 +50,11 @@ pub struct Child {
     pub namespace: Option<String>,
     /// Its name.
     pub name: String,
-    /// Identifies it among the children.
+    /// Its key among the children.
     pub key: String,
-    /// What is applied.
+    /// The body to apply.
     pub body: Value,
-    /// The digest of it.
+    /// The digest of the body.
     pub digest: u64,
 }
 
@@ -67,19 +67,19 @@ pub struct Observed {
     pub namespace: Option<String>,
     /// Its name.
     pub name: String,
-    /// Identifies it among the children.
+    /// Its key among the children.
     pub key: String,
     /// The child. Its body is parsed only if it is needed: most calls find the children as they were.
     pub object: Arc<Object>,
 }
 
-/// Identifies a child of an object, whatever its version.
+/// Returns the key of a child of an object, whatever its version.
 fn key_of(resource: &Resource, namespace: Option<&str>, name: &str) -> String {
     let Resource { group, kind, .. } = resource;
     format!("{kind}.{group}/{}/{name}", namespace.unwrap_or_default())
 }
 
-/// Returns a child as messages name it: `Deployment default/web`.
+/// Returns the name of a child in messages: `Deployment default/web`.
 pub fn shown(resource: &Resource, namespace: Option<&str>, name: &str) -> String {
     let place = namespace.map(|it| format!("{it}/")).unwrap_or_default();
     format!("{} {place}{name}", resource.kind)
@@ -142,7 +142,7 @@ impl Observed {
         self.object.header().deletion_timestamp.is_some()
     }
 
-    /// Returns the digest of what was applied last.
+    /// Returns the digest of the body that was applied last.
     pub fn digest(&self) -> Option<&str> {
         self.object.header().annotations.get(DIGEST)?.as_str()
     }
@@ -157,9 +157,9 @@ impl Observed {
         is_owned_by(self.body(), parent)
     }
 
-    /// Returns whether the object has all that is applied to a child.
+    /// Returns whether the object has all fields that are applied to a child.
     pub fn has_all_of(&self, child: &Child) -> bool {
-        // Most have it as it was written, which can be told without their trees.
+        // Most have them as they were written, which is detected without building their trees.
         child.body.as_object().is_some_and(|it| self.object.is_known_to_contain(it))
             || contains(self.body(), &child.body)
     }
@@ -174,7 +174,7 @@ impl Family<'_> {
     /// Returns a wanted child as it is applied: in its namespace, with its marks and its owner.
     ///
     /// # Errors
-    /// Says why it cannot be a child.
+    /// Fails if it cannot be a child; the error is the reason.
     pub fn child(&self, manifest: Manifest, resource: Arc<Resource>) -> Result<Child, String> {
         let Manifest { path, namespace, name, mut body, .. } = manifest;
         let parent = self.parent.header();
@@ -238,7 +238,7 @@ impl Family<'_> {
         Ok(Child { path, resource, namespace, name, key, body, digest })
     }
 
-    /// Refuses the parent itself and its owners: both would wait for each other's deletion.
+    /// Rejects the parent itself and its owners: each would wait for the deletion of the other.
     fn check_ancestors(
         &self,
         path: &str,

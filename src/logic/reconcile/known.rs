@@ -1,17 +1,17 @@
-//! What is known of the children of an object between calls. There may be many thousands of objects, most of them with few children.
+//! The known state of the children of an object between calls. There may be many thousands of objects, most of them with few children.
 
 use std::num::NonZeroU64;
 
 use crate::logic::text::nanos::Nanos;
 
-/// What is known of a child since it was applied or seen as wanted.
+/// The known state of a child since it was applied or seen as wanted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Applied {
-    /// The digest of what was applied.
+    /// The digest of the body that was applied.
     pub digest: u64,
-    /// The fingerprint of the content that the server has made of it, unless that has all that was applied.
+    /// The fingerprint of the content that the server has stored for it, unless that has all that was applied.
     pub content: Option<NonZeroU64>,
-    /// The fingerprint of the text of the object when the watch last showed it as wanted.
+    /// The fingerprint of the JSON of the object when the watch last showed it as wanted.
     pub fingerprint: Option<NonZeroU64>,
     /// The version of the object then.
     pub version: Option<NonZeroU64>,
@@ -21,23 +21,23 @@ pub struct Applied {
     pub at: Nanos,
 }
 
-/// What is known of the children of one object, sorted by their keys. A list takes a tenth of the memory of a map with one entry.
+/// The known state of the children of one object, sorted by their keys. A list takes a tenth of the memory of a map with one entry.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Known(Vec<(Box<str>, Applied)>);
 
 impl Known {
-    /// Returns what is known of a child.
+    /// Returns the known state of a child.
     pub fn get(&self, key: &str) -> Option<&Applied> {
         self.0.get(self.place(key).ok()?).map(|(_, it)| it)
     }
 
-    /// Returns what is known of a child, to change it.
+    /// Returns the known state of a child, to change it.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Applied> {
         let place = self.place(key).ok()?;
         self.0.get_mut(place).map(|(_, it)| it)
     }
 
-    /// Stores what is known of a child.
+    /// Stores the known state of a child.
     pub fn insert(&mut self, key: &str, applied: Applied) {
         if let Some(present) = self.get_mut(key) {
             *present = applied;
@@ -49,7 +49,7 @@ impl Known {
         self.0.insert(place, (key.into(), applied));
     }
 
-    /// Forgets the children whose keys are not `wanted`.
+    /// Removes the children whose keys are not `wanted`.
     pub fn retain(&mut self, wanted: impl Fn(&str) -> bool) {
         self.0.retain(|(key, _)| wanted(key));
         if self.0.len() < self.0.capacity() / 2 {

@@ -1,4 +1,4 @@
-//! Compares children with what was applied. Defaults that the server has added are no difference.
+//! Compares children with the bodies that were applied. Defaults that the server has added are not differences.
 
 use std::num::NonZeroU64;
 
@@ -10,12 +10,12 @@ use crate::logic::text::json;
 const VOLATILE: [&str; 6] =
     ["managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink"];
 
-/// Returns a digest as the annotation of a child has it.
+/// Returns the digest of a body to apply.
 pub fn digest_text(digest: u64) -> String {
     format!("{digest:016x}")
 }
 
-/// Returns a fingerprint of the content of an object: all but its status and what the server counts.
+/// Returns a fingerprint of the content of an object: without its status and the fields that the server maintains.
 pub fn content(body: &Value) -> NonZeroU64 {
     NonZeroU64::MIN | fingerprint_of_content(body)
 }
@@ -32,14 +32,14 @@ fn fingerprint_of_content(body: &Value) -> u64 {
     })
 }
 
-/// Returns the fingerprint that must be known of an object to notice later changes of what was applied. `None` if the object has all
-/// of it: then this can be told without a fingerprint, except of the status, which others may change.
+/// Returns the fingerprint that must be stored to notice later changes of the applied fields. `None` if the object has all of them: then a
+/// comparison detects changes, except of the status, which others may change.
 pub fn content_after(object: &Value, applied: &Value) -> Option<NonZeroU64> {
     let is_plain = applied.get("status").is_none() && contains(object, applied);
     (!is_plain).then(|| content(object))
 }
 
-/// Returns whether an object has all that was applied to it. Items of lists are found by their names, if all have one.
+/// Returns whether an object has all fields that were applied to it. Items of lists are found by their names, if all have one.
 pub fn contains(object: &Value, applied: &Value) -> bool {
     match (object, applied) {
         (Value::Object(object), Value::Object(applied)) => applied.iter().all(|(key, value)| {
@@ -64,7 +64,7 @@ fn name(item: &Value) -> Option<&str> {
     item.get("name")?.as_str()
 }
 
-/// Returns whether servers leave this out.
+/// Returns whether servers leave this value out.
 fn is_void(value: &Value) -> bool {
     match value {
         Value::Null => true,

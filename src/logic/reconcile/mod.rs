@@ -1,4 +1,4 @@
-//! Decides what a reconcile handler does: reads what its function returns, compares it with the children that exist, and plans which
+//! Decides the actions of a reconcile handler: reads the result of its function, compares it with the children that exist, and plans which
 //! to apply and which to delete.
 
 mod child;

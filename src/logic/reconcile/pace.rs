@@ -1,13 +1,13 @@
-//! Slows an object down whose calls change the same things again and again: a cycle of handlers that wake each other, or a function
-//! that returns something else at each call.
+//! Slows down an object whose calls change the same values again and again: a cycle of handlers that wake each other, or a function that
+//! returns something else at each call.
 
 use std::time::Duration;
 
 /// The time over which changes are counted.
 const WINDOW: Duration = Duration::from_mins(1);
-/// How often one thing may change within that time.
+/// How often one value may change within that time.
 const CHANGES_MAX: u32 = 12;
-/// The same while calls are slowed down: users may change something meanwhile, too.
+/// The same while calls are slowed down: users may make changes meanwhile, too.
 const CALM_MAX: u32 = 2;
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_mins(1);
@@ -16,7 +16,7 @@ const PAUSE_MAX: Duration = Duration::from_mins(1);
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pace {
     since: Duration,
-    /// A list, because most objects change few things, and then nothing for days.
+    /// A list, because most objects change few values, and then none for days.
     counts: Vec<(Box<str>, u32)>,
     /// The number of pauses in a row.
     pauses: u32,
@@ -25,20 +25,20 @@ pub struct Pace {
 /// A pause before the next call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slow {
-    /// How long to wait.
+    /// The length of the pause.
     pub pause: Duration,
-    /// What changes too often.
+    /// The value that changes too often.
     pub what: String,
-    /// How often it has changed.
+    /// The number of its changes.
     pub count: u32,
-    /// Within which time, at most.
+    /// The time within which they were counted, at most.
     pub within: Duration,
-    /// Whether the pauses have only begun.
+    /// Whether this is the first pause in a row.
     pub is_first: bool,
 }
 
 impl Pace {
-    /// Counts what one call has changed; returns a pause if one of these changes too often.
+    /// Counts the changes of one call; returns a pause if one of these values changes too often.
     pub fn note(
         &mut self,
         changed: impl IntoIterator<Item = String>,
@@ -71,7 +71,7 @@ impl Pace {
         Some(Slow { pause, what, count, within: window, is_first })
     }
 
-    /// Counts one change of one thing; returns how many there were.
+    /// Counts one change of one value; returns the number of its changes.
     fn count(&mut self, what: &str) -> u32 {
         let place = self.counts.binary_search_by(|(it, _)| (**it).cmp(what));
         if let Err(place) = place {

@@ -15,7 +15,7 @@ pub struct Plan {
     pub applies: Vec<Apply>,
     /// Indexes of the observed children to delete, after everything was applied.
     pub prunes: Vec<usize>,
-    /// When to look again, because the watch may have missed something.
+    /// When to check again, because the watch may have missed an event.
     pub recheck: Option<Duration>,
 }
 
@@ -30,10 +30,10 @@ pub struct Apply {
     pub former: Option<String>,
 }
 
-/// Plans the next requests. Updates what is known of the children by what the watch shows. `label` is that of the handler.
+/// Plans the next requests. Updates the known state of the children from the watch. `label` is that of the handler.
 ///
 /// # Errors
-/// If two children are the same object.
+/// Fails if two children are the same object.
 pub fn plan(
     children: &[Child],
     observed: &[Observed],
@@ -51,7 +51,7 @@ pub fn plan(
             return Err(format!("{}: {what} is already wanted by {first}", child.path));
         }
         match by_key.get(key) {
-            // The end of its deletion calls the function again.
+            // After its deletion, the function is called again.
             Some((_, present)) if present.is_ending() => {}
             Some((place, present)) => {
                 let former = present.handler().filter(|it| *it != label).map(str::to_owned);
@@ -77,7 +77,7 @@ pub fn plan(
     Ok(plan)
 }
 
-/// Returns whether a child must be applied: what is wanted has changed, or somebody has changed the child.
+/// Returns whether a child must be applied: its wanted body has changed, or another client has changed the child.
 fn is_outdated(child: &Child, present: &Observed, known: Option<&mut Applied>) -> bool {
     let version = present.version().and_then(|it| it.parse::<NonZeroU64>().ok());
     if let Some(own) = known.filter(|it| it.digest == child.digest) {
@@ -103,12 +103,12 @@ fn is_outdated(child: &Child, present: &Observed, known: Option<&mut Applied>) -
     present.digest() != Some(&digest_text(child.digest)) || !present.has_all_of(child)
 }
 
-/// Returns what [`content_after`] returns for an object that has all that is applied to a child.
+/// Returns the result of [`content_after`] for an object that has all fields that are applied to a child.
 fn content_of(child: &Child, present: &Observed) -> Option<NonZeroU64> {
     child.body.get("status").map(|_| content(present.body()))
 }
 
-/// Returns what is known of a child that was applied before the operator was started.
+/// Returns the known state of a child that was applied before the operator was started.
 fn seen(child: &Child, present: &Observed, now: Duration) -> Applied {
     Applied {
         digest: child.digest,

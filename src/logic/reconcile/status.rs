@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::logic::text::json;
 
-/// Returns the merge patch that makes these fields of a status what is wanted; other fields of the status are not touched.
+/// Returns the merge patch that sets these fields of a status to the wanted values; other fields of the status are not touched.
 pub fn changes(status: Option<&Value>, wanted: &Map<String, Value>) -> Map<String, Value> {
     let status = status.and_then(Value::as_object);
     let mut patch = Map::new();

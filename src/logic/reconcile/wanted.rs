@@ -1,4 +1,4 @@
-//! What the function of a reconcile handler returns.
+//! The result of the function of a reconcile handler.
 
 use std::{io, time::Duration};
 
@@ -11,14 +11,14 @@ use crate::logic::{
 
 /// Maximum number of children of one object.
 const CHILDREN_MAX: usize = 2000;
-/// Maximum size of one child, as JSON: what API servers accept.
+/// Maximum size of one child, as JSON: the maximum that API servers accept.
 const CHILD_BYTES_MAX: usize = 3 << 19;
 /// Maximum size of all children of one object, as JSON.
 const BYTES_MAX: usize = 32 << 20;
 /// The fields of a result.
 const FIELDS: [&str; 4] = ["children", "status", "conditions", "requeue"];
 
-/// What the function of a reconcile handler wants.
+/// The state that the function of a reconcile handler requests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Wanted {
     /// The children that must exist; `None` changes nothing about them.
@@ -34,7 +34,7 @@ pub struct Wanted {
 /// One wanted child, as the function returned it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Manifest {
-    /// Where it is in the result, such as `children[2]`.
+    /// Its path in the result, such as `children[2]`.
     pub path: String,
     /// `apiVersion`
     pub api_version: String,
@@ -68,7 +68,7 @@ impl Given {
 /// Checks the result of `finalize`. Values of last statements, such as a created object, are ignored.
 ///
 /// # Errors
-/// Says which field it has of those that the reconcile function returns: nothing is applied any more.
+/// Fails if it has a field of those that the reconcile function returns, because nothing is applied any more.
 pub fn check_finalized(result: Option<&Value>) -> Result<(), String> {
     let fields = result.and_then(Value::as_object).filter(|it| !it.contains_key("apiVersion"));
     match FIELDS.iter().find(|field| fields.is_some_and(|it| it.contains_key(**field))) {
@@ -83,7 +83,7 @@ impl Wanted {
     /// Reads a result; `first` is the number of the first item of a list in the language of the script.
     ///
     /// # Errors
-    /// Says what is wrong, with its path in the result.
+    /// Fails if the result is invalid; the error has the path in the result.
     pub fn read(result: Option<Value>, first: usize) -> Result<Wanted, String> {
         let mut fields = match result {
             None | Some(Value::Null) => return Ok(Wanted::default()),
@@ -257,7 +257,7 @@ fn conditions_of(value: Value, first: usize) -> Result<Vec<Given>, String> {
     Ok(all)
 }
 
-/// Returns what a value is, for errors: short values as they are.
+/// Returns a description of a value, for errors: short values as they are.
 fn described(value: &Value) -> String {
     match value {
         Value::Null => "null".into(),

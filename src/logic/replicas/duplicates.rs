@@ -1,7 +1,7 @@
-//! A second operator with the same resources, namespaces and finalizer: both would call their handlers for the same objects.
+//! Detects a second operator with the same resources, namespaces and finalizer: both would call their handlers for the same objects.
 //!
-//! The first one holds a Lease and renews it. A process that sees another one renew it for longer than a rolling update takes reports
-//! that. A lease that nobody renews is taken over: its holder has crashed.
+//! The first one holds a Lease and renews it. A process reports when another one renews it for longer than a rolling update takes. A lease
+//! that is not renewed is taken over: its holder has crashed.
 
 use std::{fmt::Write as _, time::Duration};
 
@@ -10,18 +10,18 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-/// The pause between two looks at the lease.
+/// The pause between two reads of the lease.
 pub const PERIOD: Duration = Duration::from_secs(20);
 /// A lease that was not renewed for this long is free.
 const EXPIRY: Duration = Duration::from_mins(1);
-/// Another operator that is alive for this long after it was first seen is not one that is being replaced.
+/// Another operator that keeps running for this long after it was first seen is not one that is being replaced.
 const GRACE: Duration = Duration::from_secs(90);
 /// The pause between two reports.
 const REMINDER: Duration = Duration::from_hours(1);
 /// The number of bytes of a hash in the name.
 const HASH_BYTES: usize = 8;
 
-/// What this process knows of the lease.
+/// The state of the lease as this process has observed it.
 #[derive(Debug)]
 pub struct Observer {
     identity: String,
@@ -44,16 +44,16 @@ struct Other {
     since: Duration,
 }
 
-/// What is to be done after a look at the lease.
+/// The actions after a read of the lease.
 #[derive(Debug, Default, PartialEq)]
 pub struct Look {
     /// The lease to write: to create if it has no `resourceVersion`, to replace otherwise.
     pub write: Option<Value>,
-    /// What to report.
+    /// The news to report.
     pub news: Option<News>,
 }
 
-/// What to report.
+/// News to report about another operator.
 #[derive(Debug, PartialEq)]
 pub enum News {
     /// Another operator has been running next to this one for this long.
@@ -76,12 +76,12 @@ pub fn name(finalizer: &str, namespaces: &str, resources: &[String]) -> String {
 }
 
 impl Observer {
-    /// Observes as this process.
+    /// Creates an observer for this process.
     pub fn new(identity: String, name: String) -> Self {
         Observer { identity, name, other: None, told: None }
     }
 
-    /// Decides after the lease was read. While this operator pauses, nothing is reported.
+    /// Decides the actions after the lease was read. While this operator pauses, nothing is reported.
     pub fn look(
         &mut self,
         lease: Option<&Value>,
@@ -102,11 +102,11 @@ impl Observer {
         Look { write: None, news: self.news(uptime).filter(|_| !pauses) }
     }
 
-    /// Records what another process has done; returns whether it has stopped to renew its lease.
+    /// Records a renewal by another process; returns whether it no longer renews its lease.
     fn is_expired(&mut self, (holder, renewed): (&str, &str), now: Duration) -> bool {
         let is_same = self.other.as_ref().is_some_and(|it| it.holder == holder);
         if !is_same {
-            // A restarted pod has another identity: it must be seen alive for long enough again.
+            // A restarted pod has another identity: it must be seen running for long enough again.
             let (holder, renewed) = (holder.to_owned(), renewed.to_owned());
             self.other = Some(Other { holder, renewed, first: now, alive: None, since: now });
         }
@@ -129,7 +129,7 @@ impl Observer {
         Some(News::Second(other.holder.clone(), together))
     }
 
-    /// Returns the lease that this process holds from now on.
+    /// Returns the lease with this process as its holder.
     fn lease(&self, found: Option<&Value>, now: Timestamp) -> Value {
         let now = now.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string();
         let text = |key: &str| found.and_then(|it| it.pointer(key)?.as_str());
@@ -143,7 +143,7 @@ impl Observer {
         )
     }
 
-    /// Returns the lease that nobody holds, if this process holds it.
+    /// Returns the lease without a holder, if this process holds it.
     pub fn release(&self, lease: &Value) -> Option<Value> {
         let text = |key: &str| lease.pointer(key).and_then(Value::as_str);
         let is_own = text("/spec/holderIdentity") == Some(&self.identity);
@@ -181,7 +181,7 @@ mod tests {
             "spec": { "holderIdentity": holder, "renewTime": seconds(renewed).1.to_string() } })
     }
 
-    /// Looks each 20 s at a lease that another process renews until a moment. Returns what is reported, and when the lease is taken.
+    /// Reads, every 20 s, a lease that another process renews until a moment. Returns the reports, and when the lease is taken.
     fn beside(holder: &str, until: u64, end: u64) -> (Vec<(u64, News)>, Option<u64>) {
         let mut observer = Observer::new("me".into(), "lease".into());
         let (mut news, mut taken) = (Vec::new(), None);

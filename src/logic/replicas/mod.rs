@@ -1,4 +1,4 @@
-//! One operator among others: peering between operators, and the election of a leader among replicas.
+//! One operator among others: peering between operators, and leader election among replicas.
 
 pub mod duplicates;
 pub mod leadership;

@@ -1,4 +1,4 @@
-//! Strings for people and for stored state: durations, sizes, suggestions, and values as Python and JSON write them.
+//! Strings for users and for stored state: durations, sizes, suggestions, and values as Python and JSON write them.
 
 pub mod duration;
 pub mod json;

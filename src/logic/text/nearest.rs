@@ -1,6 +1,6 @@
 //! Finds the most similar known name.
 
-/// Names are shorter; comparing texts of megabytes would take too long.
+/// Names are shorter; comparing strings of megabytes would take too long.
 const BYTES_MAX: usize = 200;
 
 /// With this many equal letters at the beginning, two words share a stem.
@@ -26,13 +26,13 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     near.min_by_key(|(errors, _)| *errors).map(|(_, it)| it)
 }
 
-/// Returns how many typing errors make a name another one. An error in a third of the letters is a typing error; more make a
+/// Returns the maximum number of typing errors in a name: one in three letters, at least 1 and at most 2. With more errors, it is a
 /// different name.
 pub fn errors_max(name: &str) -> usize {
     (name.chars().count() / 3).clamp(1, 2)
 }
 
-/// Returns how many typing errors are between two names. Ignores case.
+/// Returns the number of typing errors between two names. Ignores case.
 pub fn errors(name: &str, other: &str) -> usize {
     strsim::damerau_levenshtein(&name.to_lowercase(), &other.to_lowercase())
 }

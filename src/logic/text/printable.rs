@@ -1,4 +1,4 @@
-//! JSON that cannot do anything to a terminal.
+//! JSON without characters that a terminal interprets.
 
 use std::fmt::Write as _;
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 /// The accepted forms, for messages.
 pub const EXPECTED: &str = "a number of bytes or a size such as \"64Mi\"";
 
-/// The largest unit comes first, to keep texts short.
+/// The largest unit comes first, to keep the output short.
 const UNITS: [(&str, u64); 3] = [("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)];
 
 /// Reads a size; `None` if it is invalid. `64MiB` is `64Mi`.

@@ -1,4 +1,4 @@
-//! Fingerprints of scripts: which texts differ, and whether a save may be incomplete.
+//! Fingerprints of scripts: which sources differ, and whether a save may be incomplete.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,10 +13,10 @@ mod tests;
 /// The fingerprints of the sources at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fingerprint {
-    /// The texts by their names as users see them; those of modules include the script that loads them, because each script may
-    /// have another version of a module.
+    /// The sources by their names as users see them; those of modules include the script that loads them, because each script may have
+    /// another version of a module.
     texts: BTreeMap<(String, Option<String>), Digest>,
-    /// Why the set is not complete, if it is not.
+    /// The reason why the set is not complete, if it is not.
     problem: Option<String>,
 }
 
@@ -38,12 +38,12 @@ impl Fingerprint {
         }
     }
 
-    /// Adds the texts of another set.
+    /// Adds the sources of another set.
     pub fn extend(&mut self, other: Fingerprint) {
         self.texts.extend(other.texts);
     }
 
-    /// Returns whether a script has the same text in both.
+    /// Returns whether a script has the same source in both.
     pub fn agrees_on(&self, script: &str, other: &Fingerprint) -> bool {
         let key = (script.to_owned(), None);
         self.texts.get(&key) == other.texts.get(&key)
@@ -61,7 +61,7 @@ impl Fingerprint {
         }
     }
 
-    /// Returns which texts differ from those of `before`.
+    /// Returns which sources differ from those of `before`.
     pub fn since(&self, before: &Fingerprint) -> Difference {
         let mut difference = Difference::default();
         for (name, digest) in &self.texts {
@@ -81,14 +81,14 @@ impl Fingerprint {
     }
 }
 
-/// The names of texts that differ.
+/// The names of sources that differ.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Difference {
-    /// Texts that did not exist before.
+    /// Sources that did not exist before.
     pub added: BTreeSet<String>,
-    /// Texts that have changed.
+    /// Sources that have changed.
     pub changed: BTreeSet<String>,
-    /// Texts that no longer exist.
+    /// Sources that no longer exist.
     pub removed: BTreeSet<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Comparison of sets of texts.
+//! Comparison of sets of sources.
 
 use super::Fingerprint;
 use crate::scripting::Digest;

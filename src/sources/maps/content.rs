@@ -16,7 +16,7 @@ pub(super) struct Map {
     pub(super) namespace: String,
     /// Its name.
     pub(super) name: String,
-    /// The texts by key.
+    /// The values by key.
     pub(super) data: BTreeMap<String, String>,
     /// The keys of binary data.
     pub(super) binary: Vec<String>,
@@ -46,7 +46,7 @@ impl Map {
         format!("configmap/{}/{}", self.namespace, self.name)
     }
 
-    /// Returns the scripts with their names and texts.
+    /// Returns the scripts with their names and sources.
     ///
     /// # Errors
     /// Fails if there are none, or if one is binary.
@@ -61,7 +61,7 @@ impl Map {
         if scripts.is_empty() { Err(Error::EmptyMap(shown)) } else { Ok(scripts) }
     }
 
-    /// Returns the scripts, which can load all texts of the map as modules.
+    /// Returns the scripts, which can load all values of the map as modules.
     ///
     /// # Errors
     /// Fails if there are none, or if one is binary.

@@ -8,14 +8,14 @@ use crate::logic::{admission::guard::Guarded, change::registry::Registry, object
 use crate::ports::{BoxFuture, ScriptGuard};
 use crate::scripting::{ScriptHost, Terms};
 
-/// Guards the maps of one operator.
+/// The guard of the maps of one operator.
 pub struct MapGuard {
     terms: Terms,
     guarded: Vec<Guarded>,
 }
 
 impl MapGuard {
-    /// Guards these maps. Their scripts are loaded with these terms.
+    /// Creates the guard of these maps. Their scripts are loaded with these terms.
     pub fn new(guarded: Vec<Guarded>, terms: Terms) -> Self {
         MapGuard { terms, guarded }
     }

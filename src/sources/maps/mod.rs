@@ -141,7 +141,7 @@ impl Maps {
         Ok(scripts)
     }
 
-    /// Returns which maps are requested.
+    /// Returns the requested maps.
     pub fn guarded(&self) -> Vec<Guarded> {
         let guarded = self.wanted.iter().map(|it| Guarded {
             namespace: it.namespace.clone(),
@@ -182,7 +182,7 @@ impl Wanted {
         Wanted { option, namespace, found: Found::new(), listing: None, is_known: false }
     }
 
-    /// Takes an event. Returns whether anything may have changed.
+    /// Handles an event. Returns whether anything may have changed.
     fn take(&mut self, event: Result<StreamEvent, ApiError>) -> bool {
         match event {
             Ok(StreamEvent::Listing) => {

@@ -1,4 +1,4 @@
-//! What the user requests: `ConfigMap`s by name or by labels.
+//! The `ConfigMap`s that the user requests: by name or by labels.
 
 use std::fmt;
 

@@ -28,7 +28,7 @@ struct Mount {
 }
 
 impl Mounts {
-    /// Parses the text of the file. Lines that cannot be parsed are skipped.
+    /// Parses the content of the file. Lines that cannot be parsed are skipped.
     pub(super) fn parse(text: &[u8]) -> Self {
         let mounts = text.split(|it| *it == b'\n').filter_map(|line| {
             let mut fields = line.split(|it| *it == b' ');

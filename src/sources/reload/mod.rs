@@ -52,7 +52,7 @@ pub struct Parts {
     pub clock: Clock,
 }
 
-/// Why a set does not become a generation.
+/// The reason why a set does not become a generation.
 enum Refusal {
     /// It is invalid: the reason is reported, and the next edit can fix it.
     Wrong(Problem),
@@ -95,7 +95,7 @@ impl Reloading {
         }
     }
 
-    /// Turns a set into a generation, if possible.
+    /// Makes a set the current generation, if possible.
     async fn consider(&mut self, snapshot: Snapshot) -> ControlFlow<()> {
         let edited = snapshot.fingerprint.since(&self.sources.running()).to_string();
         let since = snapshot.since;

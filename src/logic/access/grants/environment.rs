@@ -4,12 +4,12 @@ use std::fmt;
 
 use crate::logic::discovery::namespaces::glob;
 
-/// One or more variables.
+/// A rule for one or more variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VariableRule(String);
 
 impl VariableRule {
-    /// Reads a name or a pattern: `*` matches any text, `?` one character, `[abc]` one of these.
+    /// Reads a name or a pattern: `*` matches any string, `?` one character, `[abc]` one of these.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         if text.contains('=') {
             return Err(format!("'{text}' has a value: pass only the name of a variable"));

@@ -19,7 +19,7 @@ impl PathRule {
         &self.0
     }
 
-    /// Compares whole names: `/etc/app` is no prefix of `/etc/apples`.
+    /// Returns whether the rule covers a path. Compares whole names: `/etc/app` is not a prefix of `/etc/apples`.
     pub(super) fn matches(&self, path: &Path) -> bool {
         self.0.is_absolute() && normal(path).starts_with(&self.0)
     }

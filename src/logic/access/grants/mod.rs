@@ -1,6 +1,6 @@
-//! What scripts may access beyond their sandbox: nothing, unless it is granted.
+//! The access of scripts beyond their sandbox: nothing is allowed unless it is granted.
 //!
-//! Pure: strings become rules, and rules answer questions. The caller is `scripting/functions`, which also follows symlinks.
+//! Pure: parses strings into rules, and checks accesses against the rules. `scripting/functions` calls it, and also follows symlinks.
 
 mod environment;
 mod files;
@@ -15,7 +15,7 @@ use std::{fmt, path::Path};
 pub(crate) use self::files::normal;
 pub use self::{environment::VariableRule, files::PathRule, net::HostRule};
 
-/// What can be granted.
+/// A kind of access that can be granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Permission {
     /// Connections to hosts.
@@ -26,7 +26,7 @@ pub enum Permission {
     Read,
     /// Connections to hosts whose certificates are not checked.
     Insecure,
-    /// Keeping what `http` receives in files.
+    /// Storing responses of `http` in files.
     Scratch,
 }
 
@@ -66,7 +66,7 @@ impl Permission {
     }
 }
 
-/// What one script, or all of them, may access.
+/// The grants of one script, or of all scripts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
     net: Vec<HostRule>,
@@ -77,7 +77,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// Adds a grant. Relative paths are below `base`, which is absolute. The error says what is wrong with the text.
+    /// Adds a grant. Relative paths are below `base`, which is absolute. The error describes what is wrong with the string.
     pub fn allow(&mut self, what: Permission, text: &str, base: &Path) -> Result<(), String> {
         let text = text.trim();
         if text.is_empty() {
@@ -185,7 +185,7 @@ impl Grants {
     }
 }
 
-/// Returns whether a name means a script: `a.lua`, `handlers/a.lua` and `./a.lua` mean `handlers/a.lua`, but `lua` and `ers/a.lua`
+/// Returns whether a name refers to a script: `a.lua`, `handlers/a.lua` and `./a.lua` refer to `handlers/a.lua`, but `lua` and `ers/a.lua`
 /// do not.
 fn is_named(script: &str, name: &str) -> bool {
     let name = normal(Path::new(name));
@@ -221,7 +221,7 @@ impl Denied {
         &self.wanted
     }
 
-    /// Denies scratch files; this directory would be one for them.
+    /// Denies scratch files. The error suggests this directory for them.
     pub fn scratch(directory: &Path) -> Self {
         Denied { wanted: directory.display().to_string(), permission: Permission::Scratch }
     }

@@ -211,7 +211,7 @@ fn a_denial_names_the_option_that_would_allow_it() {
     );
 }
 
-/// Returns a random text of these pieces.
+/// Returns a random string of these pieces.
 fn text(random: &mut fastrand::Rng, pieces: &[&str], most: usize) -> String {
     (0..random.usize(..most)).filter_map(|_| random.choice(pieces)).copied().collect()
 }

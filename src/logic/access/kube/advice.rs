@@ -1,4 +1,4 @@
-//! What a rejection by the server means for the author of a script, and what to do about it.
+//! Hints for the author of a script about a request that the server has rejected.
 
 use serde_json::Value;
 
@@ -30,7 +30,7 @@ pub enum Attempt {
     Evict,
 }
 
-/// Returns what to do about a rejection; empty if there is nothing to add to the server's message.
+/// Returns the hint for a rejection; empty if there is nothing to add to the server's message.
 pub fn advice(attempt: Attempt, status: u16, rejection: &StatusDetails) -> String {
     match (status, attempt) {
         (409, Attempt::Apply) => {

@@ -8,7 +8,7 @@ use crate::logic::{
     text::nearest::nearest,
 };
 
-/// How a script refers to a resource.
+/// A reference of a script to a resource.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ResourceRef {
     /// By a selector, as handlers do.
@@ -24,7 +24,7 @@ pub enum ResourceRef {
     },
 }
 
-/// Why a resource cannot be resolved.
+/// The reason why a resource cannot be resolved.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Unresolved {
     /// No known resource matches; contains the most similar name.
@@ -46,7 +46,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// Stores the resources of a group, or of all groups. Replaces what was known of these before.
+    /// Stores the resources of a group, or of all groups. Replaces those that were known before.
     pub fn learn(&mut self, group: Option<&str>, resources: Vec<Resource>) {
         if let Some(group) = group {
             let before = self.groups.insert(group.to_owned(), Vec::new());
@@ -62,7 +62,7 @@ impl Known {
         }
     }
 
-    /// Forgets the resources of a group.
+    /// Removes the resources of a group, and keeps them as gone.
     pub fn forget(&mut self, group: &str) {
         self.gone.extend(self.groups.remove(group).into_iter().flatten());
         self.is_complete = false;
@@ -163,7 +163,7 @@ impl fmt::Display for ResourceRef {
 }
 
 impl Unresolved {
-    /// Returns the error message, with what to do about it.
+    /// Returns the error message, with a hint.
     pub fn message(&self, wanted: &ResourceRef) -> String {
         match self {
             Unresolved::Unknown(near) => {

@@ -31,7 +31,7 @@ impl Predicate {
     /// Reads `condition=Ready`, `condition=Ready=False`, `deleted` or `created`.
     ///
     /// # Errors
-    /// Fails for any other text.
+    /// Fails for any other string.
     pub fn parse(text: &str) -> Result<Self, String> {
         match text.trim() {
             "deleted" | "delete" => return Ok(Predicate::Deleted),

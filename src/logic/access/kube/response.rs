@@ -1,4 +1,4 @@
-//! Objects as scripts get them: trees without managed fields and without nulls, each built in one pass over the response.
+//! Objects in the form that scripts get: trees without managed fields and without nulls, each built in one pass over the response.
 
 use serde::{Deserialize, Deserializer, de::Error};
 use serde_json::{Map, Value};
@@ -20,7 +20,7 @@ pub struct ListPart {
 /// Reads an object.
 ///
 /// # Errors
-/// Fails if the text is not JSON, or not an object.
+/// Fails if the response is not JSON, or not an object.
 pub fn read_object(raw: &[u8]) -> Result<Value, serde_json::Error> {
     depth::read(raw, |it| Plain::deserialize(it)).map(|it| Value::Object(it.0))
 }
@@ -28,7 +28,7 @@ pub fn read_object(raw: &[u8]) -> Result<Value, serde_json::Error> {
 /// Reads the response to a list request.
 ///
 /// # Errors
-/// Fails if the text is not JSON, or not a list of objects.
+/// Fails if the response is not JSON, or not a list of objects.
 pub fn read_list(raw: &[u8]) -> Result<ListPart, serde_json::Error> {
     let list = depth::read(raw, |it| List::deserialize(it))?;
     let kind = list.kind.unwrap_or_default();

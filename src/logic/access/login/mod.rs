@@ -13,7 +13,7 @@ use crate::sorted::CollectSorted as _;
 #[cfg(test)]
 mod tests;
 
-/// The key that marks a native login: scripts refer to it, and never see its credentials.
+/// The key that marks a native login: scripts refer to it, and cannot read its credentials.
 const NATIVE: &str = "login_with";
 
 /// The fields of every login.
@@ -45,7 +45,7 @@ pub struct Login {
     pub method: Method,
     /// Logins with a higher priority are used first.
     pub priority: i64,
-    /// Not to be used from this time on.
+    /// The time from which it must not be used.
     pub expiration: Option<Timestamp>,
     /// The namespace of events of cluster-scoped objects; defaults to that of the credentials.
     pub default_namespace: Option<String>,

@@ -17,7 +17,7 @@ const REMEMBERED: usize = 3;
 /// Maximum pause between logins that return nothing acceptable.
 const PAUSE_MAX: Duration = Duration::from_mins(1);
 
-/// How long before its expiration a login is renewed; a short one is renewed in its last fifth.
+/// The time before its expiration at which a login is renewed; a short one is renewed in its last fifth.
 const RENEWAL_LEAD: Duration = Duration::from_mins(1);
 
 /// All credentials of the last login. `T` is what requests need: a connection.
@@ -39,7 +39,7 @@ pub struct Found<T> {
     pub handler: Arc<str>,
     /// Credentials with a higher priority are used first.
     pub priority: i64,
-    /// Not to be used from this time on.
+    /// The time from which they must not be used.
     pub expiration: Option<Timestamp>,
     /// The returned value, to recognize it if it is returned again; `None` if it cannot be compared.
     pub returned: Option<Value>,
@@ -51,7 +51,7 @@ pub struct Found<T> {
 #[derive(Debug)]
 struct Item<T> {
     found: Found<T>,
-    /// When a new login is needed before the expiration.
+    /// When a new login is due, before the expiration.
     renew_at: Option<Timestamp>,
     /// The server has rejected the same credentials before: used only if there are no others.
     suspect: bool,
@@ -148,7 +148,7 @@ impl<T: Clone> Vault<T> {
     /// Returns whether a new login is due although the credentials are still valid.
     pub fn is_ageing(&self, now: Timestamp) -> bool {
         let mut usable = self.items.iter().filter(|it| it.is_usable(now)).peekable();
-        // A single one that lasts is enough to wait for the expiration of the others.
+        // One login that is not due yet is enough to keep waiting.
         usable.peek().is_some() && usable.all(|it| it.renew_at.is_some_and(|at| at <= now))
     }
 

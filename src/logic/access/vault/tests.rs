@@ -1,4 +1,4 @@
-//! Which credentials are used, and how a 401 changes that.
+//! The choice of credentials, and how a 401 changes it.
 
 use std::time::Duration;
 

@@ -12,7 +12,7 @@ pub enum Contribution {
     Keep,
     /// The values are removed.
     Remove,
-    /// The values are replaced by these, at most one for each key; for equal keys the later one wins.
+    /// The values are replaced by these, at most one for each key; for equal keys the later one is used.
     Replace(Vec<(Key, Item)>),
 }
 

@@ -1,4 +1,4 @@
-//! What indexes keep, in which order, and how the results of index handlers change them.
+//! The content and order of indexes, and how the results of index handlers change them.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -160,7 +160,7 @@ fn a_failure_counts_until_a_success() {
     assert!(failures.is_empty());
 }
 
-/// Not a measurement, but a quadratic implementation would take minutes here.
+/// Does not measure, but a quadratic implementation would take minutes here.
 #[test]
 fn a_large_table_costs_no_more_for_each_event() {
     let mut table = Table::default();

@@ -1,7 +1,7 @@
 //! Decides when a daemon or a timer runs.
 //!
-//! The shell asks [`Schedule::next`] what to do, does it, and asks again: every sleep ends early if the stop flag is set, and after
-//! a call the shell reports the outcome. Times are durations since any fixed moment.
+//! The shell calls [`Schedule::next`], executes the step and calls it again: every sleep ends early if the stop flag is set, and after a
+//! call the shell reports the outcome. Times are durations since any fixed moment.
 //!
 //! The contract is `tests/vectors/timers.json`.
 
@@ -25,7 +25,7 @@ const WATCH_PERIOD_MIN: Duration = Duration::from_millis(100);
 /// exempt.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 
-/// The clock may be set while a timer waits for a time: longer waits are divided.
+/// Longer waits for a time are divided, because the clock may be set meanwhile.
 const PLAN_MIN: Duration = Duration::from_mins(1);
 const PLAN_MAX: Duration = Duration::from_hours(1);
 
@@ -65,13 +65,13 @@ pub struct Schedule {
     state: State,
     /// When the current series of attempts began.
     series: Option<Nanos>,
-    /// How many attempts it has had. Beside the flags, this takes no memory of its own.
+    /// How many attempts it has had. Next to the flags, it takes no additional memory.
     retries: u32,
     /// Daemons have neither an interval nor an idle time.
     interval: Option<Nanos>,
     sharp: bool,
     idle: Option<Nanos>,
-    /// Its calls have the times of a cron expression.
+    /// Its calls follow a cron expression.
     is_planned: bool,
     /// The time of the cron expression that was last due.
     slot: Option<Nanos>,
@@ -93,7 +93,7 @@ enum State {
     Watching { called: Nanos, until: Nanos },
     /// Needs the next time of its cron expression.
     Planning,
-    /// Sleeps until `until`: its time if `is_slot`, otherwise a moment to determine it again. So does a change after `since`.
+    /// Sleeps until `until`: its time if `is_slot`, otherwise a moment to determine it again, as a change after `since` also does.
     Planned { since: Nanos, until: Nanos, is_slot: bool },
     /// Reconcile handlers: rests until `until` after the call at `called`, unless something requests a call.
     Idle { called: Nanos, until: Nanos },
@@ -181,7 +181,7 @@ impl Schedule {
             | State::Watching { .. }
             | State::Idle { .. }
             | State::Ready => self.begin(now, changed),
-            // The shell asked without reporting the call: it must not run twice at once.
+            // The shell has not reported the end of the call: no second call must begin.
             State::Calling(_) | State::Done => Step::Exit { forever: true },
         }
     }
@@ -193,7 +193,7 @@ impl Schedule {
         Step::Plan(done.map_or(after, |it| it.max(after)))
     }
 
-    /// Takes the pause to the next time of the cron expression, for the object as it was at `since`; `None` if there is none.
+    /// Records the pause until the next time of the cron expression, for the object as it was at `since`; `None` if there is none.
     pub fn planned(&mut self, pause: Option<Duration>, (since, now): (Duration, Duration)) {
         let part = pause.map_or(PLAN_MAX, |it| (it / 2).clamp(PLAN_MIN, PLAN_MAX));
         // Half of it would be less than a minute.
@@ -222,7 +222,7 @@ impl Schedule {
         Step::Sleep(period)
     }
 
-    /// Makes a reconcile handler due: something has changed that its function looks at. This also ends the pause after an error.
+    /// Makes a reconcile handler due: something that its function reads has changed. This also ends the pause after an error.
     pub fn wake(&mut self, now: Duration) {
         self.state = match self.state {
             State::Idle { called, .. } => {
@@ -243,28 +243,28 @@ impl Schedule {
         };
     }
 
-    /// Forgets earlier failures: the object has changed.
+    /// Resets the series of attempts, because the object has changed.
     pub fn renew(&mut self) {
         if matches!(self.state, State::Idle { .. } | State::Resting(_)) {
             (self.series, self.retries) = (None, 0);
         }
     }
 
-    /// Makes a reconcile handler due at this moment at the latest.
+    /// Makes a reconcile handler due no later than at this moment.
     pub fn requeue(&mut self, at: Duration) {
         if let State::Idle { called, until } = self.state {
             self.state = State::Idle { called, until: Duration::from(until).min(at).into() };
         }
     }
 
-    /// Calls a reconcile handler at this moment at the earliest.
+    /// Makes a reconcile handler due no earlier than at this moment.
     pub fn wait_until(&mut self, moment: Duration) {
         if let State::Idle { called, until } = self.state {
             self.state = State::Idle { called, until: Duration::from(until).max(moment).into() };
         }
     }
 
-    /// Handles the end of a call. For timers, permanent failures are like successes: the next interval starts anew.
+    /// Handles the end of a call. For timers, permanent failures are like successes: the next interval begins.
     pub fn ended(&mut self, outcome: &Outcome, now: Duration) {
         let State::Calling(called) = self.state else { return };
         let earliest = Duration::from(called).saturating_add(PAUSE_MIN);

@@ -14,7 +14,7 @@ use crate::logic::{
 };
 use crate::settings::Background;
 
-/// How long a handler may take to stop.
+/// The time limits for a handler to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StopTimeouts {
     /// Time for a graceful exit.
@@ -25,7 +25,7 @@ pub struct StopTimeouts {
     pub polling: Duration,
 }
 
-/// What to do about a daemon that has not ended.
+/// The next action for a daemon that has not ended.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stage {
     /// The reason to add; [`StopReason::DaemonCancelled`] also means to cancel it.

@@ -1,7 +1,7 @@
-//! Names the reason for which an object reached the operator.
+//! Determines the reason of a watch event.
 //!
-//! A watch event says only that *something* about an object changed. This module compares the object with the essence stored on it
-//! after the last finished handling, and gives the change a name.
+//! A watch event says only that *something* about an object changed. This module compares the object with the essence stored on it after
+//! the last finished handling, and names the change.
 //!
 //! The contract is `tests/vectors/cause-detection.json` and `cause-adjustment.json`: add a row there first, then make it
 //! pass. Before: `reactor/object/worker.rs`. After: `plan.rs`.
@@ -26,7 +26,7 @@ pub struct Facts {
     pub removed: bool,
     /// The deletion was requested.
     pub deleting: bool,
-    /// Our finalizer is on the object.
+    /// The operator's finalizer is on the object.
     pub held: bool,
     /// How the object compares to the essence that was handled last.
     pub essence: Essence,
@@ -34,7 +34,7 @@ pub struct Facts {
     pub initial: bool,
 }
 
-/// How an object compares to the essence that was handled last.
+/// The comparison of an object with the essence that was handled last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Essence {
     /// No essence was handled yet.
@@ -47,8 +47,8 @@ pub enum Essence {
 
 /// Returns the reason of one event.
 ///
-/// The order of the checks is part of the contract. `removed` comes first because a `DELETED` event carries the last state of the
-/// object, which still has our finalizer: checked later, it would look like [`Reason::Delete`].
+/// The order of the checks is part of the contract. `removed` comes first because a `DELETED` event carries the last state of the object,
+/// which still has the operator's finalizer: checked later, it would look like [`Reason::Delete`].
 pub fn detect(facts: Facts) -> Reason {
     if facts.removed {
         return Reason::Gone;

@@ -1,8 +1,8 @@
-//! Checks whether a handler wants an object, or a change of it.
+//! Checks whether an object, or a change of it, matches the filters of a handler.
 //!
-//! Filters are checked in a fixed order; the first that fails ends the check. Some are functions of scripts, which only the async
-//! shell can call. So this module calls nothing: an unanswered question is returned as an error; the shell asks it, records the
-//! answer in [`Answers`], and checks again from the start. If a question cannot be answered, its handler is undecided.
+//! Filters are checked in a fixed order; the first that fails ends the check. Some are functions of scripts, which only the async shell can
+//! call. So this module calls nothing: an open question is returned as an error; the shell calls the function, records its result in
+//! [`Answers`], and checks again from the start. If the call fails, the handler is undecided.
 //!
 //! The contract is `tests/vectors/filters-matching.json`.
 
@@ -53,7 +53,7 @@ pub struct Subject<'a> {
     pub change: Option<&'a Change>,
 }
 
-/// Whether the filters pass, or the question that must be answered first. Without an answer, the result is undecided.
+/// The result of the filters, or the question to answer first. Without an answer, the result is undecided.
 pub type Verdict = Result<bool, Question>;
 
 impl Answers {
@@ -104,7 +104,7 @@ pub fn prematches(handler: &Handler, subject: &Subject<'_>, answers: &Answers) -
         && passes_when(&handler.filters, answers)?)
 }
 
-/// Labels and annotations are those of the current object, also for updates and deletions.
+/// Returns whether labels and annotations pass. They are those of the current object, also for updates and deletions.
 fn passes_metadata(filters: &Filters, subject: &Subject<'_>, answers: &Answers) -> Verdict {
     let header = subject.object.header();
     for (criteria, actual) in
@@ -203,7 +203,7 @@ fn ask(callback: &Callback, about: About<'_>, answers: &Answers) -> Verdict {
     }
 }
 
-/// Returns whether one of the callbacks returns `wanted`; those after it are not asked.
+/// Returns whether one of the callbacks returns `wanted`; those after it are not called.
 fn some(callbacks: &[Callback], wanted: bool, about: About<'_>, answers: &Answers) -> Verdict {
     for callback in callbacks {
         if ask(callback, about, answers)? == wanted {

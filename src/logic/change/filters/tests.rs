@@ -1,4 +1,4 @@
-//! Which questions are asked, and when.
+//! The questions that filters raise, and when.
 
 use std::sync::Arc;
 

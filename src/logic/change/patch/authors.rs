@@ -9,7 +9,7 @@ use super::{Patch, Transformation};
 pub struct Authors(Vec<(Option<usize>, Patch)>);
 
 impl Authors {
-    /// Attributes what is new in the patch to this author; `None` if it belongs to no handler.
+    /// Attributes the new parts of the patch to this author; `None` if they belong to no handler.
     pub fn note(&mut self, author: Option<usize>, patch: &Patch) {
         let is_known = self.0.last().map_or(patch.is_empty(), |(_, last)| last == patch);
         if !is_known {

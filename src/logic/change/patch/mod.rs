@@ -212,7 +212,7 @@ pub fn split_status(operations: Vec<PatchOperation>) -> (Vec<PatchOperation>, Ve
     })
 }
 
-/// Returns what was sent but is missing from the response: most often fields that the schema of the resource does not have.
+/// Returns the values that were sent but are missing from the response: most often the schema of the resource does not have these fields.
 pub fn inconsistencies(merge: &Map<String, Value>, response: &Value) -> Diff {
     let mut left = diff::scoped(&Value::Object(merge.clone()), response, Scope::Left);
     left.retain(|it| {

@@ -41,7 +41,7 @@ pub struct ResourceHandlers {
     pub extra_fields: BTreeSet<FieldPath>,
 }
 
-/// Two functions share one id, and thus the progress, for one resource and cause.
+/// The error for two functions that share one id, and thus the progress, for one resource and cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DuplicateId {
     /// The id of both.
@@ -55,7 +55,7 @@ pub struct DuplicateId {
 }
 
 impl Registry {
-    /// Takes the handlers of all scripts, in order.
+    /// Creates a registry of the handlers of all scripts, in order. Fails at the first duplicate id.
     pub fn new(handlers: Vec<Handler>) -> Result<Self, DuplicateId> {
         if let Some(duplicate) = Registry::duplicates(&handlers).next() {
             return Err(duplicate);

@@ -270,12 +270,12 @@ impl State {
         counts
     }
 
-    /// Returns, for each unfinished handler, how long until it is to be called.
+    /// Returns the time until each unfinished handler is to be called.
     pub fn delays(&self, now: Timestamp) -> Vec<Duration> {
         self.active().filter(|it| !it.finished()).map(|it| it.delay(now)).collect()
     }
 
-    /// Returns how long until a handler of the cause is to be called; `None` if it is finished, or not part of the cause.
+    /// Returns the time until a handler of the cause is to be called; `None` if it is finished, or not part of the cause.
     pub fn delay(&self, id: &str, now: Timestamp) -> Option<Duration> {
         let entry = self.entries.get(id).filter(|it| it.active && !it.record.finished())?;
         Some(entry.record.delay(now))

@@ -1,10 +1,10 @@
-//! The handlers of one object that cannot be decided about at the moment.
+//! The undecided handlers of one object: those with a filter that has failed.
 //!
-//! A filter that fails affects only its own handler. Until the filter is asked again, it is unknown whether the handler wants the
+//! A filter that fails affects only its own handler. Until the filter is called again, it is unknown whether the handler applies to the
 //! object: it is not called, and neither the finalizer nor the end of a change is decided without it. The pauses are those of other
 //! unexpected errors, but at least ten times as long as the filter has taken. Times are durations since any fixed moment.
 //!
-//! Before: `handling/asking.rs`, which asks the filters. After: `reactor/object/undecided.rs`, which waits.
+//! Before: `handling/asking.rs`, which calls the filters. After: `reactor/object/undecided.rs`, which waits.
 
 #[cfg(test)]
 mod tests;
@@ -23,7 +23,7 @@ use crate::sorted::CollectSorted as _;
 /// A slow filter pauses for this many times its duration: so a handler uses at most about a tenth of the time of its object.
 pub const REST: u32 = 10;
 
-/// A filter that takes less than this may be asked again at once when an event arrives.
+/// A filter that takes less than this may be called again at once when an event arrives.
 const LONG: Duration = Duration::from_secs(1);
 
 /// The undecided handlers of one object, and the change that was handled without them.
@@ -40,9 +40,9 @@ struct Entry {
     category: Category,
     /// Consecutive failed attempts.
     failures: usize,
-    /// Not asked before this time; `None` if it is asked again only at another event.
+    /// Not called before this time; `None` if it is called again only at another event.
     until: Option<Duration>,
-    /// It takes so long that it is never asked earlier.
+    /// It takes so long that it is never called earlier.
     is_slow: bool,
     /// It was undecided in the current cycle.
     is_met: bool,
@@ -53,7 +53,7 @@ struct Entry {
 pub struct Failed {
     /// The number of consecutive failures, including this one.
     pub attempt: usize,
-    /// The pause before it is asked again; `None` if it is asked again only at another event.
+    /// The pause before it is called again; `None` if it is called again only at another event.
     pub pause: Option<Duration>,
 }
 
@@ -63,12 +63,12 @@ impl Undecided {
         self.all.iter_mut().for_each(|it| it.is_met = false);
     }
 
-    /// Ends a cycle: handlers that it decided about are forgotten.
+    /// Ends a cycle, and removes the handlers that it decided about.
     pub fn end(&mut self, now: Duration) {
         self.all.retain(|it| it.is_met || (it.is_sticky() && it.rests(now)));
     }
 
-    /// Returns whether the filters of a handler must not be asked yet. A handler that was edited may be asked at once.
+    /// Returns whether the filters of a handler must not be called yet. Those of an edited handler may be called at once.
     pub fn rests(&mut self, handler: &Handler, now: Duration) -> bool {
         let Some(entry) = self.of(handler).filter(|it| it.rests(now)) else { return false };
         entry.is_met = true;
@@ -101,20 +101,20 @@ impl Undecided {
         self.note(handler, 1, (Some(now.saturating_add(pause)), true));
     }
 
-    /// Returns the pause until the first undecided handler can be asked again. Event handlers wait for the next event.
+    /// Returns the pause until a filter of the first undecided handler can be called again. Event handlers wait for the next event.
     pub fn pause(&self, now: Duration) -> Option<Duration> {
         let waiting = self.all.iter().filter(|it| it.category != Category::Watching);
         waiting.filter_map(|it| it.until).map(|it| it.saturating_sub(now)).min()
     }
 
-    /// Returns the ids of the index handlers that are due to be asked again.
+    /// Returns the ids of the index handlers whose filters are due to be called again.
     pub fn unindexed(&self, now: Duration) -> BTreeSet<Arc<str>> {
         let indexing = self.all.iter().filter(|it| it.category == Category::Indexing);
         let due = indexing.filter(|it| it.until.is_some() && !it.rests(now));
         due.map(|it| Arc::clone(it.mark.id())).collect_set()
     }
 
-    /// Returns whether there is nothing to remember.
+    /// Returns whether there are no undecided handlers and no change that was finished without them.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty() && self.settled.is_none()
     }

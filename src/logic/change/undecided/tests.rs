@@ -1,4 +1,4 @@
-//! Pauses of filters that fail, and when they are forgotten.
+//! Pauses of filters that fail, and when they end.
 
 use std::{sync::Arc, time::Duration};
 

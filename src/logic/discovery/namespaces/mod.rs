@@ -59,7 +59,7 @@ impl NamespacePattern {
 }
 
 /// Returns whether comma-separated globs match a name. The first part limits what can match at all; of the others, the rightmost that
-/// matches wins.
+/// matches decides.
 fn matches(globs: &str, name: &str) -> bool {
     let mut parts = globs.split(',').map(str::trim);
     let mut first = parts.next().unwrap_or_default();
@@ -102,7 +102,7 @@ enum Token {
     Literal(char),
 }
 
-/// Matches a shell glob against a whole text.
+/// Matches a shell glob against a whole string.
 ///
 /// Backtracks only to the last star, so the cost is bounded by the product of the lengths.
 pub(in crate::logic) fn glob(pattern: &str, text: &str) -> bool {

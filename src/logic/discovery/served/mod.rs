@@ -105,8 +105,7 @@ pub fn handlers(
     ResourceHandlers::among(&handlers.collect::<Vec<_>>(), resource, picks)
 }
 
-/// Returns the functions of selectors with the resources that they must be asked about: those that nothing else in the selector
-/// excludes.
+/// Returns the functions of selectors with the resources to call them for: those that nothing else in the selector excludes.
 pub fn questions<'a>(
     registry: &'a Registry,
     known: &'a [Resource],

@@ -1,9 +1,9 @@
-//! Which objects must be checked again when their handlers have changed, although the objects have not.
+//! Determines which objects must be checked again when their handlers have changed, although the objects have not.
 //!
 //! A watch reports changes, and most edits need no more: the code of a handler matters when it is called the next time. For all
 //! other edits, [`effect`] is the table. `tests.rs` covers each row, and compares this text with it:
 //!
-//! | handlers | edit | what is looked at again |
+//! | handlers | edit | objects to check again |
 //! |---|---|---|
 //! | changing | edited | all objects, if handlers have failed permanently on any of them |
 //! | changing | added | all objects |
@@ -22,8 +22,8 @@
 //! known, so all objects are checked. A selector function counts by the resources that it selects: those that it selects now get
 //! new streams, or count as added. Activities, webhooks and lifecycles do not concern objects.
 //!
-//! Every load creates new function references; the fingerprints of [`crate::logic::handlers::handler::Parts`] tell which functions
-//! of filters and selectors are unchanged.
+//! Every load creates new function references; the fingerprints of [`crate::logic::handlers::handler::Parts`] show which functions of
+//! filters and selectors are unchanged.
 //!
 //! After: `reactor/generation/handover.rs`, which does the checks.
 
@@ -42,7 +42,7 @@ use crate::sorted::CollectSorted as _;
 const CATEGORIES: [Category; 4] =
     [Category::Changing, Category::Watching, Category::Spawning, Category::Indexing];
 
-/// How an edit of the scripts affects one handler.
+/// The change of one handler by an edit of the scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Edit {
     /// Unchanged.
@@ -159,7 +159,7 @@ impl Recheck {
 }
 
 impl NewHandlers {
-    /// Returns what is new in the handlers of a resource; `indexes` are the indexes of all resources that must be filled again.
+    /// Returns the new handlers of a resource; `indexes` are the indexes of all resources that must be filled again.
     pub fn between(
         old: &ResourceHandlers,
         new: &ResourceHandlers,
@@ -242,7 +242,7 @@ fn declared_like<'a>(
     handlers.iter().filter(move |it| it.is_namesake(one))
 }
 
-/// Returns whether both want the same objects, and hold them in the same way.
+/// Returns whether both select the same objects, and use the finalizer in the same way.
 fn sees_same(one: &Handler, other: &Handler) -> bool {
     one.filters_same(other)
         && one.requires_finalizer() == other.requires_finalizer()

@@ -1,4 +1,4 @@
-//! Which objects are checked again: the whole table, and its details.
+//! The objects that are checked again: the whole table, and its details.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 

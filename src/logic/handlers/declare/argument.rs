@@ -1,4 +1,4 @@
-//! What a script passes to a declaration, and why a declaration is rejected.
+//! The arguments of a declaration, and the error of a rejected one.
 
 use std::{
     fmt,
@@ -52,12 +52,12 @@ pub struct Declaration {
     pub location: String,
 }
 
-/// Why a declaration is rejected. The engines add its location.
+/// The error of a rejected declaration. The engines add its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeclareError {
     /// The problem.
     pub message: String,
-    /// What to do about it, if known.
+    /// The hint, if there is one.
     pub hint: Option<String>,
 }
 

@@ -14,7 +14,7 @@ const OPTIONS: [&str; 3] = ["fns", "handlers", "lifecycle"];
 const FNS: &str = "kopf.execute: `fns` must be a list of functions, or a map from ids to functions";
 const HANDLERS: &str = "kopf.execute: `handlers` must be a list whose items are [OPTIONS, FUNCTION], as for kopf.register";
 
-/// The sub-handlers that a script wants to run now.
+/// The sub-handlers to run now, as passed to `kopf.execute`.
 #[derive(Clone, Debug, Default)]
 pub struct Execution {
     /// The handlers; `None`: those that were declared.

@@ -1,4 +1,4 @@
-//! Turns what a script declares into a [`Handler`]: options, ids, and the errors of declarations.
+//! Creates a [`Handler`] from a declaration of a script: options, ids, and the errors of declarations.
 //!
 //! Both languages convert their values to [`Argument`]s; everything after that is shared. The contract is
 //! `tests/vectors/handler-ids.json`, and `selectors.json` for the positional arguments.

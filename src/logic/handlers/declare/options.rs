@@ -41,7 +41,7 @@ pub enum Takes {
     Delay,
     /// A cron expression, or a function that returns one.
     Times,
-    /// What happens to missed slots.
+    /// A mode for missed slots.
     Missed,
     /// An operation of admission requests.
     Operation,

@@ -173,7 +173,7 @@ impl<'a> Options<'a> {
         })
     }
 
-    /// Reads a function that is no combination of functions.
+    /// Reads a function that is not a combination of functions.
     pub(super) fn function(&self, name: &str) -> Result<Option<Function>, DeclareError> {
         self.read(name, "a function", function)
     }

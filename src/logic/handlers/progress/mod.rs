@@ -18,7 +18,7 @@ use crate::logic::{object::corrupt::CorruptState, text::json};
 
 /// A start further in the future was written by a clock that was ahead; clocks of replicas may differ a little.
 const AHEAD_MAX: SignedDuration = SignedDuration::from_secs(5);
-/// Maximum length of a stored message: annotations are limited, and the log has the full text.
+/// Maximum length of a stored message: annotations are limited, and the log has the full message.
 const MESSAGE_BYTES_MAX: usize = 4096;
 
 /// The progress of one handler. Stored until its cause is finished.
@@ -123,7 +123,7 @@ impl Record {
         )
     }
 
-    /// Returns the text of an annotation.
+    /// Returns the value of an annotation.
     pub fn format(&self, verbose: bool) -> String {
         json::encode(&self.to_json(verbose))
     }
@@ -174,7 +174,7 @@ impl Record {
         Duration::try_from(delay).unwrap_or_default()
     }
 
-    /// Returns the time since the start; zero if the start is in the future of our clock.
+    /// Returns the time since the start; zero if the start is in the future.
     pub fn runtime(&self, now: Timestamp) -> Duration {
         Duration::try_from(now.duration_since(self.started)).unwrap_or_default()
     }

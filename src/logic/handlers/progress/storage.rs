@@ -1,4 +1,4 @@
-//! Where records are stored on an object: reads them from its body, writes them to its patch.
+//! The storage of records on an object: reads them from its body, writes them to its patch.
 
 use serde_json::{Map, Value};
 
@@ -138,7 +138,7 @@ fn fetch_annotation(
     body: &Value,
     id: &str,
 ) -> Result<Option<Value>, CorruptState> {
-    // Most objects have no annotations of ours: do not build the names for them.
+    // Without annotations, the names need not be built.
     if annotations::of(body).is_none_or(Map::is_empty) {
         return Ok(None);
     }

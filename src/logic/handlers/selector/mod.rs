@@ -50,7 +50,7 @@ pub enum AnyName {
     Named(String),
 }
 
-/// Returns whether a selector's function picks a resource. The shell asks the scripts beforehand.
+/// A function that returns whether a selector's function picks a resource. The shell calls the scripts beforehand.
 pub type Picks<'a> = &'a dyn Fn(&Function, &Resource) -> bool;
 
 /// One positional argument.
@@ -270,7 +270,7 @@ impl Part {
         }
     }
 
-    /// Returns the text of a group or version. A marker is no valid name there, so nothing matches.
+    /// Returns the string of a group or version. A marker is not a valid name there, so nothing matches.
     fn text(&self) -> String {
         match self {
             Part::Text(text) => text.clone(),
@@ -298,7 +298,7 @@ fn is_events(resource: &Resource) -> bool {
 }
 
 impl Selector {
-    /// Describes the selector for people: `'kopfexamples' of kopf.dev/v1`.
+    /// Describes the selector for users: `'kopfexamples' of kopf.dev/v1`.
     pub fn described(&self) -> String {
         let named = [
             ("kind ", &self.kind),

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::super::annotations;
 use crate::logic::object::depth;
 
-/// The key that tells a compact essence from a plain one.
+/// The key that distinguishes a compact essence from a plain one.
 const MARK: &str = "kopf.zalando.org/compact";
 /// Deflated JSON in base64.
 const DEFLATED: &str = "deflate";
@@ -26,7 +26,7 @@ const RESERVE: usize = 48 * 1024;
 /// Maximum bytes of an inflated essence: more than any object can have (etcd accepts 1.5 MiB), and little for a process.
 const INFLATED_MAX: usize = 16 * 1024 * 1024;
 
-/// Returns the bytes available for the text, which is written under each of these names.
+/// Returns the bytes available for the string, which is written under each of these names.
 pub(super) fn room(body: &Value, names: &[String]) -> usize {
     let others =
         annotations::of(body).into_iter().flatten().filter(|(name, _)| !names.contains(name));
@@ -36,7 +36,7 @@ pub(super) fn room(body: &Value, names: &[String]) -> usize {
     ANNOTATIONS_MAX.saturating_sub(RESERVE + taken + own) / names.len().max(1)
 }
 
-/// Returns the text unchanged if it fits, otherwise a shorter form that does.
+/// Returns the string unchanged if it fits, otherwise a shorter form that does.
 pub(super) fn fit(plain: String, essence: &Value, room: usize) -> String {
     if plain.len() < room {
         return plain;
@@ -45,9 +45,9 @@ pub(super) fn fit(plain: String, essence: &Value, room: usize) -> String {
     deflated.filter(|it| it.len() < room).unwrap_or_else(|| marked(DIGEST, &digest(essence)))
 }
 
-/// Returns whether the stored text is the digest of this essence.
+/// Returns whether the stored string is the digest of this essence.
 pub(super) fn is_of(text: &str, essence: &Value) -> bool {
-    // Most stored texts are long and no digest: check the beginning before parsing anything.
+    // Most stored strings are long and not digests: check the beginning before parsing anything.
     let head = format!("{{\"{MARK}\":{{\"{DIGEST}\"");
     text.starts_with(&head) && text.trim_end() == marked(DIGEST, &digest(essence))
 }

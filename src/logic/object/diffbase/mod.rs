@@ -1,6 +1,6 @@
 //! The last handled essence, as it is stored on the object.
 //!
-//! The contract is `tests/vectors/diffbase-storage.json`. An essence that does not fit as plain text is stored by `compact.rs`.
+//! The contract is `tests/vectors/diffbase-storage.json`. An essence that does not fit as plain JSON is stored by `compact.rs`.
 
 mod compact;
 #[cfg(test)]

@@ -19,7 +19,7 @@ const PREFIX: &str = "kopf:hmac:";
 const UNKNOWN: &str = "\u{0}kopf:unknown";
 /// Replaces a value in the log.
 const SHOWN: &str = "(hidden)";
-/// Values of fewer bytes are not searched for in texts of others.
+/// Values of fewer bytes are not searched for in strings from other sources.
 const VALUE_LENGTH_MIN: usize = 3;
 /// Bytes of a digest that are stored.
 const DIGEST_BYTES: usize = 18;
@@ -56,7 +56,7 @@ pub fn is_exposed(persistence: &Persistence, stored: &Value) -> bool {
     is_exposed
 }
 
-/// Returns the value as scripts read it: what is unknown is null.
+/// Returns the value as scripts read it: unknown values are null.
 pub fn readable(value: &Value) -> Value {
     match value {
         Value::String(it) if it == UNKNOWN => Value::Null,
@@ -99,7 +99,7 @@ pub fn loggable_operations(operations: &Value) -> Value {
     shown
 }
 
-/// Returns a text of others, such as an error of the server, without the values of an object and of a patch of it.
+/// Returns a string from another source, such as an error of the server, without the values of an object and of a patch of it.
 pub fn without_values(
     persistence: &Persistence,
     (body, patch): (&Value, &Value),
@@ -110,7 +110,7 @@ pub fn without_values(
     for whole in [body, patch] {
         edit(&hidden.paths, &mut whole.clone(), &mut |_, leaf| collect(leaf, &mut values));
     }
-    // Operations of a JSON patch may be about anything.
+    // Operations of a JSON patch may affect any field.
     for operation in patch.as_array().into_iter().flatten() {
         operation.get("value").into_iter().for_each(|it| collect(it, &mut values));
     }
@@ -124,7 +124,7 @@ pub fn without_values(
     shown
 }
 
-/// Collects the values that a text must not contain. Shorter ones would be found in any text.
+/// Collects the values that a string must not contain. Shorter ones would be found in any string.
 fn collect(value: &Value, values: &mut Vec<String>) {
     let text = match value {
         Value::String(it) => it.clone(),
@@ -187,7 +187,7 @@ fn edit_below(
     }
 }
 
-/// Returns the digest of a value of an object. It names its key, so that a value is never compared with that of another key.
+/// Returns the digest of a value of an object. It identifies its key, so that a value is never compared with that of another key.
 fn digest(hidden: &HiddenFields, body: &Value, path: &[String], value: &Value) -> String {
     let uid = body.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();
     let (name, key) =

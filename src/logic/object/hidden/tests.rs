@@ -1,4 +1,4 @@
-//! Values that are hidden, and diffs that still say where something has changed.
+//! Values that are hidden, and diffs that still show where something has changed.
 
 use std::sync::Arc;
 

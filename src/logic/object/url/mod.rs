@@ -37,7 +37,7 @@ pub enum TargetError {
 /// Returns the path of a request.
 ///
 /// # Errors
-/// If the resource has no such target.
+/// Fails if the resource has no such target.
 pub fn path(resource: &Resource, target: Target<'_>) -> Result<String, TargetError> {
     let Target { namespace, name, subresource } = target;
     if subresource.is_some() && name.is_none() {
@@ -53,7 +53,7 @@ pub fn path(resource: &Resource, target: Target<'_>) -> Result<String, TargetErr
         Some(name) => object(collection, name, subresource),
         None => collection,
     };
-    // As in Kopf, which leaves empty parts out. Our own requests replace them: an empty name must not address the collection.
+    // As in Kopf, which leaves empty parts out. Requests of this operator replace them: an empty name must not address the collection.
     let is_partial = [namespace, name, subresource].contains(&Some(""));
     Ok(if is_partial { path.replace(NO_NAME, "") } else { path })
 }
@@ -106,8 +106,8 @@ pub fn encoded(part: &str) -> String {
 fn push_segment(path: &mut String, segment: &str) {
     path.push('/');
     match segment {
-        // Clients and proxies resolve dot segments, encoded or not; an empty name would address the collection. No object can have
-        // these names, so they are replaced by a name that no object has, which yields a 404.
+        // Clients and proxies resolve dot segments, encoded or not; an empty name would address the collection. No object can have these
+        // names, so they are replaced by a name that no object has, which results in a 404.
         "" | "." | ".." => path.push_str(NO_NAME.trim_start_matches('/')),
         _ => push_encoded(path, segment),
     }

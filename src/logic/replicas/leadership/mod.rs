@@ -1,8 +1,8 @@
 //! Leader election among replicas: decisions about one Lease, step by step.
 //!
-//! The rules are those of client-go, so that its programs and this operator can share a lease. Only the local clock is trusted: a
-//! holder counts as alive until its lease has not changed for the duration of the lease. Moments are times since some start; only
-//! the stamps for people are wall time.
+//! The rules are those of client-go, so that its programs and this operator can share a lease. Only the local clock is trusted: a holder
+//! counts as alive until its lease has not changed for the duration of the lease. Moments are times since some start; only the stamps for
+//! humans are wall time.
 
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ pub enum Role {
     Standby,
     /// This replica leads.
     Leader,
-    /// This replica has led, and must not act any more, for what reason. It cannot become the leader again.
+    /// This replica has led and must not act any more, for this reason. It cannot become the leader again.
     Lost(String),
 }
 
@@ -79,7 +79,7 @@ pub enum Request {
 #[derive(Debug)]
 pub struct Elector {
     terms: Terms,
-    /// The last known lease, to write it back with all fields of others.
+    /// The last known lease, to write it back with the fields that others have set.
     lease: Option<Value>,
     /// The last renewal, and when its change was seen.
     renewal: Option<(Renewal, Duration)>,
@@ -102,7 +102,7 @@ struct Renewal {
 }
 
 impl Terms {
-    /// Returns what is wrong with the configuration, for users.
+    /// Returns the error of the configuration, for users.
     pub fn problem(&self) -> Option<String> {
         let settings = "settings.leadership";
         if self.retry_period.is_zero() {
@@ -128,7 +128,7 @@ impl Terms {
 }
 
 impl Elector {
-    /// Returns an elector that has not read the lease yet.
+    /// Creates an elector that has not read the lease yet.
     pub fn new(terms: Terms) -> Self {
         Elector {
             terms,
@@ -186,7 +186,7 @@ impl Elector {
         }
     }
 
-    /// Takes the lease that was read; `None`: it does not exist. A free lease is acquired at once.
+    /// Handles the lease that was read; `None`: it does not exist. A free lease is acquired at once.
     pub fn read(&mut self, lease: Option<Value>, now: Duration) {
         if let Some(lease) = &lease {
             let renewal = Renewal::of(lease, &self.terms);
@@ -206,7 +206,7 @@ impl Elector {
         self.due = if self.must_read { free_at.map_or(soon, |it| it.min(soon)) } else { now };
     }
 
-    /// Takes the lease that this replica wrote with a request sent at `sent`.
+    /// Handles the response to a write: the lease that this replica wrote with a request sent at `sent`.
     pub fn wrote(&mut self, lease: Value, sent: Duration) {
         self.renewal = Some((Renewal::of(&lease, &self.terms), sent));
         self.lease = Some(lease);
@@ -223,7 +223,7 @@ impl Elector {
         self.due = if at_once { now } else { now.saturating_add(self.terms.retry_period) };
     }
 
-    /// Returns the lease without a holder, written by a leader that stops: others need not wait.
+    /// Returns the lease without a holder, written by a leader that stops, so that others need not wait.
     pub fn release(&self, wall: Timestamp) -> Option<Value> {
         self.renewed?;
         let lease = self.lease.clone()?;

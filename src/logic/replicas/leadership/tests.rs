@@ -22,7 +22,7 @@ fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// Returns a wall-clock time, which only people read.
+/// Returns a wall-clock time, which is only for humans.
 fn wall(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_000_000 + seconds).unwrap()
 }

@@ -1,11 +1,11 @@
-//! The identity of an operator, or of a person at a terminal, among its peers.
+//! The identity of an operator, or of a user at a terminal, among its peers.
 
 use jiff::Timestamp;
 
 /// The characters of the random part, as in Kopf, which has no `g`.
 const SYMBOLS: &[u8] = b"abcdefhijklmnopqrstuvwxyz0123456789";
 
-/// Domains of host names that identify nothing.
+/// Domains of host names that do not identify a host.
 const SUFFIXES: [&str; 2] = [".local", ".localdomain"];
 
 /// The environment of the process.
@@ -50,18 +50,18 @@ impl Identity {
         Identity { peer: around.pod.clone().unwrap_or_else(|| process.clone()), process }
     }
 
-    /// Returns the identity of a person: the same at each call.
+    /// Returns the identity of a user: the same at each call.
     pub fn of_person(around: &Surroundings) -> String {
         around.pod.clone().unwrap_or_else(|| format!("{}@{}", around.user, host(around)))
     }
 
-    /// Returns the common identity of all replicas with leader election: other operators see them as one.
+    /// Returns the common identity of all replicas with leader election: to other operators they are one.
     pub fn of_replicas(namespace: &str, lease: &str) -> String {
         format!("leader@{namespace}/{lease}")
     }
 }
 
-/// Returns the aliases of a host from the text of `/etc/hosts`, as a lookup finds them: from the name to its address and back.
+/// Returns the aliases of a host from the content of `/etc/hosts`, as a lookup finds them: from the name to its address and back.
 pub fn aliases(hosts: &str, host: &str) -> Vec<String> {
     let lines = || {
         let texts = hosts.lines().map(|it| it.split('#').next().unwrap_or_default());
@@ -73,7 +73,7 @@ pub fn aliases(hosts: &str, host: &str) -> Vec<String> {
     found.into_iter().flatten().skip(1).map(str::to_owned).collect()
 }
 
-/// Returns the name of the user with this number from the text of `/etc/passwd`.
+/// Returns the name of the user with this number from the content of `/etc/passwd`.
 pub fn user(passwd: &str, number: u32) -> Option<String> {
     let fields = |line: &str| {
         let mut fields = line.split(':');

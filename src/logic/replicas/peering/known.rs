@@ -1,4 +1,4 @@
-//! The records of one peering object, and how long each of them is valid.
+//! The records of one peering object, and the validity of each.
 //!
 //! Only the local clock is trusted: a peer is alive until its record has not changed for its lifetime. Moments are times since some
 //! start; the stamp in a record is used only when the record is first seen, so that an operator does not wait for old records when
@@ -22,8 +22,7 @@ struct Known {
     /// The record in its raw form.
     entry: Value,
     peer: Peer,
-    /// Whether the object still has the record. A removed record is remembered for its lifetime: if it is written again, its writer
-    /// is alive.
+    /// Whether the object still has the record. A removed record is kept for its lifetime: if it is written again, its writer is alive.
     is_present: bool,
     /// The peer is considered dead from this time on, unless the record changes before.
     dead_at: Duration,
@@ -55,7 +54,7 @@ impl KnownPeers {
         }
     }
 
-    /// Forgets the records of peers that are dead now.
+    /// Removes the records of peers that are dead now.
     pub fn forget_dead(&mut self, now: Duration) {
         self.0.retain(|_, it| now < it.dead_at);
     }

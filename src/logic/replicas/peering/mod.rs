@@ -30,7 +30,7 @@ pub const MARGIN_SECONDS: std::ops::RangeInclusive<u64> = 5..=10;
 /// The reason of a pause if the resource of a mandatory peering is missing.
 pub const NO_RESOURCE: &str = "peering CRD is missing";
 
-/// Returns the pause between two renewals of our record. `margin` is a random number within [`MARGIN_SECONDS`].
+/// Returns the pause between two renewals of the operator's own record. `margin` is a random number within [`MARGIN_SECONDS`].
 pub fn period(lifetime: Duration, margin: u64) -> Duration {
     const SHORTEST: Duration = Duration::from_secs(1);
     let early = lifetime.saturating_sub(Duration::from_secs(margin));
@@ -58,11 +58,11 @@ pub fn removal<'a>(identities: impl IntoIterator<Item = &'a str>) -> Value {
 /// The record of an operator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
-    /// The operator with the highest priority works; the others pause.
+    /// The operator with the highest priority is active; the others pause.
     pub priority: i64,
     /// How long the record is valid.
     pub lifetime: Duration,
-    /// A note for people.
+    /// A note for humans.
     pub message: Option<String>,
 }
 

@@ -10,18 +10,18 @@ use crate::logic::{handlers::progress, text::python_text};
 /// The default lifetime of a record, in seconds.
 const LIFETIME_SECONDS: i64 = 60;
 
-/// An operator, or a person who requests operators to pause.
+/// An operator, or a user who requests operators to pause.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Peer {
     /// Its key.
     pub identity: String,
-    /// The operator with the highest priority works.
+    /// The operator with the highest priority is active.
     pub priority: i64,
     /// How long the record is valid, in seconds.
     pub lifetime: i64,
     /// When it was written.
     pub lastseen: Timestamp,
-    /// The note of a person.
+    /// The note of a user.
     pub message: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Where peering objects are: the resources of both API groups, in the namespaces that are served.
+//! The locations of peering objects: the resources of both API groups, in the namespaces that are served.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -38,7 +38,7 @@ pub fn resources(known: &[Resource], clusterwide: bool) -> Vec<&Resource> {
     GROUPS.into_iter().filter_map(of_group).collect()
 }
 
-/// Returns where the peering objects are. `namespaces` are those that are served; `None`: the whole cluster.
+/// Returns the locations of the peering objects. `namespaces` are those that are served; `None`: the whole cluster.
 pub fn places(
     known: &[Resource],
     clusterwide: bool,

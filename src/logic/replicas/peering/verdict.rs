@@ -1,4 +1,4 @@
-//! Decides what the records of a peering object mean for this operator.
+//! Decides the consequences of the records of a peering object for this operator.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use crate::logic::handlers::outcome::{LogLevel, LogLine};
 /// The state of this operator among its peers.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnState<'a> {
-    /// Our own key.
+    /// The operator's own key.
     pub identity: &'a str,
-    /// Our own priority.
+    /// The operator's own priority.
     pub priority: i64,
     /// Whether operators of the same priority share the objects, as shards.
     pub shares: bool,
@@ -29,11 +29,11 @@ pub struct Verdict {
     pub lines: Vec<LogLine>,
     /// When the first of the peers that cause the pause will be dead, unless its record changes before.
     pub look_again: Option<Duration>,
-    /// Whether the object has our own record.
+    /// Whether the object has the operator's own record.
     pub is_announced: bool,
 }
 
-/// Decides by the records as they are now.
+/// Decides from the records as they are now.
 pub fn judge(known: &KnownPeers, own: OwnState<'_>, now: Duration) -> Verdict {
     let is_own = |it: &Peer| it.identity == own.identity;
     let is_announced = known.live(now).any(|(it, _)| is_own(it));

@@ -51,12 +51,12 @@ pub struct Cron {
     is_elapsed: bool,
 }
 
-/// Why an expression or a zone is rejected.
+/// The error of an invalid expression or zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CronError {
     /// The problem.
     pub message: String,
-    /// What to do about it.
+    /// The hint.
     pub hint: String,
 }
 
@@ -83,7 +83,7 @@ impl Cron {
     /// Parses an expression of five fields, or a name such as `@daily`.
     ///
     /// # Errors
-    /// If the expression is invalid, if it never matches, or if the zone is unknown.
+    /// Fails if the expression is invalid, if it never matches, or if the zone is unknown.
     pub fn parse(text: &str, zone: Option<&str>) -> Result<Self, CronError> {
         let fields = fields(text)?;
         let zone_name = zone.unwrap_or("UTC").to_owned();
@@ -198,7 +198,7 @@ impl Cron {
     }
 }
 
-/// What an expression looks like.
+/// The form of an expression.
 const FORM: &str = "write 5 fields: minute, hour, day of the month, month, day of the week; such as \"0 3 * * *\" for 03:00 each day";
 
 /// Returns the five fields of an expression.

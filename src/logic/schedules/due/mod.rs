@@ -16,7 +16,7 @@ const GRACE: SignedDuration = SignedDuration::from_mins(1);
 /// A last slot that is further in the future comes from a wrong clock.
 const FUTURE_MAX: SignedDuration = SignedDuration::from_hours(24);
 
-/// What happens to slots of cron expressions that were missed while the operator was not running.
+/// The treatment of cron slots that were missed while the operator was not running.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Missed {
     /// They never run.
@@ -98,7 +98,7 @@ pub fn of_interval(of: Interval, last: Option<&Slot>, (since, now): (Timestamp, 
     if pause.is_zero() { Due::Now(own(due)) } else { Due::After(pause, own(due)) }
 }
 
-/// Returns the text that is stored with the slots of an interval.
+/// Returns the string that is stored with the slots of an interval.
 pub fn text(of: Interval) -> String {
     format!("every {} s", python_text::seconds(of.interval))
 }

@@ -1,4 +1,4 @@
-//! What is due, also after restarts, edits and steps of the clock.
+//! The slots that are due, also after restarts, edits and steps of the clock.
 
 use super::*;
 
@@ -94,7 +94,7 @@ fn no_two_runs_of_an_interval_have_the_same_time_after_the_clock_was_set_back() 
     let before = Slot { started: time("05T11:50:00"), ..last("05T12:00:30", "every 60 s") };
     assert_eq!(due(&before, "05T11:51:00"), Due::After(MINUTE, time("05T12:01:30")));
     assert_eq!(due(&before, "05T12:03:00"), Due::Now(time("05T12:01:30")));
-    // A slot that comes from a wrong clock counts no more.
+    // A slot that comes from a wrong clock is ignored.
     let wrong = Slot { started: time("05T12:00:00"), ..last("20T03:00:00", "every 60 s") };
     assert_eq!(due(&wrong, "05T12:03:00"), Due::Now(time("05T12:01:00")));
 }

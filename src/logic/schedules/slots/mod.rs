@@ -89,7 +89,7 @@ impl LeaseRef {
 /// Reads the slots of a Lease.
 ///
 /// # Errors
-/// If the annotation is unreadable: without it, slots would run again.
+/// Fails if the annotation is unreadable: without it, slots would run again.
 pub fn read(lease: Option<&Value>) -> Result<Slots, String> {
     let annotations = lease.and_then(|it| it.pointer("/metadata/annotations"));
     let Some(text) = annotations.and_then(|it| it.get(ANNOTATION)) else { return Ok(Slots::new()) };

@@ -38,7 +38,7 @@ pub fn interval(duration: Duration) -> String {
     format!("{days}{}:{:02}:{:02}{fraction}", rest / 3600, rest / 60 % 60, rest % 60)
 }
 
-/// Formats a string in quotes: single ones unless the text has single but no double quotes.
+/// Formats a string in quotes: single ones unless the string has single but no double quotes.
 pub fn quoted(text: &str) -> String {
     let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     let mut result = String::with_capacity(text.len() + 2);
