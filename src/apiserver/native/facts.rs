@@ -1,4 +1,4 @@
-//! The types of the native kinds, taken from a real server: OpenAPI definitions, what Go knows beyond them, and the served
+//! The types of the native kinds, taken from a real server: OpenAPI definitions, additional facts from the Go types, and the served
 //! resources.
 //!
 //! They are embedded compressed and inflated at first use. The text then stays in memory, and each definition is parsed at its own

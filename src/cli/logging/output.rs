@@ -47,7 +47,7 @@ struct Shared<S> {
 
 enum Message {
     Line(String),
-    /// Gets a response when everything before it is written.
+    /// Requests a response when all earlier lines are written.
     Flush(SyncSender<()>),
 }
 
@@ -75,7 +75,7 @@ impl<S: Write + AsFd + Send + 'static> Output<S> {
         if let Some(queue) = self.queue.get()
             && queue.try_send(Message::Flush(done)).is_ok()
         {
-            // A reader that is slower than this is not waited for.
+            // Does not wait longer for a slow reader.
             let _in_time = wait.recv_timeout(FLUSH_MAX).is_ok();
         }
     }

@@ -23,7 +23,7 @@ use crate::logic::{
     handlers::handler::{Category, Kind},
 };
 
-/// The version of what users write, as in charts.
+/// The version of the content that users write, as in charts.
 const VERSION: &str = "0.1.0";
 /// The channel of bundles whose authors name none.
 const CHANNEL: &str = "alpha";
@@ -227,7 +227,7 @@ fn webhooks(operator: &Operator<'_>) -> Vec<Value> {
     all
 }
 
-/// Returns what scripts of an operator want that OLM does not do.
+/// Returns warnings about options of scripts that OLM does not support.
 pub(super) fn warnings(operator: &Operator<'_>) -> Vec<String> {
     let survey = &operator.survey;
     let mut warnings = Vec::new();
@@ -255,7 +255,7 @@ pub(super) fn warnings(operator: &Operator<'_>) -> Vec<String> {
     warnings
 }
 
-/// Returns what catalogs read of the bundle.
+/// Returns the annotations of the bundle, which catalogs read.
 fn annotations(name: &str) -> Vec<(String, String)> {
     let annotations = [
         ("mediatype", "registry+v1"),

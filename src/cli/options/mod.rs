@@ -101,7 +101,7 @@ pub struct LogOptions {
 }
 
 impl LogOptions {
-    /// Returns the options of commands for people: only problems, as messages.
+    /// Returns the options of interactive commands: only problems, as messages.
     pub(in crate::cli) fn of_commands() -> Self {
         LogOptions {
             verbosity: Verbosity::Quiet,
@@ -183,7 +183,7 @@ pub fn resolve_run(
     })
 }
 
-/// Rejects modules, which name handlers in Python.
+/// Rejects modules, which contain Python handlers.
 fn refuse_modules(args: &RunArgs, variables: &Environment<'_>) -> Result<(), Report> {
     let place = match (args.modules.first(), variables.text("MODULES")) {
         (Some(name), _) => format!("--module {name}"),
@@ -333,7 +333,7 @@ fn address(text: &str) -> Result<Address, Report> {
     })
 }
 
-/// Returns what the command line says about the cluster. Neither the environment nor the file has these options: as for kubectl.
+/// Returns the cluster options of the command line. Neither the environment nor the file has them, as for kubectl.
 pub(in crate::cli) fn overrides(args: ClusterArgs) -> ConfigOverrides {
     let ClusterArgs { kubeconfig, context, user, groups } = args;
     ConfigOverrides { kubeconfig, context, user, groups }
