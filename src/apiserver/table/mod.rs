@@ -1,7 +1,7 @@
 //! Tables of `kubectl get`: objects as rows and columns; and partial objects with only their metadata.
 //!
-//! The `Accept` header asks for a table, see `request/accept/`. The same printer makes tables of lists, single objects and watch
-//! events, but never of a `Status`.
+//! The `Accept` header requests a table, see `request/accept/`. The same printer makes tables of lists, single objects and watch events,
+//! but never of a `Status`.
 
 mod age;
 mod custom;
