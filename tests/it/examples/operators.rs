@@ -32,7 +32,7 @@ pub(super) async fn provisioner<P: Place>(run: P) {
     let policies = "networkpolicies.networking.k8s.io";
     run.get(policies, &within("tenant-walls")).await.expect("a policy");
 
-    // What is changed or deleted manually is restored.
+    // Parts that are changed or deleted manually are restored.
     run.delete(policies, &within("tenant-walls")).await;
     run.patch(
         "resourcequotas",
@@ -98,7 +98,7 @@ pub(super) async fn replicator<P: Place>(run: P) {
     let has = |text: &'static str| move |it: &Value| it["data"]["password"] == text;
     run.until("secrets", &within(&red, "registry"), "it is copied", has("MTIzNA==")).await;
 
-    // New namespaces have it at once, changes are copied, and what is deleted manually is restored.
+    // New namespaces have it at once, changes are copied, and copies that are deleted manually are restored.
     run.create(&namespace(&green)).await;
     run.until("secrets", &within(&green, "registry"), "it is copied", has("MTIzNA==")).await;
     run.patch("secrets", "registry", &json!({ "data": { "password": "NTY3OA==" } })).await;

@@ -192,6 +192,6 @@ pub(super) async fn stopped(world: &mut World) {
             world.history.complain(format!("the daemon of {uid} does not end with the operator"));
         }
     }
-    // The history notices whatever a process does after its end.
+    // The history records whatever a process does after its end.
     pass(60).await;
 }

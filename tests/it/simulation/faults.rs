@@ -1,4 +1,4 @@
-//! Which request or line of a watch has which fault: decided by the seed, counted by kind.
+//! The faults of requests and of lines of a watch: decided by the seed, counted by kind.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

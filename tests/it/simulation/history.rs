@@ -51,7 +51,7 @@ pub(super) struct Call {
     ended_at: Duration,
 }
 
-/// How a call ended.
+/// The end of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
     Done,

@@ -250,7 +250,7 @@ impl Wire {
         request
     }
 
-    /// Returns the uids in a list of this version; `None` if the server has forgotten it.
+    /// Returns the uids in a list of this version; `None` if the server no longer has it.
     async fn uids(&self, uri: &Uri, version: u64) -> Option<BTreeSet<String>> {
         let Ok(response) = self.server.clone().call(exact(uri, version)).await;
         let is_there = response.status().is_success();

@@ -1,4 +1,4 @@
-//! The rules of the project that no compiler checks: the order of layers, the purity of `logic`, headers and lengths.
+//! The rules of the project that the compiler does not check: the order of layers, the purity of `logic`, headers and lengths.
 //!
 //! Each failure names the file, the line and the rule. `tests/it/` is outside of all layers and may use everything.
 
@@ -168,7 +168,7 @@ fn position(module: &str) -> Option<usize> {
     LAYERS.iter().position(|it| *it == module)
 }
 
-/// Returns why `module` may not use `other`, if so.
+/// Returns the reason why `module` may not use `other`, if there is one.
 fn objection(module: &str, other: &str) -> Option<String> {
     if module == other {
         return None;

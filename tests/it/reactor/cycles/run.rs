@@ -1,4 +1,4 @@
-//! Runs a scenario on the paused clock: an API server, an operator, and a user, in one process and in no time.
+//! Runs a scenario on the paused clock: an API server, an operator, and a user, in one process and without real time.
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -46,8 +46,8 @@ async fn an_editor_that_moves_the_old_file_away_first_makes_one_change() {
     assert_eq!(watch.next_text().await, "ops/a.lua=2");
 }
 
-/// Saves in several steps, and repeats that until the machine was fast enough once: then only the last step must have been seen.
-/// `save` returns what must be seen, and how long it took.
+/// Saves in several steps, and repeats that until the machine was fast enough once: then only the last step must have been seen. `save`
+/// returns the expected set, and its own duration.
 async fn is_seen_as_a_whole(
     watch: &mut Watch,
     mut save: impl AsyncFnMut(u32) -> (String, Duration),

@@ -1,9 +1,9 @@
 //! The definitions for editors: they are well formed, and a language server finds no false error with them in the examples and in
 //! what `kopf init` writes.
 //!
-//! The server is that of `EmmyLua`, which understands the same definitions as lua-language-server: `EMMYLUA_CHECK` names its
-//! program `emmylua_check`, a package of crates.io. The type checker of Luau is `scripts/luau-check`, and `LUAU_CHECK` names it.
-//! `.ci/run` installs both; without them, these tests print that they are skipped.
+//! The server is that of `EmmyLua`, which supports the same definitions as lua-language-server: `EMMYLUA_CHECK` names its program
+//! `emmylua_check`, a package of crates.io. The type checker of Luau is `scripts/luau-check`, and `LUAU_CHECK` names it. `.ci/run` installs
+//! both; without them, these tests print that they are skipped.
 
 mod luau;
 mod server;

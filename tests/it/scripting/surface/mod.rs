@@ -110,7 +110,7 @@ fn documented(prefix: &str, items: &[Item], paths: &mut BTreeSet<String>) {
     }
 }
 
-/// Walks the globals of a script, and raises what it has found.
+/// Visits the globals of a script, and raises the names that it has found.
 const WALK: &str = r#"
 local found = {}
 local function walk(prefix, t)

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::reactor::reload::edited::EXAMPLES;
 
-/// How much is done.
+/// The size of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Size {
     pub(super) edits: u64,
@@ -88,7 +88,7 @@ impl<'a> User<'a> {
         user
     }
 
-    /// Acts to the end; returns what was done.
+    /// Acts to the end; returns the history.
     pub(super) async fn play(mut self) -> History {
         for language in 0..LANGUAGES.len() {
             self.create(language, true);
