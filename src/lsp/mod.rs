@@ -45,7 +45,7 @@ pub fn serve(
     schemas: Schemas,
 ) -> io::Result<End> {
     let (sender, receiver) = sync_channel(QUEUE_MAX);
-    // It ends with its input, or when nobody receives its messages.
+    // It ends with its input, or when its messages are no longer received.
     thread::Builder::new().name("kopf-lsp".into()).spawn(move || {
         let mut input = BufReader::new(input);
         while let Some(incoming) = read(&mut input) {

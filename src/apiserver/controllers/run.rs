@@ -68,7 +68,7 @@ struct State {
     /// The version that the cache shows.
     revision: u64,
     queue: BTreeSet<Task>,
-    /// When to reconcile again, indexed both ways.
+    /// The times of the next reconciliations, indexed both ways.
     due: BTreeSet<(Instant, Task)>,
     timers: BTreeMap<Task, Instant>,
     /// The current step of an object, and since when.

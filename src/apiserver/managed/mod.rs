@@ -129,7 +129,7 @@ fn continued(writer: &Writer<'_>, old: &Value, new: &Value) -> Option<Entries> {
     if Entries::is_reset(new) {
         return None;
     }
-    // Clients may edit entries. Those that do not know them, or send invalid ones, keep them.
+    // Clients may edit entries. If a client does not send them, or sends invalid ones, they are kept.
     Entries::read(new).filter(filled).or_else(stored)
 }
 

@@ -121,7 +121,7 @@ impl<'a> Type<'a> {
         }
     }
 
-    /// Returns whether the schema says that maps or lists of this type are atomic.
+    /// Returns whether the schema declares maps or lists of this type as atomic.
     pub(super) fn is_atomic(self) -> bool {
         let Node::Known(schema) = self.node else { return false };
         match schema.shape {

@@ -39,7 +39,7 @@ pub(crate) struct GoField {
     pub(crate) union: Option<Union>,
 }
 
-/// Types with several forms in JSON; protobuf says which one it is. All of them are parts of JSON schemas.
+/// Types with several forms in JSON; protobuf contains the form. All of them are parts of JSON schemas.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Union {
     /// A schema or a list of schemas.

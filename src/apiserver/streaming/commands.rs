@@ -78,7 +78,7 @@ struct Ends {
 }
 
 impl Start {
-    /// Creates the channels of a process. Those that the client does not want are not connected.
+    /// Creates the channels of a process. Channels that the client has not requested are not connected.
     fn connect(self) -> (Process, Ends) {
         let pipe = || duplex(BUFFER_BYTES);
         let ((stdin, stdin_end), (stdout, stdout_end), (stderr, stderr_end)) =

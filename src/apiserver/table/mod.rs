@@ -99,7 +99,7 @@ impl Printer {
         self.table(own_metadata(object), columns, vec![self.row(object, now)].into())
     }
 
-    /// Prints the scale of an object, which has another kind. Scales of custom objects have no columns of their own.
+    /// Prints the scale of an object, which has another kind. Scales of custom objects have no special columns.
     pub(crate) fn scale(&self, scale: Value, shape: Shape, now: Timestamp) -> Value {
         match shape {
             Shape::Table(_) => {

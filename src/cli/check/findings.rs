@@ -110,7 +110,7 @@ impl Findings {
         findings
     }
 
-    /// Looks for mistakes inside of functions.
+    /// Searches for mistakes inside of functions.
     fn look_inside(&mut self, sources: &[Source], all: &[Handler], kinds: Arc<Vec<ObjectKind>>) {
         let is_loaded = |name: &str| {
             let mut loaded = self.scripts.iter().filter(|it| it.handlers.is_some());

@@ -45,7 +45,7 @@ fn with_built_in(files: Option<&Files>) -> Vec<ObjectKind> {
 fn of_definition(definition: &Value) -> Option<ObjectKind> {
     let text = |path: &str| Some(definition.pointer(path)?.as_str()?.to_owned());
     let versions = definition.pointer("/spec/versions")?.as_array()?;
-    // With several versions, only the cluster knows which one is watched.
+    // With several versions, only the cluster determines which one is watched.
     let [version] = versions.as_slice() else { return None };
     let short = definition.pointer("/spec/names/shortNames").and_then(Value::as_array);
     let short = short.into_iter().flatten().filter_map(|it| Some(it.as_str()?.to_owned()));

@@ -23,7 +23,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 const QUEUE_MAX: usize = 8_192;
 /// A writable pipe accepts this many bytes without blocking: `PIPE_BUF` on Linux; the minimum in POSIX is smaller.
 const AT_ONCE_MAX: usize = 4_096;
-/// How long the end of the process waits for queued lines.
+/// Maximum time that the end of the process waits for queued lines.
 const FLUSH_MAX: Duration = Duration::from_secs(1);
 
 /// A stream for lines. Clones share it. Its thread ends with the last of them.

@@ -53,7 +53,7 @@ pub(super) fn files(
 
 /// Returns a manifest as a template that Helm renders to the same text, except for the values.
 fn template(manifest: &str) -> String {
-    // Scripts may contain templates of their own.
+    // Scripts may contain templates, too.
     let mut text = manifest.replace("{{", r#"{{ "{{" }}"#);
     for (name, expression) in EXPRESSIONS {
         text = text.replace(name, expression);

@@ -33,7 +33,7 @@ const NAME_MAX: usize = 63;
 const BYTES_MAX: usize = 1 << 20;
 /// The name of webhooks, after that of their handler.
 const WEBHOOKS: &str = "auto.kopf.dev";
-/// Kinds that OLM creates itself, or that it does not know.
+/// Kinds that OLM creates itself or does not support.
 const OF_OLM: [&str; 8] = [
     "ClusterRole",
     "ClusterRoleBinding",

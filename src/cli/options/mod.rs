@@ -44,9 +44,9 @@ pub struct RunOptions {
     pub scope: ScopeOption,
     /// The settings, before start-up handlers change them.
     pub settings: Settings,
-    /// Where the results of probes are served; `None`: nowhere.
+    /// The endpoint of the results of probes; `None`: not served.
     pub liveness: Option<Endpoint>,
-    /// Where health and metrics are served; `None`: nowhere.
+    /// The address of health and metrics; `None`: not served.
     pub health: Option<Address>,
     /// The options of the log.
     pub log: LogOptions,
@@ -86,7 +86,7 @@ pub enum ScopeOption {
 /// The options of the log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogOptions {
-    /// How much is logged.
+    /// The verbosity of the log.
     pub verbosity: Verbosity,
     /// The format of lines.
     pub format: LogFormat,

@@ -1,4 +1,4 @@
-//! `kopf rbac verify`: asks a server for each permission that an operator needs.
+//! `kopf rbac verify`: checks with a server each permission that an operator needs.
 //!
 //! The server is the cluster, or an embedded one that has the roles of the manifests: both decide by themselves.
 

@@ -114,7 +114,7 @@ impl Place {
         Operator::start(command.args(more).arg(self.file("handlers.lua")))
     }
 
-    /// Waits until the API server trusts exactly these certificates.
+    /// Waits until the configurations of the API server contain exactly these CA certificates.
     async fn until_published(&self, ca: &str) {
         until("the CA is published", async || {
             for kind in ["validating", "mutating"] {

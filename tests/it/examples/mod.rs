@@ -274,7 +274,7 @@ fn every_folder_is_played() {
     }
 }
 
-/// The script of the example runs if `kubectl` is installed; otherwise a line says so.
+/// The script of the example runs if `kubectl` is installed; otherwise the test prints that it is skipped.
 #[tokio::test]
 async fn the_test_of_the_testing_example_passes() {
     use tokio::process::Command;

@@ -54,7 +54,7 @@ pub(super) async fn provisioner<P: Place>(run: P) {
     };
     run.until(roles, &within("tenant-admins"), "it has the new one", is_carols).await;
 
-    // A namespace that belongs to somebody else is not touched.
+    // A namespace of another owner is not touched.
     let taken = format!("taken-of-{}", run.namespace());
     run.create(&namespace(&taken)).await;
     tenant["metadata"]["name"] = taken.as_str().into();
@@ -80,7 +80,7 @@ pub(super) async fn replicator<P: Place>(run: P) {
     for name in [&red, &shared] {
         run.create(&namespace(name)).await;
     }
-    // One of the same name that belongs to somebody else.
+    // An object of the same name that belongs to another owner.
     let foreign = json!({
         "apiVersion": "v1", "kind": "Secret", "stringData": { "password": "mine" },
         "metadata": { "name": "registry", "namespace": shared },

@@ -11,9 +11,9 @@ use serde_json::Value;
 pub(super) enum Mutant {
     /// An event of a watch is dropped silently.
     DropsEvent,
-    /// A PATCH of the status is forgotten, and counts as sent.
+    /// A PATCH of the status is dropped, and counts as sent.
     ForgetsStatus,
-    /// The removal of the finalizer is forgotten, and counts as sent.
+    /// The removal of the finalizer is dropped, and counts as sent.
     ForgetsFinalizer,
     /// A PATCH is sent once more after newer ones.
     RepeatsPatch,

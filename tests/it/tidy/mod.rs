@@ -42,7 +42,7 @@ const STRANGERS: &[(&str, &[&str])] = &[("cluster", &["scripting"]), ("scripting
 /// The embedded API server, a separate package: the compiler keeps it from using anything of `kopf`.
 const SERVER: &str = "src/apiserver";
 
-/// What `logic/` must not use: it receives everything as arguments and returns everything as results.
+/// Names that `logic/` must not use: it receives everything as arguments and returns everything as results.
 const IMPURE: &[&str] = &[
     "async ",
     ".await",

@@ -82,7 +82,7 @@ fn reply(response: &Value) -> Reply {
     }
 }
 
-/// Returns the name that the reference gives to such an error.
+/// Returns the reference's name of such an error.
 fn class(error: &ApiError) -> String {
     let name = match error.status {
         Some(401) => "APIUnauthorizedError",

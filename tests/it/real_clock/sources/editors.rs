@@ -74,8 +74,7 @@ async fn a_file_that_is_away_for_a_moment_is_waited_for() {
     is_seen_as_a_whole(&mut watch, async |round| {
         desk.remove("ops/a.lua");
         let gone = Instant::now();
-        // The editor's pause, longer than it takes to notice and read the change: there is no notification that the file is
-        // incomplete.
+        // The editor's pause, longer than it takes to detect and read the change: there is no notification that the file is incomplete.
         tokio::time::sleep(Duration::from_millis(60)).await;
         desk.file("ops/a.lua", &round.to_string());
         (format!("ops/a.lua={round} ops/b.lua=b"), gone.elapsed())

@@ -22,8 +22,8 @@ fn kopf(args: &[&str]) -> (i32, String, String) {
     (output.status.code().expect("a code"), text(output.stdout), text(output.stderr))
 }
 
-/// Returns the program that a variable of the environment names. Without it, its checks are skipped, and a line says so: printed
-/// past the test harness, which would hide it.
+/// Returns the program that an environment variable names. Without it, its checks are skipped, and a line reports that: printed past the
+/// test harness, which would hide it.
 fn program(variable: &str) -> Option<OsString> {
     let found = std::env::var_os(variable);
     if found.is_none() {

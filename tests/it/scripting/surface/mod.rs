@@ -13,7 +13,7 @@ use kopf::scripting::{
 
 use kopf::testing::run_paused;
 
-/// The names that both Lua 5.1 and Luau have: editors know them.
+/// The names that both Lua 5.1 and Luau have: editors support them.
 const STANDARD: &[&str] = &[
     "_G",
     "_VERSION",

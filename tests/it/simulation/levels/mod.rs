@@ -105,7 +105,7 @@ impl Levels {
         }
     }
 
-    /// Ends the calls of a process for an object: a script does not know their numbers.
+    /// Ends the calls of a process for an object: a script does not have their numbers.
     fn end_all(&self, process: u64, uid: &str) {
         let is_meant = |it: &Running| it.process == process && it.uid == uid;
         self.state.lock().running.retain(|_, it| !is_meant(it));
@@ -199,12 +199,12 @@ impl Levels {
     }
 }
 
-/// Returns whether an object with the name of a child belongs to somebody else.
+/// Returns whether an object with the name of a child belongs to another owner.
 fn is_foreign(child: &Value) -> bool {
     child["data"]["owner"] == "somebody"
 }
 
-/// Returns an object of somebody else with the name of a child.
+/// Returns an object of another owner with the name of a child.
 fn foreign(name: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "ConfigMap",

@@ -30,7 +30,7 @@ pub(super) struct Thing {
     pub(super) deleted: Option<Duration>,
     /// Whether it has a daemon and a timer.
     pub(super) stays: bool,
-    /// How many attempts of each cause fail.
+    /// The number of attempts of each cause that fail.
     pub(super) fails: u64,
     /// Whether it has two handlers of its creation, and is never changed: which of them sees a change does not matter here.
     extra: bool,
