@@ -5,8 +5,8 @@
 //!
 //! Objects are assumed to have the same fields in all versions, as with the conversion strategy `None`. The real server of the recordings
 //! has bugs that newer ones have fixed, and that are not reproduced: it loses the schema of a CRD with an `int-or-string`, loses all
-//! entries of an object with duplicates in a list, cannot remove the last field of a map of a custom object; and the creator of a map that
-//! is now empty becomes the manager of everything that others add to it.
+//! entries of an object with duplicates in a list, and cannot remove the last field of a map of a custom object; and the creator of a map
+//! that is now empty becomes the manager of everything that others add to it.
 
 mod collect;
 mod compare;
