@@ -202,7 +202,7 @@ impl Files {
     }
 
     fn log_error(&mut self, path: &Path, problem: &documents::Error) {
-        // While an editor saves, the file may be missing for a moment; if it stays missing, that is logged with its objects.
+        // Editors replace files, so a missing one is not an error; `apply_changes` logs deleted files.
         if !problem.is_missing() {
             self.log_once(path, problem.to_string());
         }
