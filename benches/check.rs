@@ -1,4 +1,4 @@
-//! The checker on scripts of 1,000 lines, in both languages: what a reload, `kopf check` and an editor wait for.
+//! The checker on scripts of 1,000 lines, in both languages: a reload, `kopf check` and an editor wait for this.
 #![expect(clippy::expect_used, reason = "a benchmark may stop at the first unexpected result")]
 
 use std::{fmt::Write as _, hint::black_box};

@@ -1,4 +1,4 @@
-//! Micro-benchmarks of a log line: from the call of a logger to the written text.
+//! Micro-benchmarks of a log line: from the call of a logger to the written line.
 
 use std::{hint::black_box, sync::Arc};
 
@@ -49,7 +49,7 @@ fn log_line(criterion: &mut Criterion) {
             group.bench_function(name, |bencher| {
                 bencher.iter(|| logger.log(LogLevel::Info, "Handler 'create_fn' succeeded."));
             });
-            // The line is not logged at this level: it must cost next to nothing.
+            // The line is not logged at this level: its cost must be close to zero.
             group.bench_function(format!("{name}/unseen"), |bencher| {
                 bencher.iter(|| logger.log(LogLevel::Debug, "Handler 'create_fn' is invoked."));
             });

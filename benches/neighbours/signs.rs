@@ -1,4 +1,4 @@
-//! Signs of life of the operator: the response time of its health endpoint, and the pauses between its keep-alives.
+//! Liveness of the operator: the response time of its health endpoint, and the pauses between its keep-alives.
 
 use std::{
     io::{Read as _, Write as _},

@@ -1,4 +1,4 @@
-//! Texts of Lua through the checker, and through what an editor asks at some place: both end, and neither panics.
+//! Lua scripts through the checker, and through the requests of an editor at some position: both end, and neither panics.
 #![no_main]
 
 use kopf::{

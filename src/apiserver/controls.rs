@@ -1,4 +1,4 @@
-//! Access for tests, past the API: edits, faults, and the log of requests.
+//! Access for tests that bypasses the API: edits, faults, and the log of requests.
 
 use std::time::Duration;
 

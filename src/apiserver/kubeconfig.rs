@@ -13,7 +13,7 @@ use std::{
 const MARK: &str =
     "# A kubeconfig of an embedded Kubernetes API server; gone when the server ends.\n";
 
-/// Limit of file names tried in a directory: nobody runs this many servers at once.
+/// Limit of file names tried in a directory: more than the servers of one machine.
 const NAMES_MAX: u32 = 100;
 
 /// A kubeconfig that this process owns. It is locked against other servers, and removed when this value is dropped.

@@ -170,12 +170,12 @@ impl Builder {
         Self { admission, ..self }
     }
 
-    /// Sets how admission webhooks are called; over HTTPS by default.
+    /// Sets the function that calls admission webhooks; over HTTPS by default.
     pub fn webhooks(self, post: Post) -> Self {
         Self { post, ..self }
     }
 
-    /// Sets the functions that answer `exec`, `attach`, `port-forward` and requests for logs. Without them, the first three are
+    /// Sets the functions that respond to `exec`, `attach`, `port-forward` and requests for logs. Without them, the first three are
     /// refused, and logs are those of a simulated kubelet.
     pub fn pods(self, pods: PodStreams) -> Self {
         Self { pods, ..self }
@@ -186,12 +186,12 @@ impl Builder {
         Self { seed: Some(seed), ..self }
     }
 
-    /// Sets the source of timestamps: RFC 3339, in seconds. By default, time stands still.
+    /// Sets the source of timestamps: RFC 3339, in seconds. By default, the time is constant.
     pub fn clock(self, clock: impl Fn() -> String + Send + Sync + 'static) -> Self {
         Self { clock: Arc::new(clock), ..self }
     }
 
-    /// Sets the interval of bookmarks in idle watches that ask for them; `None` for no bookmarks.
+    /// Sets the interval of bookmarks in idle watches that request them; `None` for no bookmarks.
     pub fn bookmarks(self, bookmarks: Option<Duration>) -> Self {
         Self { bookmarks, ..self }
     }

@@ -1,4 +1,4 @@
-//! Responses of the server, and how they are rendered as HTTP.
+//! Responses of the server, and their rendering as HTTP.
 
 use std::sync::Arc;
 

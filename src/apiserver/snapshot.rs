@@ -28,7 +28,7 @@ use crate::{
 /// The version of the format; raised when older programs cannot read a new file.
 const FORMAT: u32 = 1;
 
-/// How far [`ApiServer::roll_back`] advances the version of the server, so that no client has seen it before.
+/// The number by which [`ApiServer::roll_back`] advances the version of the server, so that no client has seen it before.
 const ROLL_BACK_STEP: u64 = 1000;
 
 /// All objects at one moment.
@@ -82,7 +82,7 @@ pub enum Error {
         path: PathBuf,
         /// The number of the first invalid line.
         line: usize,
-        /// What is wrong with this line.
+        /// The error in this line.
         reason: String,
     },
 }

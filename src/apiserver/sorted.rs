@@ -10,7 +10,7 @@ use std::{
 
 /// Collects items into maps and sets, one by one.
 pub(crate) trait CollectSorted: Iterator + Sized {
-    /// Collects into a map. The last of several values for a key stays.
+    /// Collects into a map. Of several values for a key, the last one is kept.
     fn collect_map<K: Ord, V>(self) -> BTreeMap<K, V>
     where
         Self: Iterator<Item = (K, V)>,
@@ -65,7 +65,7 @@ pub(crate) fn sort_by<T>(items: &mut [T], compare: impl Fn(&T, &T) -> Ordering) 
     arrange(order, &mut |a, b| items.swap(a, b));
 }
 
-/// Returns the places of sorted items before the sort.
+/// Returns the indexes of the sorted items before the sort.
 fn order(len: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<usize> {
     let mut order = (0..len).collect::<Vec<_>>();
     order.sort_by(|a, b| compare(*a, *b));
@@ -76,7 +76,7 @@ fn order(len: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<usize> {
 fn arrange(mut order: Vec<usize>, swap: &mut dyn FnMut(usize, usize)) {
     for place in 0..order.len() {
         let mut from = order.get(place).copied().unwrap_or(place);
-        // What was there has been swapped away: the order has where to.
+        // The item of that index has been swapped away: `order` has its new index.
         while from < place {
             from = order.get(from).copied().unwrap_or(place);
         }

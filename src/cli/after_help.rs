@@ -1,6 +1,6 @@
-//! What `--help` prints after the options: defaults, variables, examples.
+//! The texts that `--help` prints after the options: defaults, variables, examples.
 
-/// Where to install the completion script.
+/// The help of `kopf completions`: where to install the script.
 pub(super) const COMPLETIONS_AFTER_HELP: &str = "\
 Commands, options and files are completed. Names of contexts, namespaces, kinds and objects are not: each Tab would send \
 requests to a cluster, and such a completion script would only work with the version that printed it, so you could not install \

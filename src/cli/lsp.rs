@@ -11,7 +11,7 @@ pub(super) fn run() -> Result<Exit, Report> {
     let schemas = Schemas { kinds: kinds_beside, definitions: definition };
     match serve(std::io::stdin(), std::io::stdout(), schemas) {
         Ok(End::Orderly) => Ok(Exit::Success),
-        // The editor is gone: nobody reads an error.
+        // The editor has disconnected: no client reads an error.
         Ok(End::Abrupt) => Ok(Exit::Failure),
         Err(error) => Err(Report::failure(format!("cannot write to the editor: {error}"))),
     }

@@ -1,4 +1,4 @@
-//! What the process uses, for `/metrics`.
+//! The resource usage of the process, for `/metrics`.
 
 use std::{fs, time::Duration};
 
@@ -16,7 +16,7 @@ pub(super) fn cpu_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default()
 }
 
-/// Returns what the process uses now. The memory and the open files are known on Linux only.
+/// Returns the current resource usage of the process. The memory and the open files are known on Linux only.
 pub(super) fn usage(start: Timestamp) -> ProcessUsage {
     let sizes = fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let page = u64::try_from(page_size()).unwrap_or_default();

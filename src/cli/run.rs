@@ -104,7 +104,7 @@ pub(super) fn listen() -> Result<impl Stream<Item = StopSignal> + Unpin, Report>
 pub(super) struct Plan {
     /// Its first generation of scripts.
     pub(super) first: First,
-    /// Who it is among other operators.
+    /// Its identity among other operators.
     pub(super) identity: Identity,
     scope: Scope,
     settings: Settings,
@@ -141,7 +141,7 @@ pub(super) async fn load(
     })
 }
 
-/// Work next to an operator, until it stops.
+/// The work that runs next to an operator, until it stops.
 type Background = Box<dyn FnOnce(CancellationToken) -> BoxFuture<'static, ()> + Send>;
 
 /// Logs the first line once there is a connection, and watches for a second operator.
@@ -231,7 +231,7 @@ pub(super) async fn operate(
     ended
 }
 
-/// Logs what a stop waits for.
+/// Logs the work that a stop waits for.
 async fn announce_stop(stop: CancellationToken, health: Health) {
     stop.cancelled().await;
     let busy = health.metrics().queues.get();

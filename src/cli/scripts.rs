@@ -32,7 +32,7 @@ pub(super) struct First {
     pub(super) host: Arc<ScriptHost>,
     /// Their handlers.
     pub(super) registry: Registry,
-    /// How many scripts there are.
+    /// The number of scripts.
     pub(super) scripts: usize,
     /// The sources of changes, if hot reload is enabled.
     pub(super) sources: Option<Sources>,
@@ -98,13 +98,13 @@ impl Read {
         Ok(self)
     }
 
-    /// Returns what guards the scripts in `ConfigMap`s, if the options want that.
+    /// Returns the guard of the scripts in `ConfigMap`s, if the options enable it.
     pub(super) fn guard(&self, options: &RunOptions) -> Option<MapGuard> {
         let maps = self.maps.as_ref().filter(|_| options.scripts.guard)?;
         Some(MapGuard::new(maps.guarded(), terms(options)))
     }
 
-    /// Returns what the webhooks of the operator do not review: its namespace, and the `ConfigMap`s of its scripts.
+    /// Returns the objects that the webhooks of the operator do not review: its namespace, and the `ConfigMap`s of its scripts.
     pub(super) fn own_objects(&self) -> OwnObjects {
         let guarded = self.maps.iter().flat_map(Maps::guarded);
         let objects = guarded.map(|Guarded { namespace, maps }| match maps {

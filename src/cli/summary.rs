@@ -1,4 +1,4 @@
-//! The line at the start of `kopf run`: which program serves what, where, and as whom.
+//! The line at the start of `kopf run`: the program, the server, the served objects, and the identity.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::cluster::KubeCluster;
 use crate::logic::{handlers::handler::Kind, replicas::peering::Identity};
 use crate::ports::Cluster as _;
 
-/// What is known before the operator connects.
+/// The properties that are known before the operator connects.
 pub(super) struct Summary {
     /// The context of the kubeconfig; `None` if scripts or the service account of the pod log in.
     context: Option<String>,
@@ -36,7 +36,7 @@ impl Summary {
         }
     }
 
-    /// Returns the namespaces as people read them.
+    /// Returns the namespaces for messages.
     pub(super) fn scope(&self) -> &str {
         &self.scope
     }

@@ -26,7 +26,7 @@ const DOCUMENTS_MAX: usize = 200;
 /// Larger documents are not kept: the checker rejects them.
 const BYTES_MAX: usize = 1 << 20;
 
-/// Where the schemas of objects come from.
+/// The sources of the schemas of objects.
 #[derive(Clone, Copy, Debug)]
 pub struct Schemas {
     /// Returns the kinds that scripts in a directory can select.
@@ -109,7 +109,7 @@ impl Documents {
         Ok(removed.and_then(|it| notification(it.uri, Vec::new(), None)))
     }
 
-    /// Forgets all schemas, so that CRDs are read again.
+    /// Removes all schemas, so that CRDs are read again.
     pub(super) fn forget_schemas(&mut self) {
         self.knowledge.clear();
         self.changed.extend(self.all.keys().cloned());

@@ -1,4 +1,4 @@
-//! The language server: what the checker knows, for editors, over the Language Server Protocol.
+//! The language server: provides the results of the checker to editors, over the Language Server Protocol.
 //!
 //! One thread reads messages into a bounded queue, another one responds in order, each within the limits of the checker. Mistakes
 //! are reported when no request waits, so that typing does not queue them. Scripts are read, never executed.
@@ -29,7 +29,7 @@ use self::{
 /// Maximum number of queued messages. Beyond it, the client must wait.
 const QUEUE_MAX: usize = 64;
 
-/// How the client has ended.
+/// The way in which the client has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// After a request to shut down.
@@ -45,7 +45,7 @@ pub fn serve(
     schemas: Schemas,
 ) -> io::Result<End> {
     let (sender, receiver) = sync_channel(QUEUE_MAX);
-    // It ends with its input, or when nobody receives its messages.
+    // It ends with its input, or when its messages are no longer received.
     thread::Builder::new().name("kopf-lsp".into()).spawn(move || {
         let mut input = BufReader::new(input);
         while let Some(incoming) = read(&mut input) {
@@ -61,7 +61,7 @@ struct Server<W> {
     output: W,
     documents: Documents,
     queue: VecDeque<Incoming>,
-    /// Queued requests whose client does not wait any more.
+    /// Queued requests whose client no longer waits.
     cancelled: BTreeSet<RequestId>,
     is_initialized: bool,
     is_shut_down: bool,

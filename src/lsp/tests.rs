@@ -148,7 +148,7 @@ fn mistakes_are_reported_for_the_document_as_it_is_typed() {
             &json!({ "textDocument": document, "contentChanges": [{ "text": text }] }),
         )
     };
-    // The end of the input is noticed only when no message waits.
+    // The end of the input is detected only when no message waits.
     let (messages, end) = talk(&[
         begin(),
         open("x.lua", "helpr()"),

@@ -1,4 +1,4 @@
-//! The integration tests, in one binary: fast to link, one place to look.
+//! The integration tests, in one binary, which is fast to link.
 #![expect(
     clippy::expect_used,
     clippy::panic,

@@ -48,7 +48,7 @@ fn is_ready(pod: &Value) -> bool {
         .any(|it| object::text(it, "/type") == "Ready" && object::text(it, "/status") == "True")
 }
 
-/// Returns whether a budget allows the eviction of Pods that are not ready: enough others are healthy, or its policy says so.
+/// Returns whether a budget allows the eviction of Pods that are not ready: enough others are healthy, or its policy allows it.
 fn allows_unhealthy(budget: &Value) -> bool {
     let number = |field: &str| object::number(budget, &format!("/status/{field}")).unwrap_or(0);
     let healthy =

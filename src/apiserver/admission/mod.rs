@@ -1,4 +1,4 @@
-//! Built-in admission plugins: what other objects of the cluster add to a new object, or why they refuse it.
+//! Built-in admission plugins: what other objects of the cluster add to a new object, or why they reject it.
 //!
 //! They run in the order of the real server: additions before the webhooks, quotas after them.
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{native, object, refusal::Refusal, resource::ResourceDef, store::Store, verbs::Call};
 
-/// What plugins know about a new object besides its fields: its kind, its namespace, and the other objects.
+/// The input of plugins besides the fields of a new object: its kind, its namespace, and the other objects.
 struct NewObject<'a> {
     store: &'a Store,
     def: &'a ResourceDef,

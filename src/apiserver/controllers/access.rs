@@ -1,4 +1,4 @@
-//! How controllers read the server: everything at the start, then only what has changed.
+//! The functions with which controllers read the server: everything at the start, then only the changes.
 
 use std::{collections::BTreeSet, sync::Arc};
 

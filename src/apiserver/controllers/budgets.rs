@@ -74,7 +74,7 @@ fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
     vec![Write::change(key, body, vec![set(["status"], status)])].into()
 }
 
-/// Returns how many of the Pods must be healthy. The existing Pods are counted: the number that their owner wants is not known
+/// Returns the number of Pods that must be healthy. The existing Pods are counted, because the desired number of their owner is not known
 /// here.
 fn desired(budget: &Value, pods: i64) -> i64 {
     let part = |field: &str| budget.pointer(&format!("/spec/{field}")).filter(|it| !it.is_null());

@@ -1,6 +1,6 @@
 //! The cache of controllers: a copy of the store with indexes by uid, owner and namespace.
 //!
-//! Of most objects it has only the owners and finalizers. Complete bodies are kept for the resources that controllers read.
+//! For most objects, it contains only the owners and finalizers. It keeps complete bodies for the resources that controllers read.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,9 +1,9 @@
 //! The controllers of a cluster: garbage collection, namespaces, workloads and Pods.
 //!
 //! Every controller is a pair of pure functions: `affected` collects the objects that a change affects, and `reconcile` returns
-//! what to do about one of them (`Cache`, `Moment` → `Plan`). One loop feeds them all: it takes a batch of changes from the server,
-//! reconciles each affected object once, and applies the plans; their own writes are the next batch. Controllers are
-//! level-triggered, so a write that fails or is late is planned again.
+//! what to do about one of them (`Cache`, `Moment` → `Plan`). One loop runs them all: it takes a batch of changes from the server,
+//! reconciles each affected object once, and applies the plans; their writes are the next batch. Controllers are level-triggered, so a
+//! write that fails or is late is planned again.
 //!
 //! While nothing changes, the loop sleeps until a change or the next requeued object.
 

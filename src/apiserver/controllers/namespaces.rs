@@ -109,7 +109,7 @@ fn add_missing(cache: &Cache, key: &Key, body: &Value) -> Vec<Write> {
     }
     if missing(CONFIG_MAPS, ROOT_CA) {
         let metadata = json!({ "name": ROOT_CA, "namespace": key.name });
-        // There is no certificate: the embedded server speaks plain HTTP.
+        // There is no certificate: the embedded server uses plain HTTP.
         let data = json!({ "ca.crt": "" });
         let body =
             json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data });

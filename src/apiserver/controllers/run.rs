@@ -68,14 +68,14 @@ struct State {
     /// The version that the cache shows.
     revision: u64,
     queue: BTreeSet<Task>,
-    /// When to reconcile again, indexed both ways.
+    /// The times of the next reconciliations, indexed both ways.
     due: BTreeSet<(Instant, Task)>,
     timers: BTreeMap<Task, Instant>,
     /// The current step of an object, and since when.
     steps: BTreeMap<Task, (String, Instant)>,
-    /// How often in a row a write has failed.
+    /// The number of consecutive failures of a write.
     failures: BTreeMap<Task, u32>,
-    /// The last writes, and how often in a row they have changed something.
+    /// The last writes, and how many times in a row they have changed something.
     repeated: BTreeMap<Task, (Vec<Write>, u32)>,
 }
 
@@ -183,7 +183,7 @@ impl State {
             }
         };
         tokio::select! {
-            // Changes first: what is due stays due after them.
+            // Changes first: objects that are due stay due after them.
             biased;
             () = self.server.moved(self.revision) => {}
             () = timer => {}

@@ -30,8 +30,8 @@ impl Changes {
     }
 }
 
-/// Compares two versions. A missing part counts as the same part of `zero`: what the server shows in an object that no client has
-/// filled in; `null` if there is none.
+/// Compares two versions. A missing part counts as the same part of `zero`: the fields that the server shows in an object that no client
+/// has filled in; `null` if there are none.
 pub(super) fn compare(kind: Type<'_>, zero: &Value, old: &Value, new: &Value) -> Changes {
     let mut walk = Walk::default();
     walk.node(kind, zero, Pair { old: Some(old), new: Some(new) });

@@ -5,7 +5,7 @@ use std::{cmp::Ordering, fmt};
 use crate::sorted;
 use serde_json::{Map, Value};
 
-/// How a part is found inside of a value. The order of the variants is that of `fieldsV1`.
+/// The way to find a part inside of a value. The order of the variants is that of `fieldsV1`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Element {
     /// A field of a map.

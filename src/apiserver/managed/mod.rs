@@ -3,10 +3,10 @@
 //! Pure functions. [`track`] records the manager of any write; [`apply`] merges an applied configuration into an object. Both run
 //! after defaulting, but before webhooks and before the server sets its own fields, which have no manager. [`settle`] runs last.
 //!
-//! Objects are assumed to have the same fields in all versions, as with the conversion strategy `None`. The real server of the
-//! recordings has bugs that newer ones have fixed, and that are not reproduced: it forgets the schema of a CRD with an
-//! `int-or-string`, all entries of an object with duplicates in a list, and how to remove the last field of a map of a custom
-//! object; and the creator of a map that is now empty becomes the manager of everything that others add to it.
+//! Objects are assumed to have the same fields in all versions, as with the conversion strategy `None`. The real server of the recordings
+//! has bugs that newer ones have fixed, and that are not reproduced: it loses the schema of a CRD with an `int-or-string`, loses all
+//! entries of an object with duplicates in a list, and cannot remove the last field of a map of a custom object; and the creator of a map
+//! that is now empty becomes the manager of everything that others add to it.
 
 mod collect;
 mod compare;
@@ -129,7 +129,7 @@ fn continued(writer: &Writer<'_>, old: &Value, new: &Value) -> Option<Entries> {
     if Entries::is_reset(new) {
         return None;
     }
-    // Clients may edit entries. Those that do not know them, or send invalid ones, keep them.
+    // Clients may edit entries. If a client does not send them, or sends invalid ones, they are kept.
     Entries::read(new).filter(filled).or_else(stored)
 }
 

@@ -1,4 +1,4 @@
-//! The type of a value for field management: whether it is atomic, or granular with fields or items of its own.
+//! The type of a value for field management: whether it is atomic, or granular with separately managed fields or items.
 //!
 //! Without a schema, the type is deduced from the value, as on the real server: maps are granular, lists are atomic.
 
@@ -41,7 +41,7 @@ pub(super) enum Node<'a> {
     Untyped,
 }
 
-/// How a value is managed.
+/// The form in which a value is managed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form<'a> {
     /// Managed as a single field.
@@ -52,7 +52,7 @@ pub(super) enum Form<'a> {
     List(Order<'a>),
 }
 
-/// How the items of a list are distinguished.
+/// The way in which the items of a list are distinguished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order<'a> {
     /// Distinguished by their values.
@@ -61,7 +61,7 @@ pub(super) enum Order<'a> {
     Keys(&'a [String]),
 }
 
-/// How the schema declares a field.
+/// The declaration of a field in the schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Declared {
     /// By name. Such a field is managed only through its content.
@@ -97,7 +97,7 @@ impl<'a> Type<'a> {
         }
     }
 
-    /// Returns how a value of this type is managed. A value that does not match the schema is a single field.
+    /// Returns the form in which a value of this type is managed. A value that does not match the schema is a single field.
     pub(super) fn form(self, value: &Value) -> Form<'a> {
         let map = if value.is_object() || value.is_null() { Form::Map } else { Form::Leaf };
         match self.node {
@@ -121,7 +121,7 @@ impl<'a> Type<'a> {
         }
     }
 
-    /// Returns whether the schema says that maps or lists of this type are atomic.
+    /// Returns whether the schema declares maps or lists of this type as atomic.
     pub(super) fn is_atomic(self) -> bool {
         let Node::Known(schema) = self.node else { return false };
         match schema.shape {
@@ -246,7 +246,7 @@ impl<'a> Type<'a> {
     }
 }
 
-/// Returns how items are distinguished; `None` for an atomic list. Native kinds mostly declare it for patches only.
+/// Returns the way in which items are distinguished; `None` for an atomic list. Native kinds mostly declare it for patches only.
 fn order(schema: &Schema) -> Option<Order<'_>> {
     match schema.list_type() {
         ListType::Set => Some(Order::Set),

@@ -77,7 +77,7 @@ fn check(kind: Type<'_>, value: &Value, path: &mut String, mistakes: &mut Vec<St
     }
 }
 
-/// Returns the mistake of a value with another JSON type than the schema says.
+/// Returns the mistake of a value whose JSON type differs from the schema.
 fn type_mistake(kind: Type<'_>, value: &Value) -> Option<String> {
     let schema = match kind.node {
         Node::Object(_) | Node::Deduced | Node::Untyped => return None,

@@ -1,4 +1,4 @@
-//! The types of the native kinds, taken from a real server: OpenAPI definitions, what Go knows beyond them, and the served
+//! The types of the native kinds, taken from a real server: OpenAPI definitions, additional facts from the Go types, and the served
 //! resources.
 //!
 //! They are embedded compressed and inflated at first use. The text then stays in memory, and each definition is parsed at its own
@@ -39,7 +39,7 @@ pub(crate) struct GoField {
     pub(crate) union: Option<Union>,
 }
 
-/// Types with several forms in JSON; protobuf says which one it is. All of them are parts of JSON schemas.
+/// Types with several forms in JSON; protobuf contains the form. All of them are parts of JSON schemas.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Union {
     /// A schema or a list of schemas.

@@ -60,7 +60,7 @@ pub(crate) struct Native {
     pub(crate) put_creates: bool,
     /// A deletion without a propagation policy orphans the dependents, as in the first versions of a kind.
     pub(crate) orphans: bool,
-    /// Answers a creation without storing anything; for reviews.
+    /// Responds to a creation without storing anything; for reviews.
     pub(crate) review: Option<fn(Value) -> Result<Value, Refusal>>,
     /// Converts between the stored version and the others, if their fields differ.
     pub(crate) conversion: Option<&'static Conversion>,

@@ -8,12 +8,12 @@ use crate::{
     refusal::{Problem, Refusal},
 };
 
-/// Answers a `SelfSubjectAccessReview`: allowed.
+/// Responds to a `SelfSubjectAccessReview`: allowed.
 pub(super) fn own_access(it: Value) -> Result<Value, Refusal> {
     allowed(it, false)
 }
 
-/// Answers `SubjectAccessReview` and `LocalSubjectAccessReview`: allowed for every user.
+/// Responds to `SubjectAccessReview` and `LocalSubjectAccessReview`: allowed for every user.
 pub(super) fn access(it: Value) -> Result<Value, Refusal> {
     allowed(it, true)
 }
@@ -65,7 +65,7 @@ fn with_metadata(it: &Value) -> Option<Problem> {
     is_called.then(|| Problem::invalid("metadata", given, "must be empty"))
 }
 
-/// Answers a `SelfSubjectRulesReview`: everything is allowed.
+/// Responds to a `SelfSubjectRulesReview`: everything is allowed.
 pub(super) fn rules(mut it: Value) -> Result<Value, Refusal> {
     if FieldValue::root(&it).get("spec").get("namespace").text().is_empty() {
         return Err(Refusal::bad_request("no namespace on request"));
@@ -82,7 +82,7 @@ pub(super) fn rules(mut it: Value) -> Result<Value, Refusal> {
     Ok(it)
 }
 
-/// Answers a `TokenReview`: no token is valid.
+/// Responds to a `TokenReview`: no token is valid.
 pub(super) fn token(mut it: Value) -> Result<Value, Refusal> {
     if FieldValue::root(&it).get("spec").get("token").text().is_empty() {
         return Err(Refusal::bad_request("token is required for TokenReview in authentication"));
@@ -91,7 +91,7 @@ pub(super) fn token(mut it: Value) -> Result<Value, Refusal> {
     Ok(it)
 }
 
-/// Answers a `SelfSubjectReview`: every user is the administrator.
+/// Responds to a `SelfSubjectReview`: every user is the administrator.
 pub(super) fn own_user(mut it: Value) -> Value {
     let groups = ["system:masters", "system:authenticated"];
     let user = json!({ "username": "system:admin", "groups": groups });

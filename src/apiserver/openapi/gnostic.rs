@@ -1,6 +1,6 @@
 //! OpenAPI v2 as protobuf: `openapi.v2.Document` of gnostic. The field numbers are those of its `OpenAPIv2.proto`.
 //!
-//! It has only the messages that our documents need. Values of any type are YAML texts there; ours are JSON, which is valid YAML.
+//! It has only the messages that the generated documents need. Values of any type are YAML strings there; JSON is valid YAML.
 
 use prost::{Message, Oneof};
 use serde_json::{Map, Value};

@@ -36,7 +36,7 @@ pub(crate) struct OpenApi {
 
 #[derive(Default)]
 struct Kept {
-    /// The kinds in the documents. They are kept alive, so that no other kind can get the address of one of them.
+    /// The kinds in the documents. These references keep any other kind from getting the address of one of them.
     kinds: Vec<Arc<Kind>>,
     documents: BTreeMap<String, Document>,
 }
@@ -53,8 +53,7 @@ impl OpenApi {
         Self { source, kept: Mutex::default() }
     }
 
-    /// Returns `/openapi/v2` in the form that a header `Accept` asks for; `None` for an unknown form: the response is a 406 without
-    /// a body.
+    /// Returns `/openapi/v2` in the form that a header `Accept` requests; `None` for an unknown form: the response is a 406 without a body.
     pub(crate) fn v2(&self, kinds: &[Arc<Kind>], accept: &str) -> Option<Document> {
         let form = form(accept)?;
         let make = || {

@@ -1,6 +1,6 @@
 //! The paths of the served kinds in OpenAPI v2.
 //!
-//! Clients look here whether a kind supports a dry run, and which parameters a PATCH accepts.
+//! Clients read here whether a kind supports a dry run, and which parameters a PATCH accepts.
 
 use std::sync::Arc;
 

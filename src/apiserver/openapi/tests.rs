@@ -63,7 +63,7 @@ fn document() -> Value {
     serde_json::from_slice(&document.body()).unwrap()
 }
 
-/// Removes descriptions: ours are worded differently.
+/// Removes descriptions, which are worded differently here.
 fn without_descriptions(value: &Value) -> Value {
     match value {
         Value::Object(fields) => fields

@@ -61,7 +61,7 @@ impl Operation {
     }
 }
 
-/// Applies all operations or none. `None` if one of them fails; the real server does not say why.
+/// Applies all operations or none. `None` if one of them fails; the real server does not report the reason.
 pub(crate) fn apply(operations: &[Operation], object: &Value) -> Option<Value> {
     let mut object = object.clone();
     let mut left = Left { work: WORK_MAX, copied_bytes: COPIED_BYTES_MAX };

@@ -39,7 +39,7 @@ pub(crate) fn add_result(call: &Call<'_>, asked: &Value, mut review: Value) -> V
     review
 }
 
-/// Answers a `SelfSubjectReview`, which has no spec.
+/// Responds to a `SelfSubjectReview`, which has no spec.
 pub(crate) fn own_user(shared: &Shared, request: &ApiRequest, target: &Target) -> Option<Reply> {
     let is_it = target.group == "authentication.k8s.io"
         && target.version == "v1"

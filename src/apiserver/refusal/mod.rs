@@ -203,7 +203,7 @@ impl Refusal {
         Self::conflict_because(def, name, &why)
     }
 
-    /// Refuses a method for a custom resource; `verb` is empty for methods that Kubernetes does not know.
+    /// Refuses a method for a custom resource; `verb` is empty for methods that Kubernetes does not have.
     pub(crate) fn not_supported(def: &ResourceDef, verb: &str) -> Self {
         let message = format!("{verb} is not supported on resources of kind {:?}", def.qualified());
         Self::about(405, "MethodNotAllowed", message, def, "")

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::query::Query;
 use crate::refusal::{Problem, Refusal, go};
 
-/// The parameter that says how a version is compared.
+/// The parameter that determines how a version is compared.
 const MATCH: &str = "resourceVersionMatch";
 
 /// The parameters of a list or a watch.

@@ -31,7 +31,7 @@ pub(crate) struct ApiRequest {
     pub(crate) query: String,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
-    /// Completes when HTTP ends on this connection, if the client wants to upgrade it.
+    /// Completes when HTTP ends on this connection, if the client has requested an upgrade.
     pub(crate) upgrade: Option<OnUpgrade>,
     /// The user, as authentication determined it.
     pub(crate) user: User,

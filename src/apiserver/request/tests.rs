@@ -1,4 +1,4 @@
-//! Bodies with the responses of Kubernetes. Errors of decoders have our own messages.
+//! Bodies with the responses of Kubernetes. Errors of decoders have messages of this server.
 
 use serde_json::{Value, json};
 

@@ -21,11 +21,11 @@ pub(crate) struct Kind {
     pub(crate) native: Option<&'static Native>,
     /// By name; the same names as in `def.versions`.
     pub(crate) versions: BTreeMap<String, Version>,
-    /// How custom objects are stored.
+    /// The storage of custom objects.
     pub(crate) storage: Storage,
 }
 
-/// How objects of a CRD are stored.
+/// The storage of the objects of a CRD.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Storage {
     /// The storage version; empty for native kinds.

@@ -1,4 +1,4 @@
-//! The schema of a kind: types, defaults, and how lists and maps are merged.
+//! The schema of a kind: types, defaults, and the merge rules of lists and maps.
 //!
 //! It has one form for the structural schemas of CRDs and for native kinds. Patches, managed fields, pruning and defaulting use
 //! this tree; `validate.rs` validates values with the JSON schema itself.
@@ -41,14 +41,14 @@ pub(crate) struct Schema {
     pub(crate) preserves_unknown: bool,
     /// A complete object with a kind and metadata: `x-kubernetes-embedded-resource`.
     pub(crate) embedded: bool,
-    /// How a strategic merge patch treats this field.
+    /// The rule of the field in strategic merge patches.
     pub(crate) patch: PatchRule,
 }
 
 /// The structure of values.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Shape {
-    /// The schema does not say.
+    /// The schema does not restrict it.
     #[default]
     Any,
     /// A value without fields and items.
@@ -70,7 +70,7 @@ pub(crate) enum Scalar {
     IntOrText,
 }
 
-/// How a list is merged: `x-kubernetes-list-type`.
+/// The merge rule of a list: `x-kubernetes-list-type`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ListType {
     /// It is replaced as a whole.
@@ -82,7 +82,7 @@ pub(crate) enum ListType {
     Map(Vec<String>),
 }
 
-/// How a strategic merge patch treats a field: `x-kubernetes-patch-strategy` and `-merge-key`.
+/// The rule of a field in strategic merge patches: `x-kubernetes-patch-strategy` and `-merge-key`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PatchRule {
     /// The list or map is merged, not replaced.
@@ -148,7 +148,7 @@ impl Schema {
         items.as_ref()?.schema()
     }
 
-    /// Returns how a list is merged. A value that is not known to be a list is atomic.
+    /// Returns the merge rule of a list. A value that is not known to be a list is atomic.
     pub(crate) fn list_type(&self) -> &ListType {
         match &self.shape {
             Shape::List { order, .. } => order,

@@ -28,7 +28,7 @@ fn recorded() -> Vec<Case> {
         .collect()
 }
 
-/// Returns our response: the status, and the stored object without its kind, or the message.
+/// Returns the response of this server: the status, and the stored object without its kind, or the message.
 fn answer(schema: &Schema, rules: &Rules, object: &Value) -> (u64, Value) {
     let mut object = object.clone();
     if let Some(text) = metadata::unreadable(Some(schema), &object) {

@@ -60,7 +60,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 /// Pause before the next attempt if the system refuses a connection, for example because too many files are open.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The address to listen on, and who may connect.
+/// The address to listen on, and whether other machines may connect.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The address; port 0 means any free port.
@@ -171,9 +171,9 @@ async fn connection(stream: TcpStream, check: OriginCheck, stop: CancellationTok
     builder.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT).max_buf_size(BUFFER_BYTES);
     let served = builder.serve_connection(TokioIo::new(WriteTimeout::new(stream)), service);
     let mut served = pin!(served.with_upgrades());
-    // It does not matter how a connection ends: the client knows.
+    // The end of a connection is not reported here, because the client detects it.
     tokio::select! {
-        biased; // no order is needed: the end is noticed by the next turn
+        biased; // no order is needed: the next turn detects the end
         () = stop.cancelled() => served.as_mut().graceful_shutdown(),
         _ended = served.as_mut() => {
             let accepted = session.lock().take();
@@ -214,8 +214,8 @@ impl OriginCheck {
         }
     }
 
-    /// Returns whether a request does not come from a web page. Browsers send `Origin` for requests across sites. A page that reads
-    /// its own site may have been led here by its name server, which shows in `Host`.
+    /// Returns whether a request does not come from a web page. Browsers send `Origin` for requests across sites. The name server of a web
+    /// page may resolve its name to this machine (DNS rebinding), which shows in `Host`.
     fn admits(&self, headers: &HeaderMap) -> bool {
         let host = headers.get(HOST).and_then(|it| it.to_str().ok());
         let is_own = !self.is_local || host.is_none_or(is_this_machine);

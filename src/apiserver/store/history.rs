@@ -17,7 +17,7 @@ const BYTES_MAX: usize = 32 * 1024 * 1024;
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
     pub(crate) revision: u64,
-    /// When watchers may see the change: later than it happened if a latency is set.
+    /// The time from which watchers may see the change: later than the change itself if a latency is set.
     pub(crate) due: Instant,
     pub(crate) kind: ChangeKind,
     /// The object after the change. For a deletion: its last state, with the new version.

@@ -1,5 +1,4 @@
-//! The storage of the server: objects, their versions, their history. It decides nothing: whether a write is allowed is checked
-//! before.
+//! The storage of the server: objects, their versions, their history. It makes no decisions: callers check whether a write is allowed.
 
 pub(crate) mod history;
 pub(crate) mod identities;
@@ -134,7 +133,7 @@ impl Store {
         }
     }
 
-    /// Starts to serve a resource, or replaces how it is served.
+    /// Starts to serve a resource, or replaces its definition.
     pub(crate) fn define(&mut self, mut kind: Kind) {
         let resource = kind.def.qualified();
         if let Some(table) = self.tables.get_mut(&resource) {

@@ -78,7 +78,7 @@ struct Ends {
 }
 
 impl Start {
-    /// Creates the channels of a process. Those that the client does not want are not connected.
+    /// Creates the channels of a process. Channels that the client has not requested are not connected.
     fn connect(self) -> (Process, Ends) {
         let pipe = || duplex(BUFFER_BYTES);
         let ((stdin, stdin_end), (stdout, stdout_end), (stderr, stderr_end)) =
@@ -107,7 +107,7 @@ async fn serve(socket: Socket, start: Start, run: Run) {
     let (messages, mut queue) = mpsc::channel(MESSAGES_MAX);
     let Ends { stdin, sizes, stdout, stderr } = ends;
     let work = async move {
-        // Tells the client that the process has started.
+        // Notifies the client that the process has started.
         let begun = messages.send(message(STDOUT, &[])).await;
         let outputs = async {
             tokio::join!(copy(STDOUT, stdout, &messages), copy(STDERR, stderr, &messages))
@@ -127,9 +127,9 @@ async fn serve(socket: Socket, start: Start, run: Run) {
     };
     let mut receive = std::pin::pin!(receive(incoming, stdin, sizes));
     tokio::select! {
-        biased; // what is said last is still sent
+        biased; // the last messages are still sent
         _done = async { tokio::join!(work, send) } => {
-            // Unread bytes would reset the connection, and drop what was sent last.
+            // Unread bytes would reset the connection, and drop the last messages.
             let _slow = timeout(CLOSE_TIMEOUT, receive).await.is_err();
         }
         () = &mut receive => {}
@@ -164,7 +164,7 @@ async fn receive(
                 if let Some(open) = &mut stdin
                     && open.write_all(bytes).await.is_err()
                 {
-                    // The process reads no more; the client need not know.
+                    // The process reads no more input; the client is not notified.
                     stdin = None;
                 }
             }

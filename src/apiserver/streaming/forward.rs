@@ -61,7 +61,7 @@ async fn serve(socket: Socket, target: PodTarget, forward: Forward) {
         writer: FrameWriter::new(),
         streams: BTreeMap::new(),
     };
-    // Connections end with the session: nobody reads from them any more.
+    // Connections end with the session, because their data is no longer read.
     tokio::select! {
         _ended = session.receive(incoming) => {}
         _closed = async { tokio::join!(send, run(started)) } => {}

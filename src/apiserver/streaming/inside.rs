@@ -21,7 +21,7 @@ use crate::{ApiServer, ResponseBody, rbac::User};
 /// The buffer of one direction.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Returns whether a request asks for an upgrade, and has no connection for it.
+/// Returns whether a request is for an upgrade, and has no connection for it.
 pub(crate) fn is_wanted(parts: &Parts) -> bool {
     parts.headers.contains_key(UPGRADE) && parts.extensions.get::<OnUpgrade>().is_none()
 }
@@ -65,7 +65,7 @@ async fn exchange(
     let work = async move {
         let served = http1::Builder::new().serve_connection(TokioIo::new(far), service);
         let serve = async {
-            // The client notices how the connection ends.
+            // The client detects the end of the connection.
             let _ended = served.with_upgrades().await.is_ok();
             let work = session.lock().take().and_then(|it| it.take());
             if let Some(work) = work {

@@ -87,7 +87,7 @@ pub struct PortConnection {
 pub struct LogRequest {
     /// The container of the log.
     pub target: PodTarget,
-    /// The client also wants later lines.
+    /// The client also requests later lines.
     pub follow: bool,
 }
 

@@ -55,7 +55,7 @@ pub(crate) fn farewell() -> Message {
     Message::Close(Some(CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::default() }))
 }
 
-/// A request for a WebSocket, with the protocol that both sides know.
+/// A request for a WebSocket, with the protocol that both sides support.
 pub(crate) struct Handshake {
     upgrade: OnUpgrade,
     accept: HeaderValue,
@@ -63,7 +63,7 @@ pub(crate) struct Handshake {
 }
 
 impl Handshake {
-    /// Parses the request. Chooses the first protocol of the client that is known.
+    /// Parses the request. Chooses the first protocol of the client that is supported.
     pub(crate) fn of(
         request: &ApiRequest,
         known: &'static [&'static str],

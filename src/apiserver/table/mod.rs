@@ -1,7 +1,7 @@
 //! Tables of `kubectl get`: objects as rows and columns; and partial objects with only their metadata.
 //!
-//! The `Accept` header asks for a table, see `request/accept/`. The same printer makes tables of lists, single objects and watch
-//! events, but never of a `Status`.
+//! The `Accept` header requests a table, see `request/accept/`. The same printer makes tables of lists, single objects and watch events,
+//! but never of a `Status`.
 
 mod age;
 mod custom;
@@ -99,7 +99,7 @@ impl Printer {
         self.table(own_metadata(object), columns, vec![self.row(object, now)].into())
     }
 
-    /// Prints the scale of an object, which has another kind. Scales of custom objects have no columns of their own.
+    /// Prints the scale of an object, which has another kind. Scales of custom objects have no special columns.
     pub(crate) fn scale(&self, scale: Value, shape: Shape, now: Timestamp) -> Value {
         match shape {
             Shape::Table(_) => {

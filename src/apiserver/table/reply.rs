@@ -61,7 +61,7 @@ impl Presenter {
             (Reply::Object { status, view, object }, Shape::Partial(version)) => {
                 Ok(Reply::Document(status, partial(&view.tree(&object), version)))
             }
-            // Custom resources have one Go type for objects and lists, so the real server notices it later.
+            // Custom resources have one Go type for objects and lists, so the real server detects it later.
             (Reply::Object { view, .. }, Shape::PartialList(_)) if !view.kind.def.native => {
                 Err(Refusal::unclassed("content is not a list"))
             }

@@ -106,7 +106,7 @@ fn identity(found: &Stored) -> (&str, &str, u64) {
     (&found.head.name, &found.head.uid, found.head.revision)
 }
 
-/// Asks the cluster and the webhooks whether the object may be deleted.
+/// Checks whether the cluster and the webhooks allow the deletion of the object.
 async fn ask(call: &Call<'_>, options: &Options, key: &Key) -> Result<(), Refusal> {
     let name = key.place.name.as_str();
     if call.shared.cluster && key.resource == NAMESPACES && UNDELETABLE.contains(&name) {

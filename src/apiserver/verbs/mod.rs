@@ -181,7 +181,7 @@ impl Call<'_> {
         }
     }
 
-    /// Returns the field manager: the name that the client sets, or else that of its program. With the fields that it cannot write.
+    /// Returns the field manager (the name that the client sets, or else that of its program) with the fields that it cannot write.
     pub(crate) fn writer<'b>(&'b self, time: &'b str) -> Writer<'b> {
         Writer {
             manager: &self.manager,

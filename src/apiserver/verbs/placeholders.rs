@@ -1,4 +1,4 @@
-//! Placeholder CRDs: made up because no CRD was given for a kind, and replaced when a client creates one.
+//! Placeholder CRDs: generated because no CRD was given for a kind, and replaced when a client creates one.
 
 use serde_json::Value;
 

@@ -180,7 +180,7 @@ pub(crate) fn watch(call: &Call<'_>) -> Result<Reply, Refusal> {
     let scope = scope(call)?;
     let query = &call.query;
     let asked = ListOptions::parse(query, true)?;
-    // Version 0 means any version: the client wants all existing objects.
+    // Version 0 means any version: the client requests all existing objects.
     let after = asked.version.filter(|it| *it > 0);
     let initial = query.flag("sendInitialEvents");
     let bookmarks = query.flag("allowWatchBookmarks");

@@ -1,4 +1,4 @@
-//! The rules of a write: which parts of a body count, which fields only the server sets, what is refused.
+//! The rules of a write: the parts of a body that count, the fields that only the server sets, and the refusals.
 //!
 //! Pure functions from the stored object and the requested one to the one that will be stored, before it gets its version.
 
@@ -24,11 +24,11 @@ pub(crate) enum Part {
     Status,
     /// The finalizers in the spec of a namespace.
     Finalize,
-    /// All fields: an edit past the API.
+    /// All fields: an edit that bypasses the API.
     Everything,
 }
 
-/// Whether the rules of Kubernetes are enforced. Tests with artificial objects can switch them off.
+/// The enforcement of the rules of Kubernetes. Tests with artificial objects can switch it off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Strictness {
     Strict,
@@ -66,7 +66,7 @@ pub(crate) fn placed(namespace: &str, mut body: Value) -> Result<Value, Refusal>
     Ok(body)
 }
 
-/// Generates a name if `generateName` asks for one.
+/// Generates a name if `generateName` requests one.
 pub(crate) fn name(body: &mut Value, identities: &mut Identities) {
     let start = object::meta(body, "generateName");
     if !start.is_empty() && object::meta(body, "name").is_empty() {

@@ -61,7 +61,7 @@ pub(crate) async fn mutate(
         let before = object.clone();
         object = ask_for_changes(shared, request, hook, object).await?;
         if object != before {
-            // Earlier webhooks have not seen this change; they are called again if they ask for it.
+            // Earlier webhooks have not seen this change; they are called again if their reinvocation policy requires it.
             again.extend(hooks.iter().take(index).filter(|it| it.reinvoked));
         }
     }
@@ -152,7 +152,7 @@ async fn call_hook(
         return Err(Refusal::bad_request(why));
     }
     let mut target = hook.target.clone();
-    // The webhook is told its time limit.
+    // The time limit is a parameter of the URL.
     let separator = if target.url.contains('?') { '&' } else { '?' };
     let seconds = hook.timeout.as_secs();
     target.url = format!("{}{separator}timeout={seconds}s", target.url);

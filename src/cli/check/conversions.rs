@@ -1,6 +1,6 @@
-//! `kopf check --crd FILE`: objects that are made from the schema of each version go to every other version and back.
+//! `kopf check --crd FILE`: converts objects generated from the schema of each version to every other version and back.
 //!
-//! The embedded server says which objects are valid; the handlers are called as by a review of an API server.
+//! The embedded server decides which objects are valid; the handlers are called as for a review of an API server.
 
 use std::{
     path::{Path, PathBuf},
@@ -33,12 +33,12 @@ use crate::telemetry::Metrics;
 
 /// The CRD file next to an operator.
 pub(super) const DEFAULT: &str = "crd.yaml";
-/// How many objects of each version are converted.
+/// Number of objects of each version that are converted.
 const SAMPLES: usize = 25;
-/// How many objects are made at most to find so many valid ones.
+/// Maximum number of objects that are generated to find this many valid ones.
 const TRIES: usize = 400;
 
-/// What the check has found.
+/// The findings of the check.
 #[derive(Default)]
 pub(super) struct Findings {
     pub(super) errors: Vec<LoadError>,
@@ -148,7 +148,7 @@ fn reviewer(
 /// The check of one CRD.
 struct Check {
     reviewer: OperatorReviewer,
-    /// Tells which objects are valid.
+    /// Accesses the server that decides which objects are valid.
     client: Client,
     definition: Value,
     /// The start of the CRD, as `file:line`.
@@ -164,7 +164,7 @@ impl Check {
         }
         let versions = crd.pointer_mut("/spec/versions").and_then(Value::as_array_mut);
         for version in versions.into_iter().flatten().filter_map(Value::as_object_mut) {
-            // So that creations keep the status.
+            // With a status subresource, creations would drop the status.
             version.shift_remove("subresources");
         }
         let client = Client::new(server, NAMESPACE);
@@ -207,7 +207,7 @@ impl Check {
         }
     }
 
-    /// Makes valid objects of a version. Fails with the last refusal if there are none.
+    /// Generates valid objects of a version. Fails with the last rejection if there are none.
     async fn samples(&self, version: &str) -> Result<Vec<Value>, String> {
         let all = self.definition.pointer("/spec/versions").and_then(Value::as_array);
         let is_it = |it: &&Value| it.get("name").is_some_and(|it| it == version);
@@ -259,7 +259,7 @@ impl Check {
             if self.is_namespaced() { format!("namespaces/{NAMESPACE}/") } else { String::new() };
         let path = format!("/apis/{group}/{version}/{namespace}{plural}?dryRun=All");
         let mut stored = self.post(path, object).await?;
-        // Of the metadata, only what clients write.
+        // Of the metadata, only the fields that clients write.
         if let Some(fields) = stored.as_object_mut() {
             fields.insert("metadata".into(), object.get("metadata").cloned().unwrap_or_default());
         }

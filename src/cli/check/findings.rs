@@ -37,7 +37,7 @@ pub(super) struct Findings {
     pub(super) scripts: Vec<Script>,
     pub(super) errors: Vec<LoadError>,
     pub(super) warnings: Vec<String>,
-    /// Mistakes inside of functions, those that are errors included.
+    /// Mistakes inside of functions, including those that are errors.
     pub(super) mistakes: Vec<Finding>,
     /// Includes the limits of each script.
     pub(super) settings: Settings,
@@ -85,7 +85,7 @@ impl Findings {
         findings.errors.extend(duplicates(&all, &sources));
         findings.look_inside(&sources, &all, kinds);
         let names: Vec<_> = sources.iter().map(|it| it.name.as_str()).collect();
-        // A script that cannot be loaded may declare any number.
+        // A script that cannot be loaded may declare any number of handlers.
         let known =
             if findings.scripts.iter().all(|it| it.handlers.is_some()) { all.len() } else { 1 };
         findings.warnings.extend(operator_warnings(&options.grants, &names, known));
@@ -110,7 +110,7 @@ impl Findings {
         findings
     }
 
-    /// Looks for mistakes inside of functions.
+    /// Searches for mistakes inside of functions.
     fn look_inside(&mut self, sources: &[Source], all: &[Handler], kinds: Arc<Vec<ObjectKind>>) {
         let is_loaded = |name: &str| {
             let mut loaded = self.scripts.iter().filter(|it| it.handlers.is_some());
@@ -131,7 +131,7 @@ impl Findings {
             let access = access.map(|it| Arc::new(it.access.clone()));
             let knowledge = Knowledge { access, ..knowledge.clone() };
             let found = checker::check(std::slice::from_ref(source), &knowledge);
-            // The error of loading says already what is wrong.
+            // The error of loading already reports what is wrong.
             unchecked.extend(found.unchecked.into_iter().filter(|_| is_loaded(&source.name)));
             self.mistakes.extend(found.all);
         }
@@ -151,7 +151,7 @@ impl Findings {
         self.warnings.extend(unchecked);
     }
 
-    /// Returns the mistakes that are no errors.
+    /// Returns the mistakes that are not errors.
     pub(super) fn lesser(&self) -> impl Iterator<Item = &Finding> {
         let strict = self.settings.reload.strict;
         self.mistakes.iter().filter(move |it| !it.level().rejects(strict))

@@ -9,7 +9,7 @@ use super::findings::{Findings, Script, described};
 use crate::logic::{access::grants::Permission, text::size};
 use crate::settings::{Sandbox, Settings};
 
-/// Returns what the scripts declare.
+/// Returns the declarations of the scripts.
 pub(super) fn text(findings: &Findings) -> String {
     let mut text = String::new();
     for script in &findings.scripts {

@@ -1,6 +1,6 @@
 //! `kopf check`: loads scripts as `kopf run` does, and reports what they declare and every error.
 //!
-//! It needs no cluster, serves nothing, and calls only conversion handlers, whose CRD it knows. Each script is loaded separately, so
+//! It needs no cluster, serves nothing, and calls only conversion handlers whose CRD is available. Each script is loaded separately, so
 //! that an error does not hide another.
 
 pub(super) mod args;

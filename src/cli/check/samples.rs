@@ -1,17 +1,17 @@
-//! Makes objects from the schema of a CRD. The same seed makes the same objects.
+//! Generates objects from the schema of a CRD. The same seed generates the same objects.
 //!
-//! Not everything that a schema demands is respected, such as CEL rules: the embedded server decides which objects are valid.
+//! Some constraints of a schema, such as CEL rules, are ignored: the embedded server decides which objects are valid.
 
 use regex_syntax::hir::{Class, ClassUnicodeRange, Hir, HirKind};
 use serde_json::{Map, Number, Value, json};
 
-/// How deep optional fields are nested.
+/// Maximum depth of optional fields.
 const DEPTH_MAX: usize = 8;
-/// How many items a list or a map has at most, unless it must have more.
+/// Maximum number of items of a list or a map, unless the schema requires more.
 const ITEMS_MAX: u64 = 2;
-/// How often a part of a pattern is repeated beyond its minimum.
+/// Maximum number of repetitions of a part of a pattern beyond its minimum.
 const REPEATED_MAX: u32 = 4;
-/// Maximum length of a text that a schema demands.
+/// Maximum length of a string that a schema requires.
 const LENGTH_MAX: u64 = 1000;
 
 /// Pseudorandom numbers: `SplitMix64`.
@@ -35,7 +35,7 @@ impl Random {
         self.next().checked_rem(limit).unwrap_or_default()
     }
 
-    /// Returns true that often out of four times.
+    /// Returns true in this many out of four calls, on average.
     fn is_in_four(&mut self, times: u64) -> bool {
         self.below(4) < times
     }
@@ -104,7 +104,7 @@ impl Random {
         (0..count).map(|_| self.value(items, depth + 1)).collect()
     }
 
-    /// Returns how many items there are between these limits of the schema.
+    /// Returns a random number of items between these limits of the schema.
     fn count(&mut self, schema: &Value, min: &str, max: &str) -> u64 {
         let limit = |name: &str| schema.get(name).and_then(Value::as_u64);
         let least = limit(min).unwrap_or_default();
@@ -184,7 +184,7 @@ impl Random {
             .collect()
     }
 
-    /// Appends a text that a pattern matches.
+    /// Appends a string that matches a pattern.
     fn matching(&mut self, pattern: &Hir, text: &mut String) {
         match pattern.kind() {
             HirKind::Empty | HirKind::Look(_) => {}
@@ -207,7 +207,7 @@ impl Random {
         }
     }
 
-    /// Returns a character of a class, if possible one that can be read.
+    /// Returns a character of a class, if possible a visible ASCII character.
     fn symbol(&mut self, class: &Class) -> Option<char> {
         let symbols: Vec<char> = match class {
             Class::Unicode(class) => {

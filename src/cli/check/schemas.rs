@@ -17,7 +17,7 @@ use crate::cli::{dev::Files, options::RunOptions, report::Report};
 /// Returns the kinds of the CRDs, and those of Kubernetes that no CRD replaces.
 pub(super) fn kinds(options: &RunOptions, given: &[PathBuf]) -> Result<Vec<ObjectKind>, Report> {
     let files = match Files::read(&conversions::files(options, given), &[]) {
-        // A file that nobody has asked for, and that is of no use here.
+        // The default file is optional: if it cannot be read, it is ignored.
         Err(_) if given.is_empty() => None,
         files => Some(files?),
     };
@@ -41,11 +41,11 @@ fn with_built_in(files: Option<&Files>) -> Vec<ObjectKind> {
     custom.into_iter().chain(built_in).collect()
 }
 
-/// Returns the kind of a CRD, in its stored version: selectors without a version mean the preferred one, and others are not checked.
+/// Returns the kind that a CRD with one version defines; `None` for CRDs with several versions, which are not checked.
 fn of_definition(definition: &Value) -> Option<ObjectKind> {
     let text = |path: &str| Some(definition.pointer(path)?.as_str()?.to_owned());
     let versions = definition.pointer("/spec/versions")?.as_array()?;
-    // With several versions, only the cluster knows which one is watched.
+    // With several versions, only the cluster determines which one is watched.
     let [version] = versions.as_slice() else { return None };
     let short = definition.pointer("/spec/names/shortNames").and_then(Value::as_array);
     let short = short.into_iter().flatten().filter_map(|it| Some(it.as_str()?.to_owned()));
@@ -74,7 +74,7 @@ fn built_in(kind: &BuiltInKind) -> ObjectKind {
     }
 }
 
-/// Returns a definition of Kubernetes. Each is read when it is needed first.
+/// Returns a definition of Kubernetes. Each is parsed when it is first needed.
 pub(in crate::cli) fn definition(name: &str) -> Option<Arc<Value>> {
     static KNOWN: LazyLock<Mutex<BTreeMap<String, Option<Arc<Value>>>>> =
         LazyLock::new(Mutex::default);

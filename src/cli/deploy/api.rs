@@ -1,4 +1,4 @@
-//! The requests of both commands: objects are found by version and kind, and applied server-side.
+//! The requests of both commands: they find objects by version and kind, and apply them server-side.
 
 use std::sync::Arc;
 
@@ -16,9 +16,9 @@ use crate::logic::{
 };
 use crate::ports::{ApiError, Cluster, Demand, ErrorClass, GroupFilter, Verb};
 
-/// The field manager. Scripts apply as others, so both can apply the same objects.
+/// The field manager. Scripts apply with other field managers, so both can apply the same objects.
 pub(super) const MANAGER: &str = "kopf-deploy";
-/// Objects of one response to a list: more would exceed what is read of a response, in a large cluster.
+/// Maximum number of objects in one response to a list: in a large cluster, more would exceed the limit of a response.
 const PAGE: &str = "500";
 
 /// A cluster with its resources.
@@ -36,7 +36,7 @@ pub(super) struct Location {
     name: String,
 }
 
-/// What has become of an applied object.
+/// The result of applying an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     Created,
@@ -45,7 +45,7 @@ pub(super) enum Change {
 }
 
 impl Location {
-    /// Returns the object as people write it.
+    /// Returns the object for messages: `kind/NAME`, with the namespace if there is one.
     pub(super) fn shown(&self) -> String {
         let kind = self.resource.kind.to_lowercase();
         let namespace = self.namespace.as_deref().map(|it| format!(" -n {it}")).unwrap_or_default();
@@ -58,7 +58,7 @@ impl Location {
 }
 
 impl Api {
-    /// Connects, and reads which resources there are.
+    /// Connects to the cluster, and reads its resources.
     pub(super) async fn open(args: &ClusterArgs, is_dry: bool) -> Result<Self, Report> {
         let cluster = connect(args).await?;
         let discovered = cluster.discover(&GroupFilter::All).await.map_err(report)?;
@@ -67,7 +67,7 @@ impl Api {
         Ok(Api { cluster, known, is_dry })
     }
 
-    /// Returns where an object of a manifest belongs.
+    /// Returns the location of an object of a manifest.
     pub(super) fn place(&self, object: &Value) -> Result<Location, Report> {
         let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
         let (group, version) =
@@ -107,7 +107,7 @@ impl Api {
         let content = ("application/apply-patch+yaml", Bytes::from(object.to_string()));
         let after = match self.ask(place, Verb::Patch, query, Some(content)).await {
             Ok(after) => after,
-            // Its namespace does not exist yet, as nothing was created.
+            // Nothing was created, so its namespace may not exist yet.
             Err(error) if self.is_dry && error.class == ErrorClass::Missing => {
                 return Ok(Change::Created);
             }
@@ -120,7 +120,7 @@ impl Api {
         let version = |it: &Value| it.pointer("/metadata/resourceVersion").cloned();
         Ok(match before {
             None => Change::Created,
-            // A dry run has no version of its own.
+            // A dry run creates no version, so the contents are compared.
             Some(before) if self.is_dry && !same(&before, &after) => Change::Configured,
             Some(before) if version(&before) == version(&after) => Change::Unchanged,
             Some(_) => Change::Configured,
@@ -136,7 +136,7 @@ impl Api {
 
     /// Deletes an object. Returns whether it existed.
     pub(super) async fn delete(&self, place: &Location) -> Result<bool, Report> {
-        // Not as a body: servers ignore the dry run of the query if there is one.
+        // Not as a body: with a body, servers ignore the dry run of the query.
         let query = vec![("propagationPolicy", "Background".to_owned())];
         match self.ask(place, Verb::Delete, query, None).await {
             Ok(_) => Ok(true),
@@ -235,7 +235,7 @@ impl Api {
             content,
         };
         let response = self.cluster.ask(demand).await?;
-        // What was done is done, whatever the response says about it.
+        // The request has succeeded, even if its response contains no object.
         Ok(read_object(&response).unwrap_or_default())
     }
 }

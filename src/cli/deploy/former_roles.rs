@@ -36,7 +36,7 @@ pub(super) async fn former_roles(
             return Ok(Vec::new());
         };
         for (place, body) in found {
-            // A role of a kind that the cluster does not have is none of ours.
+            // A role of a kind that the cluster does not serve was not applied by `kopf deploy`.
             if let Ok(role) = api.place(&role_of(&place, &body)) {
                 bindings.push(Binding { place, role, body });
             }
@@ -59,7 +59,7 @@ pub(super) async fn former_roles(
     Ok(left)
 }
 
-/// Returns what the API needs to find the role of a binding.
+/// Returns an object with the fields by which the API finds the role of a binding.
 fn role_of(place: &Location, binding: &Value) -> Value {
     let part = |key: &str| binding.pointer(&format!("/roleRef/{key}"));
     let metadata = json!({ "name": part("name"), "namespace": place.namespace() });
@@ -77,7 +77,7 @@ fn belongs_to(binding: &Value, account: &Account<'_>) -> bool {
     has_set(binding, "roleRef") && matches!(subjects.map(Vec::as_slice), Some([it]) if is_it(it))
 }
 
-/// Returns whether `kopf deploy` has set a field of an object, and nobody has taken it over.
+/// Returns whether `kopf deploy` has set a field of an object and still owns it.
 fn has_set(object: &Value, field: &str) -> bool {
     let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array);
     let mut entries = entries.into_iter().flatten();

@@ -1,7 +1,7 @@
 //! `kopf deploy` and `kopf undeploy`: an operator in a cluster, from its scripts.
 //!
-//! What is applied comes from `manifests/`. `api.rs` sends the requests, `rollout.rs` waits for pods, `release.rs` knows the objects
-//! that an operator holds when it goes away, `former_roles.rs` the roles of earlier runs.
+//! The applied objects come from `manifests/`. `api.rs` sends the requests, `rollout.rs` waits for pods, `release.rs` finds the objects
+//! that have the finalizer of a removed operator, `former_roles.rs` finds the roles of earlier runs.
 
 mod api;
 pub mod args;
@@ -32,7 +32,7 @@ use crate::logic::text::duration;
 /// Kinds of which an operator may need fewer after an edit: more scripts become more `ConfigMap`s, for example.
 const VARYING: [(&str, &str); 3] =
     [("v1", "ConfigMap"), ("v1", "Service"), ("policy/v1", "PodDisruptionBudget")];
-/// What is kept by `kopf undeploy`: it contains objects of users.
+/// The kinds that `kopf undeploy` keeps, because they contain objects of users.
 const KEPT: [&str; 2] = ["CustomResourceDefinition", "Namespace"];
 
 /// The manifests of an operator, and the places of its objects in a cluster.
@@ -111,7 +111,7 @@ impl<'a> Installation<'a> {
     async fn apply(&self, force: bool, is_dry: bool) -> Result<usize, Report> {
         let mut count = 0;
         for (place, object) in &self.objects {
-            // Its labels and annotations are the business of others.
+            // An existing namespace is not changed: others manage its labels and annotations.
             if object["kind"] == "Namespace" && self.api.get(place).await?.is_some() {
                 continue;
             }
@@ -127,7 +127,7 @@ impl<'a> Installation<'a> {
         Ok(count)
     }
 
-    /// Deletes what an earlier version of the operator needed. Returns how many objects.
+    /// Deletes the objects that only an earlier version of the operator needed. Returns their number.
     async fn prune(&self, is_dry: bool) -> Result<usize, Report> {
         let left = self.left_over().await?;
         for place in &left {
@@ -151,7 +151,7 @@ impl<'a> Installation<'a> {
         Ok(left)
     }
 
-    /// Deletes what `deploy` has created, the last object first.
+    /// Deletes the objects that `deploy` has created, in reverse order.
     async fn remove(&self, is_dry: bool) -> Result<(), Report> {
         for place in self.left_over().await? {
             self.delete(&place, is_dry).await?;
@@ -193,7 +193,7 @@ impl<'a> Installation<'a> {
         Rollout { api: &self.api, place, namespace: self.namespace, labels, limit: self.limit }
     }
 
-    /// Returns the labels of what `kopf manifests` makes.
+    /// Returns the selector of the objects that `kopf manifests` generates.
     fn labels(&self) -> String {
         let name = &self.operator.name;
         format!("app.kubernetes.io/name={name},app.kubernetes.io/managed-by=kopf")

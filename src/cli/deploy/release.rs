@@ -1,4 +1,4 @@
-//! The objects that hold the finalizer of an operator which goes away.
+//! The objects that have the finalizer of an operator that is being removed.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -23,7 +23,7 @@ use crate::ports::ErrorClass;
 use crate::settings::PREFIX;
 use crate::sorted::CollectSorted as _;
 
-/// Objects named in an error message.
+/// Maximum number of objects that an error message names.
 const NAMED_MAX: usize = 5;
 
 /// The objects of an operator, by resource.

@@ -1,4 +1,4 @@
-//! Waits for the pods of an operator: until they run the present version, or until they have stopped.
+//! Waits for the pods of an operator: until they run the current version, or until they have stopped.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 use super::api::{Api, Location};
 use crate::cli::report::Report;
 
-/// The pause between two looks at the pods.
+/// The interval between two checks of the pods.
 const PAUSE: Duration = Duration::from_millis(500);
 const POD: (&str, &str) = ("v1", "Pod");
 
@@ -25,7 +25,7 @@ pub(super) struct Rollout<'a> {
 }
 
 impl Rollout<'_> {
-    /// Waits until all pods run the present version and are available. Returns their number.
+    /// Waits until all pods run the current version and are available. Returns their number.
     pub(super) async fn until_ready(&self) -> Result<u64, Report> {
         let deadline = Instant::now() + self.limit;
         loop {
@@ -68,7 +68,7 @@ impl Rollout<'_> {
         Ok(())
     }
 
-    /// Returns why a pod does not run, as Kubernetes says it.
+    /// Returns the reason that Kubernetes reports for a pod that does not run.
     async fn problem(&self) -> Result<Option<String>, Report> {
         let pods = self.api.list(POD, self.namespace, self.labels).await?;
         Ok(pods
@@ -77,7 +77,7 @@ impl Rollout<'_> {
     }
 }
 
-/// Returns the number of pods if all of them run the present version and are available.
+/// Returns the number of pods if all of them run the current version and are available.
 fn ready(deployment: &Value) -> Option<u64> {
     let number = |path: &str| deployment.pointer(path).and_then(Value::as_u64);
     let status = |key: &str| number(&format!("/status/{key}")).unwrap_or(0);

@@ -12,7 +12,7 @@ use kopf_apiserver::ApiServer;
 
 /// The field manager for fields from files.
 const MANAGER: &str = "kopf-dev";
-/// Fields that only servers set. Files that were saved from a cluster contain them, but they fit no other object.
+/// Fields that only servers set. Files that were saved from a cluster contain them, but they are not valid for another object.
 const SERVER_FIELDS: [&str; 7] = [
     "creationTimestamp",
     "deletionTimestamp",
@@ -42,7 +42,7 @@ pub(super) enum Change {
     Unchanged,
 }
 
-/// Why an object was not applied.
+/// The reason why an object was not applied.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     #[error("{place}: unknown kind '{kind}' in {api_version}")]
@@ -192,7 +192,7 @@ struct Location {
 }
 
 impl Location {
-    /// Makes the metadata fit this place.
+    /// Adapts the metadata to this location.
     fn enter(&self, meta: &mut Map<String, Value>) {
         meta.retain(|key, _| !SERVER_FIELDS.contains(&key.as_str()));
         match &self.namespace {

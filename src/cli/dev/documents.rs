@@ -30,7 +30,7 @@ pub(in crate::cli) struct Document {
     pub(in crate::cli) object: Value,
 }
 
-/// Why a file cannot be read as objects.
+/// The reason why a file cannot be read as objects.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::cli) enum Error {
     #[error("there is no file or directory '{}'", .0.display())]
@@ -199,8 +199,8 @@ fn location_and_message(problem: &serde_saphyr::Error) -> (usize, String) {
     (usize::try_from(line).unwrap_or(1).max(1), without_place(&text))
 }
 
-/// Returns the message of a parser without its location, since ours counts from the start of the file, and without advice for
-/// programmers.
+/// Returns the message of a parser without its location, which counts from the start of the document, not of the file, and without advice
+/// for programmers.
 fn without_place(text: &str) -> String {
     let text = text.lines().next().unwrap_or_default();
     let text = text.split(" at line ").next().unwrap_or_default();

@@ -88,7 +88,7 @@ impl Files {
         Ok(())
     }
 
-    /// Warns of files without objects, such as templates of which everything is a comment.
+    /// Warns about files without objects, such as templates that consist only of comments.
     pub(super) fn warn_of_empty(&self) {
         for file in &self.empty {
             let problem = documents::Error::NoDocuments(file.clone());
@@ -195,14 +195,14 @@ impl Files {
             return Ok(Vec::new());
         }
         let parsed = documents::parse(file, &text);
-        // Even if the content has errors: each is logged once.
+        // Stored even if the content has errors, so that each error is logged once.
         self.texts.insert(file.into(), text);
         self.logged.remove(file);
         parsed
     }
 
     fn log_error(&mut self, path: &Path, problem: &documents::Error) {
-        // Between the two steps of an editor a file does not exist; if it stays away, that is logged with its objects.
+        // Editors replace files, so a missing one is not an error; `apply_changes` logs deleted files.
         if !problem.is_missing() {
             self.log_once(path, problem.to_string());
         }
@@ -229,7 +229,7 @@ fn blind(problem: &notify::Error) {
 
 fn watcher(changed: Arc<Notify>) -> notify::Result<RecommendedWatcher> {
     notify::recommended_watcher(move |event: notify::Result<Event>| {
-        // Our own reads are events too, and must not trigger the next read.
+        // Reads by this process are events, too, and must not trigger the next read.
         let is_reading = event.is_ok_and(|it| match it.kind {
             EventKind::Access(kind) => kind != AccessKind::Close(AccessMode::Write),
             EventKind::Any

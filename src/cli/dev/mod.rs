@@ -296,7 +296,7 @@ async fn choose(first: &First, known: &[Resource]) -> Vec<Resource> {
     if !served.resources.is_empty() {
         return served.resources.into_iter().collect();
     }
-    // Handlers that only review requests are called for no events.
+    // Handlers that only review requests are not called for events.
     let handlers = registry.handlers().iter();
     let selectors = handlers.filter_map(|it| it.selector.as_ref());
     let reviewed = selectors.flat_map(|it| it.select(known, &|_, _| false));

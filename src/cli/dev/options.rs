@@ -95,8 +95,7 @@ fn home(paths: &[PathBuf]) -> &Path {
     }
 }
 
-/// Returns the directory for temporary files of this user. The last resort contains our process id, because others may write there
-/// too.
+/// Returns the directory for temporary files of this user. The last resort contains the process id, because others may write there, too.
 fn directory(lookup: Lookup<'_>) -> PathBuf {
     let place = |name: &str, below: &str| {
         let base = lookup(name).map(PathBuf::from).filter(|it| it.is_absolute())?;

@@ -127,8 +127,8 @@ fn no_crd_is_generated_where_it_would_hide_a_mistake() {
     let cases: &[&[&str]] = &[
         &["pods"],                   // served
         &["apps", "deployments"],    // served
-        &["v1", "podz"],             // the core group is not ours
-        &["apps/v1", "deploymentz"], // nor is any other group without a dot
+        &["v1", "podz"],             // the core group belongs to Kubernetes
+        &["apps/v1", "deploymentz"], // and so does any other group without a dot
         &["rbac.authorization.k8s.io", "rolez"],
         &["my_things"], // not a valid name for a CRD
         &["-"],

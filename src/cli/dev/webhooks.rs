@@ -3,7 +3,7 @@
 use crate::webhooks::LocalWebhooks;
 use kopf_apiserver::{Post, Target};
 
-/// Returns how the embedded server sends reviews: to the operator in this process, or over HTTPS to other webhooks.
+/// Returns the function that sends reviews: to the operator in this process, or over HTTPS to other webhooks.
 pub(in crate::cli) fn post(local: &LocalWebhooks) -> Post {
     let (local, elsewhere) = (local.clone(), Post::https());
     Post::new(move |target: Target, body| {

@@ -47,7 +47,7 @@ pub(super) fn run(options: &FreezeOptions) -> Result<Exit, Report> {
     })
 }
 
-/// Returns the name of the person at the terminal.
+/// Returns the identity of the user who runs the command.
 pub(super) fn person() -> String {
     identity::of_person()
 }

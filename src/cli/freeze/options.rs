@@ -36,7 +36,7 @@ pub(in crate::cli) struct FreezeOptions {
     pub(super) identity: String,
     /// `None`: the record is removed.
     pub(super) record: Option<Record>,
-    /// Which cluster, and as whom.
+    /// The cluster and the credentials.
     pub(super) cluster: ConfigOverrides,
     /// The logging options.
     pub(super) log: LogOptions,

@@ -1,11 +1,11 @@
-//! Generates an object that fits the schema of its CRD, as far as a schema alone allows.
+//! Generates an object that is valid for the schema of its CRD, as far as a schema alone allows.
 
 use serde_json::{Map, Value, json};
 
 /// Deeper structures are left out.
 const DEPTH_MAX: usize = 16;
 
-/// Returns a value that fits, with the required fields only; empty if none is required.
+/// Returns a valid value with the required fields only; empty if none is required.
 pub(super) fn of(schema: Option<&Value>) -> Value {
     schema.map_or_else(|| json!({}), |it| value("example", it, 0))
 }

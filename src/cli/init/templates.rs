@@ -33,7 +33,7 @@ pub(super) const VSCODE: &str = r#"{
 }
 "#;
 
-/// What to run for each change of the operator, in any CI system.
+/// The script that any CI system can run for each change of the operator.
 pub(super) const CI: &str = include_str!("ci.sh");
 
 /// Returns the kind of [`CRD`].
@@ -47,7 +47,7 @@ pub(super) fn greeting() -> Result<CustomKind, Report> {
 pub(super) struct Starter {
     /// The custom resource of the operator.
     pub(super) kind: CustomKind,
-    /// Whether that is our own kind, whose fields are known.
+    /// Whether this is the kind of [`CRD`], whose fields are known.
     greets: bool,
 }
 

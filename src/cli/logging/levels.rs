@@ -1,4 +1,4 @@
-//! Which lines are written: the level of the start, and those that people have set since, also for single scripts.
+//! Decides which lines are written: by the initial level, and by the levels that users have set since, also for single scripts.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ const NAMES: [(&str, Level); 4] = [
     ("warning", Level::WARN),
     ("error", Level::ERROR),
 ];
-/// Restores the level of the start.
+/// The name that restores the initial level.
 const DEFAULT: &str = "default";
 
 /// The levels of a log.
@@ -39,7 +39,7 @@ struct Present {
 }
 
 impl Levels {
-    /// Creates the levels of the start.
+    /// Creates the initial levels.
     pub(super) fn new(options: &LogOptions) -> Self {
         let start = match options.verbosity {
             Verbosity::Quiet => Level::WARN,

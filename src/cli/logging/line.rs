@@ -19,7 +19,7 @@ const NAME_WIDTH: usize = 10;
 /// The width of that column in Kopf's format; longer names are truncated.
 const KOPF_NAME_WIDTH: usize = 20;
 
-/// Kopf's names of our loggers, which people use to filter logs. The others have the same names in Kopf.
+/// Kopf's names of loggers, which users filter logs by. Loggers that are not listed have the same names in Kopf.
 const KOPF_LOGGERS: &[(&str, &str)] = &[
     ("kopf.access", "aiohttp.access"),
     ("kopf.admission", "kopf._core.engines.admission"),
@@ -53,15 +53,15 @@ pub(super) struct Record {
     pub(super) fields: Map<String, Value>,
     /// The stack trace of a script, several lines.
     pub(super) trace: Option<String>,
-    /// Equal in lines that say the same, apart from numbers and objects.
+    /// Equal in lines with the same message, apart from numbers and objects.
     pub(super) gist: Option<String>,
-    /// The line in our own words and its level, if Kopf's is another one.
+    /// The message and the level of this implementation, where they differ from Kopf's.
     pub(super) own: Own,
     /// The attempt of a handler that the line is about: keys in JSON, not shown otherwise.
     pub(super) call: Vec<(&'static str, Value)>,
 }
 
-/// A line in our own words.
+/// The message and the level of this implementation, where they differ from Kopf's.
 #[derive(Debug, Default)]
 pub(super) struct Own {
     pub(super) text: Option<String>,
@@ -85,7 +85,7 @@ impl Record {
         }
     }
 
-    /// Uses our own words and level instead of Kopf's.
+    /// Replaces Kopf's message and level with those of this implementation.
     pub(super) fn in_own_words(mut self) -> Self {
         if let Some(text) = self.own.text.take() {
             self.message = text;
@@ -94,7 +94,7 @@ impl Record {
         self
     }
 
-    /// Returns whether its level is our own: Kopf's level has decided so far whether it is written.
+    /// Returns whether the level differs from Kopf's: until now, only Kopf's level has decided whether the line is written.
     pub(super) fn is_own(&self) -> bool {
         self.own.level.is_some()
     }
@@ -105,7 +105,7 @@ impl Record {
         found.and_then(|(_, script)| script.as_str())
     }
 
-    /// Returns the name of the logger: our own without the program's name.
+    /// Returns the name of the logger, without the prefix `kopf.`.
     fn logger(&self) -> String {
         let name = self.target.replace("::", ".");
         name.strip_prefix("kopf.").map_or_else(|| name.clone(), str::to_owned)
@@ -162,7 +162,7 @@ fn style(options: &LogOptions, style: Style) -> Style {
     }
 }
 
-/// Adds the message for people: with the prefix, our fields, and the trace on separate lines.
+/// Adds the message in its form for people: with the prefix, the fields of the operator, and the trace on separate lines.
 fn text(line: &mut String, record: &Record, options: &LogOptions, style: Style) {
     let mut message = String::new();
     prefixed(&mut message, record, options);

@@ -61,7 +61,7 @@ struct Writer {
     sink: Sink,
     levels: Levels,
     folding: Mutex<Folding>,
-    /// A thread that ends the windows of repeated lines is running, or must not be started.
+    /// Whether a thread that ends the windows of repeated lines is running, or must not be started.
     has_thread: AtomicBool,
 }
 
@@ -70,7 +70,7 @@ struct Writer {
 pub struct Log(Output<Stderr>, Arc<Writer>);
 
 impl Log {
-    /// Returns what changes its levels.
+    /// Returns the object that changes the levels.
     pub fn control(&self) -> Arc<dyn LogControl> {
         Arc::<Writer>::clone(&self.1)
     }

@@ -23,7 +23,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 const QUEUE_MAX: usize = 8_192;
 /// A writable pipe accepts this many bytes without blocking: `PIPE_BUF` on Linux; the minimum in POSIX is smaller.
 const AT_ONCE_MAX: usize = 4_096;
-/// How long the end of the process waits for queued lines.
+/// Maximum time that the end of the process waits for queued lines.
 const FLUSH_MAX: Duration = Duration::from_secs(1);
 
 /// A stream for lines. Clones share it. Its thread ends with the last of them.
@@ -47,7 +47,7 @@ struct Shared<S> {
 
 enum Message {
     Line(String),
-    /// Gets a response when everything before it is written.
+    /// Requests a response when all earlier lines are written.
     Flush(SyncSender<()>),
 }
 
@@ -75,7 +75,7 @@ impl<S: Write + AsFd + Send + 'static> Output<S> {
         if let Some(queue) = self.queue.get()
             && queue.try_send(Message::Flush(done)).is_ok()
         {
-            // A reader that is slower than this is not waited for.
+            // Does not wait longer for a slow reader.
             let _in_time = wait.recv_timeout(FLUSH_MAX).is_ok();
         }
     }

@@ -1,18 +1,18 @@
-//! The manifests as a Helm chart: what differs between clusters becomes values.
+//! The manifests as a Helm chart: parts that differ between clusters become values.
 
 use serde_json::{Value, json};
 
 use super::document::{Document, description, yaml};
 use crate::cli::report::Report;
 
-/// What differs between clusters, as it is written in manifests.
+/// The parts that differ between clusters, as they are written in manifests.
 pub(super) struct Values<'a> {
     pub(super) namespace: &'a str,
     pub(super) image: String,
     pub(super) resources: Value,
 }
 
-/// Names that stand in the manifests of a chart until they are replaced with the expressions next to them.
+/// Placeholder names in the manifests of a chart, and the expressions that replace them.
 const EXPRESSIONS: [(&str, &str); 3] = [
     (NAMESPACE, "{{ .Release.Namespace }}"),
     (IMAGE, "{{ toJson .Values.image }}"),
@@ -22,7 +22,7 @@ const NAMESPACE: &str = "kopf-chart-namespace";
 const IMAGE: &str = "kopf-chart-image";
 const RESOURCES: &str = "kopf-chart-resources";
 
-/// Returns the values that a chart is made with.
+/// Returns the placeholder values of a chart.
 pub(super) fn values() -> Values<'static> {
     Values { namespace: NAMESPACE, image: IMAGE.into(), resources: RESOURCES.into() }
 }
@@ -53,7 +53,7 @@ pub(super) fn files(
 
 /// Returns a manifest as a template that Helm renders to the same text, except for the values.
 fn template(manifest: &str) -> String {
-    // Scripts may contain templates of their own.
+    // Scripts may contain templates, too.
     let mut text = manifest.replace("{{", r#"{{ "{{" }}"#);
     for (name, expression) in EXPRESSIONS {
         text = text.replace(name, expression);

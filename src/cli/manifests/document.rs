@@ -17,7 +17,7 @@ pub(super) fn yaml(object: &Value) -> Result<String, Report> {
     Ok(text)
 }
 
-/// Returns what charts and catalogs say about an operator.
+/// Returns the description of an operator for charts and catalogs.
 pub(super) fn description(name: &str) -> String {
     format!("The operator {name}: scripts that kopf runs")
 }

@@ -23,7 +23,7 @@ use crate::logic::{
     handlers::handler::{Category, Kind},
 };
 
-/// The version of what users write, as in charts.
+/// The version of the content that users write, as in charts.
 const VERSION: &str = "0.1.0";
 /// The channel of bundles whose authors name none.
 const CHANNEL: &str = "alpha";
@@ -33,7 +33,7 @@ const NAME_MAX: usize = 63;
 const BYTES_MAX: usize = 1 << 20;
 /// The name of webhooks, after that of their handler.
 const WEBHOOKS: &str = "auto.kopf.dev";
-/// Kinds that OLM creates itself, or that it does not know.
+/// Kinds that OLM creates itself or does not support.
 const OF_OLM: [&str; 8] = [
     "ClusterRole",
     "ClusterRoleBinding",
@@ -227,7 +227,7 @@ fn webhooks(operator: &Operator<'_>) -> Vec<Value> {
     all
 }
 
-/// Returns what scripts of an operator want that OLM does not do.
+/// Returns warnings about options of scripts that OLM does not support.
 pub(super) fn warnings(operator: &Operator<'_>) -> Vec<String> {
     let survey = &operator.survey;
     let mut warnings = Vec::new();
@@ -255,7 +255,7 @@ pub(super) fn warnings(operator: &Operator<'_>) -> Vec<String> {
     warnings
 }
 
-/// Returns what catalogs read of the bundle.
+/// Returns the annotations of the bundle, which catalogs read.
 fn annotations(name: &str) -> Vec<(String, String)> {
     let annotations = [
         ("mediatype", "registry+v1"),

@@ -1,4 +1,4 @@
-//! What an operator consists of in a cluster.
+//! The objects of an operator in a cluster.
 
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ pub(in crate::cli) struct Operator<'a> {
 }
 
 impl<'a> Operator<'a> {
-    /// Loads the scripts, and determines what they need.
+    /// Loads the scripts, and determines the permissions that they need.
     pub(in crate::cli) fn of(args: &'a ContentArgs) -> Result<Self, Report> {
         Operator::by(Installer::Kopf, args)
     }

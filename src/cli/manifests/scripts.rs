@@ -14,7 +14,7 @@ use crate::cli::{
 };
 use crate::sources::DEFAULT_PATHS;
 
-/// Where the scripts are mounted.
+/// The directory in which the scripts are mounted.
 const DIRECTORY: &str = "/scripts";
 /// The configuration next to the scripts.
 const CONFIGURATION: &str = "kopf.yaml";
@@ -25,7 +25,7 @@ const MAP_MAX: usize = 900 * 1024;
 pub(super) struct Mounted {
     /// By path below the directory, in each map.
     maps: Vec<BTreeMap<String, String>>,
-    /// What `kopf run` is called with.
+    /// The path arguments of `kopf run`.
     pub(super) paths: Vec<String>,
     pub(super) has_configuration: bool,
 }

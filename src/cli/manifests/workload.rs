@@ -1,4 +1,4 @@
-//! The Deployment and what belongs to it.
+//! The Deployment and its related objects.
 
 use std::{collections::BTreeSet, iter};
 
@@ -14,10 +14,10 @@ use crate::logic::access::grants::Permission;
 
 /// The port of probes and metrics.
 const HEALTH_PORT: u16 = 8081;
-/// The namespaces of an `OperatorGroup`, as OLM tells them to pods.
+/// The namespaces of an `OperatorGroup`: the environment variable of the pod, and the annotation that OLM sets.
 const TARGETS: (&str, &str) =
     ("KOPF_TARGET_NAMESPACES", "metadata.annotations['olm.targetNamespaces']");
-/// Where OLM mounts the certificate of webhooks, and its key.
+/// The files in which OLM mounts the certificate of webhooks and its key.
 const CERTIFICATE: (&str, &str) = (
     "/tmp/k8s-webhook-server/serving-certs/tls.crt",
     "/tmp/k8s-webhook-server/serving-certs/tls.key",
@@ -94,9 +94,9 @@ impl Workload<'_> {
     }
 
     fn deployment(&self) -> Value {
-        // Two pods that both act would do everything twice; with an election, they may overlap.
+        // Two active pods would do everything twice; with an election, they may overlap.
         let strategy = if self.args.install.replicas > 1 {
-            // Explicitly: a default would be kept, and rejected, when the number of pods becomes one.
+            // Set explicitly: a default would be kept, and rejected, when the number of pods becomes one.
             let rolling = json!({ "maxSurge": "25%", "maxUnavailable": "25%" });
             json!({ "type": "RollingUpdate", "rollingUpdate": rolling })
         } else {

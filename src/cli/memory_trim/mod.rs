@@ -1,8 +1,8 @@
 //! Returns memory to the system after a burst of work.
 //!
-//! A list of thousands of objects, a burst of events, or the start itself leave unused memory: free blocks between used ones, and
-//! pages of program text that were needed once. The system cannot detect that; so the process releases them when it becomes idle.
-//! Pages that are needed again are loaded on demand, in microseconds.
+//! A list of thousands of objects, a burst of events, or the start itself leave unused memory: free blocks between used ones, and pages of
+//! program text that were needed once. The system cannot detect that, so the process releases them when it becomes idle. Pages that are
+//! needed again are loaded on demand, in microseconds.
 
 mod program_pages;
 
@@ -14,9 +14,9 @@ use tokio_util::sync::CancellationToken;
 use crate::cli::process::cpu_time;
 use crate::heap;
 
-/// How often to check.
+/// Interval of checks.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
-/// The same until the start is over: an idle operator is small two seconds after its start.
+/// Interval of checks until the start is over: an idle operator is small two seconds after its start.
 const CHECK_INTERVAL_AT_START: Duration = Duration::from_secs(1);
 /// A process that uses less than this share of CPU time between two checks is idle.
 const IDLE_SHARE_MAX: f64 = 0.01;

@@ -140,7 +140,7 @@ pub(super) fn suspend(args: &SuspendArgs, person: Option<&str>) -> Result<Exit, 
     })
 }
 
-/// Rejects an object that no operator has handled: its name or its kind may be another one than was meant.
+/// Rejects an object that no operator has handled: the user may have mistyped its name or its kind.
 fn require_handled(session: &Session, object: &Object) -> Result<(), Report> {
     if repair::is_handled(object.body(), &Persistence::default().finalizer) {
         return Ok(());

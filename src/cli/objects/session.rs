@@ -68,7 +68,7 @@ impl Session {
         Ok(())
     }
 
-    /// Returns the object as people write it: `kopfexamples/NAME`, with the namespace if there is one.
+    /// Returns the object for messages: `kopfexamples/NAME`, with the namespace if there is one.
     pub(in crate::cli) fn shown(&self, object: &Object) -> String {
         let header = object.header();
         let name = header.name.as_deref().unwrap_or_default();
@@ -87,7 +87,7 @@ impl Session {
     }
 }
 
-/// Runs a command that talks to a cluster. Only problems are logged.
+/// Runs a command that connects to a cluster. Only problems are logged.
 pub(in crate::cli) fn connected(
     work: impl Future<Output = Result<Exit, Report>>,
 ) -> Result<Exit, Report> {
@@ -106,7 +106,7 @@ pub(in crate::cli) async fn connect(args: &ClusterArgs) -> Result<Arc<dyn Cluste
     }
     let connect = run::connect(overrides, None, Health::default(), Clock::system());
     let mut settings = Settings::default();
-    // A person waits for the response.
+    // Does not retry failed requests, because a person waits for the response.
     settings.networking.error_backoffs = Vec::new();
     connect(Connecting { settings, login: None }).await.map_err(report)
 }

@@ -44,9 +44,9 @@ pub struct RunOptions {
     pub scope: ScopeOption,
     /// The settings, before start-up handlers change them.
     pub settings: Settings,
-    /// Where the results of probes are served; `None`: nowhere.
+    /// The endpoint of the results of probes; `None`: not served.
     pub liveness: Option<Endpoint>,
-    /// Where health and metrics are served; `None`: nowhere.
+    /// The address of health and metrics; `None`: not served.
     pub health: Option<Address>,
     /// The options of the log.
     pub log: LogOptions,
@@ -86,7 +86,7 @@ pub enum ScopeOption {
 /// The options of the log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogOptions {
-    /// How much is logged.
+    /// The verbosity of the log.
     pub verbosity: Verbosity,
     /// The format of lines.
     pub format: LogFormat,
@@ -101,7 +101,7 @@ pub struct LogOptions {
 }
 
 impl LogOptions {
-    /// Returns the options of commands for people: only problems, as messages.
+    /// Returns the options of interactive commands: only problems, as messages.
     pub(in crate::cli) fn of_commands() -> Self {
         LogOptions {
             verbosity: Verbosity::Quiet,
@@ -183,7 +183,7 @@ pub fn resolve_run(
     })
 }
 
-/// Rejects modules, which name handlers in Python.
+/// Rejects modules, which contain Python handlers.
 fn refuse_modules(args: &RunArgs, variables: &Environment<'_>) -> Result<(), Report> {
     let place = match (args.modules.first(), variables.text("MODULES")) {
         (Some(name), _) => format!("--module {name}"),
@@ -333,7 +333,7 @@ fn address(text: &str) -> Result<Address, Report> {
     })
 }
 
-/// Returns what the command line says about the cluster. Neither the environment nor the file has these options: as for kubectl.
+/// Returns the cluster options of the command line. Neither the environment nor the file has them, as for kubectl.
 pub(in crate::cli) fn overrides(args: ClusterArgs) -> ConfigOverrides {
     let ClusterArgs { kubeconfig, context, user, groups } = args;
     ConfigOverrides { kubeconfig, context, user, groups }

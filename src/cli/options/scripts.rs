@@ -16,7 +16,7 @@ const POLL_MIN: Duration = Duration::from_millis(100);
 pub struct ScriptOptions {
     /// The scripts in `ConfigMap`s.
     pub maps: Vec<MapOption>,
-    /// Whether edits of these that do not load are refused.
+    /// Whether edits of these `ConfigMap`s that do not load are rejected.
     pub guard: bool,
     /// Whether changes take effect.
     pub reload: bool,

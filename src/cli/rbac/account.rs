@@ -1,11 +1,11 @@
-//! The operator as roles name it: its service account.
+//! The service account of an operator, as roles name it.
 
 use super::survey::Survey;
 use crate::cli::{args::InstallArgs, dev::NAMESPACE, report::Report};
 
-/// The name of an operator whose scripts are in no directory with a usable name.
+/// The name of an operator if the directory of its scripts has no usable name.
 const NAME: &str = "my-operator";
-/// Kubernetes: the longest name of most objects that become DNS labels.
+/// Maximum length of the names of most objects that become DNS labels in Kubernetes.
 const NAME_MAX: usize = 63;
 
 /// The service account of an operator.

@@ -1,8 +1,8 @@
 //! `kopf rbac`: the permissions that an operator needs.
 //!
-//! `survey.rs` loads the scripts and the kinds that exist for them, `templates.rs` finds the files of their templates; `needs.rs` knows
-//! what the operator and the functions of `kube` do; `permissions.rs` and `roles.rs` turn this into rules; `verify.rs` asks a server
-//! whether it grants them.
+//! `survey.rs` loads the scripts and the kinds that exist for them, `templates.rs` finds the files of their templates; `needs.rs`
+//! determines what the operator and the functions of `kube` do; `permissions.rs` and `roles.rs` turn this into rules; `verify.rs` checks
+//! whether a server grants them.
 
 mod account;
 mod needs;

@@ -1,4 +1,4 @@
-//! What an operator may do on a cluster: because of its handlers, its options, and the calls of `kube.*` in its scripts.
+//! The permissions that an operator needs, because of its handlers, its options, and the calls of `kube.*` in its scripts.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -19,14 +19,14 @@ use crate::reactor::stores_digests;
 use crate::scripting::{KubeCall, KubeCalls, KubeTarget, Source, kinds_in_yaml, kube_calls};
 use crate::sorted::CollectSorted as _;
 
-/// What the functions of `kube` need: verbs, and a subresource.
+/// The needs of the functions of `kube`: verbs, and a subresource.
 pub(super) const CALLS: [(&str, &[&str], &str); 23] = [
     ("get", &["get"], ""),
     ("secret", &["get"], ""),
     ("apply_crd", &["get", "patch", "create"], ""),
     ("list", &["list"], ""),
     ("create", &["create"], ""),
-    // Server-side apply creates what is not there.
+    // Server-side apply creates objects that do not exist.
     ("apply", &["patch", "create"], ""),
     ("patch", &["patch"], ""),
     ("replace", &["update"], ""),
@@ -44,15 +44,15 @@ pub(super) const CALLS: [(&str, &[&str], &str); 23] = [
     ("run (files)", &["get", "create", "delete"], ""),
     ("scale", &["patch"], "scale"),
     ("evict", &["create"], "eviction"),
-    // Every authenticated user may ask these.
+    // Every authenticated user may send these requests.
     ("can_i", &[], ""),
     ("version", &[], ""),
 ];
 
-/// What a reconcile handler does with its children: server-side apply creates what is not there.
+/// The verbs that a reconcile handler needs for its children: server-side apply creates objects that do not exist.
 const CHILDREN: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
 
-/// Resources by which somebody grants permissions, and the verbs for those who do not have these permissions.
+/// Resources that grant permissions, and the verbs for users who do not have these permissions themselves.
 const GRANTING: [(&str, &str); 4] = [
     ("clusterrolebindings", "bind"),
     ("clusterroles", "escalate"),
@@ -60,7 +60,7 @@ const GRANTING: [(&str, &str); 4] = [
     ("roles", "escalate"),
 ];
 
-/// Who installs the operator.
+/// The installer of the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cli) enum Installer {
     /// The operator configures its webhooks itself.
@@ -72,19 +72,19 @@ pub(in crate::cli) enum Installer {
 /// The needs of an operator.
 pub(in crate::cli) struct Needs {
     pub(in crate::cli) permissions: Permissions,
-    /// What could not be determined.
+    /// Messages about needs that could not be determined.
     pub(in crate::cli) warnings: Vec<String>,
-    /// What writes roles or bindings of roles: what it is, the resource, and the verb that it needs.
+    /// The code that writes roles or bindings of roles: its description, the resource, and the verb that it needs.
     granting: BTreeSet<(String, String, &'static str)>,
 }
 
 impl Needs {
-    /// Returns what these scripts need with these options, with the permissions that the user adds.
+    /// Returns the needs of these scripts with these options, with the permissions that the user adds.
     pub(in crate::cli) fn of(survey: &Survey, args: &InstallArgs) -> Result<Self, Report> {
         Needs::by(Installer::Kopf, survey, args)
     }
 
-    /// Returns what these scripts need if this installer installs them.
+    /// Returns the needs of these scripts if this installer installs them.
     pub(in crate::cli) fn by(
         installer: Installer,
         survey: &Survey,
@@ -130,7 +130,7 @@ impl Needs {
         self.permissions.add(Target::new(place, &resource.group, &name), verbs, reason);
     }
 
-    /// Notes that something writes roles or bindings of roles.
+    /// Records that something writes roles or bindings of roles.
     fn note_granting(&mut self, resource: &Resource, verbs: &[&str], what: &str) {
         let writes = verbs.iter().any(|it| ["create", "patch", "update"].contains(it));
         let granting = GRANTING.iter().find(|it| it.0 == resource.plural).filter(|_| writes);
@@ -139,7 +139,7 @@ impl Needs {
         }
     }
 
-    /// Adds what every operator with these options does.
+    /// Adds the needs of every operator with these options.
     fn add_reactor(&mut self, survey: &Survey, replicas: u16) {
         use Place::{Cluster, Own, Served};
         let settings = &survey.options.settings;
@@ -181,7 +181,7 @@ impl Needs {
         }
     }
 
-    /// Adds what the operator does to configure its webhooks.
+    /// Adds the needs of an operator that configures its webhooks.
     fn add_webhooks(&mut self, survey: &Survey) {
         use Place::{Cluster, Own};
         let all = &mut self.permissions;
@@ -216,7 +216,7 @@ impl Needs {
         }
     }
 
-    /// Adds what the operator does with the objects of a handler.
+    /// Adds the needs of the operator for the objects of a handler.
     fn add_handler(&mut self, survey: &Survey, handler: &Handler) {
         let relation = handler.relation.as_ref();
         let id = relation.map_or(&*handler.id, |it| {
@@ -256,7 +256,7 @@ impl Needs {
                 verbs.push("patch");
             }
             if writes || writes_status {
-                // After a conflict.
+                // An object is read again after a conflict.
                 verbs.push("get");
             }
             self.add(resource, "", &verbs, &reason);
@@ -266,7 +266,7 @@ impl Needs {
         }
     }
 
-    /// Adds what the calls of `kube.*` in a script and its modules do.
+    /// Adds the needs of the calls of `kube.*` in a script and its modules.
     fn add_script(&mut self, survey: &Survey, source: &Source) {
         let files: BTreeSet<KubeTarget> =
             templates_of(source).values().flat_map(|it| kinds_in_yaml(it)).collect_set();
@@ -322,7 +322,7 @@ impl Needs {
         }
     }
 
-    /// Adds what the user has given: `get,list:secrets`, `patch:deployments.apps/scale`.
+    /// Adds the permissions that the user has given: `get,list:secrets`, `patch:deployments.apps/scale`.
     fn add_given(&mut self, survey: &Survey, text: &str) -> Result<(), Report> {
         let wrong = |problem: &str| {
             Report::usage(format!("--also {text}: {problem}")).with_hint(
@@ -366,7 +366,7 @@ fn resources<'a>(survey: &'a Survey, target: &KubeTarget) -> Vec<&'a Resource> {
             let is_it = |it: &&Resource| it.api_version() == *api_version && it.kind == *kind;
             survey.known.iter().filter(is_it).collect()
         }
-        // Replaced by what the files contain.
+        // The caller adds the kinds in the files.
         KubeTarget::Files => Vec::new(),
         KubeTarget::Resource(words) => {
             let selector = Selector::of_text(&words.join("/"));

@@ -1,4 +1,4 @@
-//! What the commands print: YAML and warnings.
+//! The output of the commands: YAML and warnings.
 
 use std::io::Write as _;
 

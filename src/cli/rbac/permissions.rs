@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-/// Verbs in the order in which people write them.
+/// Verbs in their usual order.
 const VERBS: [&str; 8] =
     ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
 
-/// Where a permission is needed.
+/// The scope of a permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::cli) enum Place {
     /// In the whole cluster.
@@ -28,7 +28,7 @@ pub(in crate::cli) struct Target {
     pub(in crate::cli) resource: String,
 }
 
-/// The verbs of one target, and why they are needed.
+/// The verbs of one target, and the reasons for them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::cli) struct Grounds {
     pub(in crate::cli) verbs: BTreeSet<usize>,
@@ -36,14 +36,14 @@ pub(in crate::cli) struct Grounds {
     pub(in crate::cli) reasons: BTreeSet<String>,
 }
 
-/// What an operator may need to do.
+/// The permissions that an operator needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::cli) struct Permissions(BTreeMap<Target, Grounds>);
 
-/// What the resources of one rule share: their group, verbs and reasons.
+/// The common parts of the resources of one rule: their group, verbs and reasons.
 type RuleKey<'a> = (&'a str, Vec<&'a str>, &'a BTreeSet<String>);
 
-/// A rule of a role, and why it is needed.
+/// A rule of a role, and the reasons for it.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::cli) struct Rule {
     pub(in crate::cli) reasons: BTreeSet<String>,

@@ -17,7 +17,7 @@ use crate::cli::{dev::NAMESPACE, options::ScopeOption, report::Report};
 const NAME: &str = "my-operator";
 const REASON: &str = "used in tests";
 
-/// What the operators of all tests have used.
+/// The permissions that the operators of all tests have used.
 #[derive(Debug)]
 pub(in crate::cli) struct Record {
     user: User,
@@ -31,12 +31,12 @@ impl Default for Record {
 }
 
 impl Record {
-    /// Returns the user of operators without another one.
+    /// Returns the default user of operators.
     pub(in crate::cli) fn user(&self) -> &User {
         &self.user
     }
 
-    /// Adds what this user has used of a server.
+    /// Adds the permissions that this user has used on a server.
     pub(in crate::cli) fn add(&self, server: &ApiServer, user: &User) {
         let accesses = server.accesses();
         let mut used = self.used.lock();

@@ -1,4 +1,4 @@
-//! Permissions as roles and bindings, as YAML: each rule with a comment that says what needs it.
+//! Permissions as roles and bindings, as YAML: each rule has a comment with its reasons.
 
 use std::fmt::Write as _;
 
@@ -30,7 +30,7 @@ pub(in crate::cli) fn documents(
         ScopeOption::Namespaces(names) if names.iter().all(|it| is_exact(it)) => {
             names.iter().map(String::as_str).collect()
         }
-        // The names behind a pattern are not known.
+        // The namespaces that match a pattern are not known.
         ScopeOption::Cluster | ScopeOption::Unsaid | ScopeOption::Namespaces(_) => Vec::new(),
     };
     let clusterwide: &[Place] =

@@ -25,7 +25,7 @@ use crate::scripting::Source;
 /// The CRD file next to an operator.
 const DEFINITIONS: &str = "crd.yaml";
 
-/// What is known of an operator without a cluster.
+/// The properties of an operator that are known without a cluster.
 pub(in crate::cli) struct Survey {
     pub(in crate::cli) options: RunOptions,
     pub(in crate::cli) sources: Vec<Source>,

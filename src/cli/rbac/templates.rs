@@ -8,11 +8,11 @@ use crate::scripting::Source;
 
 /// The extension of files whose name is written without one.
 const EXTENSION: &str = "j2";
-/// A script loads at most as many files.
+/// Maximum number of files that a script loads.
 const FILES_MAX: usize = 256;
 const DEPTH_MAX: usize = 4;
 
-/// A tag with a name that is written out.
+/// A tag with a literal name.
 static TAG: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r#"\{%[-+]?\s*(?:include|import|from)\s+["']([-._A-Za-z0-9/]+)["']"#).ok()
 });
@@ -66,7 +66,7 @@ fn named(text: &str) -> Vec<String> {
     names.map(full).collect()
 }
 
-/// Adds the `.j2` files of a directory. What cannot be read is no template.
+/// Adds the `.j2` files of a directory. Unreadable files are ignored.
 fn collect(directory: &Path, prefix: &str, depth: usize, found: &mut BTreeMap<String, String>) {
     let is_plain = |it: char| it.is_ascii_alphanumeric() || "-._".contains(it);
     let place = if directory == Path::new("") { Path::new(".") } else { directory };

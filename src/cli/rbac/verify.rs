@@ -1,4 +1,4 @@
-//! `kopf rbac verify`: asks a server for each permission that an operator needs.
+//! `kopf rbac verify`: checks with a server each permission that an operator needs.
 //!
 //! The server is the cluster, or an embedded one that has the roles of the manifests: both decide by themselves.
 
@@ -70,7 +70,7 @@ async fn connect(args: &RbacVerifyArgs) -> Result<KubeCluster, Report> {
     Ok(KubeCluster::over(dev::client(server, access.user()), settings))
 }
 
-/// Where to ask: the served namespaces, and that of the operator.
+/// The namespaces to check: the served ones, and that of the operator.
 struct Namespaces {
     /// Empty: all.
     served: Vec<String>,
@@ -82,7 +82,7 @@ fn namespaces(survey: &Survey, args: &RbacVerifyArgs) -> Namespaces {
         ScopeOption::Namespaces(patterns) => patterns.clone(),
         ScopeOption::Cluster | ScopeOption::Unsaid => vec![String::new()],
     };
-    // Of a service account, the namespace is in its name.
+    // The name of a service account contains its namespace.
     let account = args.cluster.user.as_deref().and_then(|it| it.split(':').nth(2));
     let own = args.install.namespace.as_deref().or(account).unwrap_or(dev::NAMESPACE);
     Namespaces { served, own: own.to_owned() }

@@ -21,7 +21,7 @@ pub enum Exit {
     Killed(u8),
 }
 
-/// Why the command failed and what to do about it.
+/// The error of a failed command, and what to do about it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
     /// The error; the first line is complete without the others.
@@ -86,7 +86,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// Escapes characters that would do something to a terminal: arguments and servers can put them into errors.
+/// Escapes characters that would control a terminal: arguments and servers can put them into errors.
 fn contained(text: &str) -> Cow<'_, str> {
     let is_kept = |it: char| !it.is_control() || matches!(it, '\n' | '\t');
     if text.chars().all(is_kept) {

@@ -1,5 +1,5 @@
-//! Commands in pods, as the tests of an operator respond to them: `fake.exec` at the border of the embedded API server, so that rights,
-//! names and the connection are as on a cluster.
+//! Commands in pods, as the tests of an operator respond to them: `fake.exec` at the border of the embedded API server, so that
+//! permissions, names and the connection are as on a cluster.
 
 use std::path::Path;
 
@@ -10,11 +10,11 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use crate::call::{Faked, Fakes};
 use kopf_apiserver::streaming::{Exit, PodStreams, PodTarget, Process};
 
-/// What a command may read from its input; scripts have less.
+/// Maximum size of the input of a command; scripts have a lower limit.
 const STDIN_MAX: u64 = 64 << 20;
 const FIELDS: [&str; 5] = ["stdout", "stderr", "code", "data", "data_base64"];
 
-/// Returns what responds to the commands in pods.
+/// Returns the functions that respond to the commands in pods.
 pub(super) fn of_fakes(fakes: &Fakes) -> PodStreams {
     let fakes = fakes.clone();
     PodStreams::default().exec(move |process| {
@@ -41,12 +41,12 @@ async fn run(fakes: &Fakes, process: Process) -> Result<Exit, String> {
         stdout.write_all(&ended.stdout).await?;
         stderr.write_all(ended.stderr.as_bytes()).await
     };
-    // A client that has gone reads no exit code either.
+    // A client that has disconnected does not read the exit code either.
     written.await.map_err(|it| it.to_string())?;
     Ok(Exit::Code(ended.code))
 }
 
-/// What a command is for.
+/// The purpose of a command.
 enum Wanted {
     Command,
     /// `kube.copy_to`: the directory.
@@ -68,7 +68,7 @@ impl Wanted {
         }
     }
 
-    /// Returns the command as the function of the test gets it.
+    /// Returns the command in the form that the function of the test receives.
     fn told(&self, target: &PodTarget, command: &[String], input: &[u8]) -> Result<Value, String> {
         let PodTarget { namespace, pod, container } = target;
         let place = json!({ "pod": pod, "namespace": namespace, "container": container });
@@ -97,7 +97,7 @@ fn path(directory: &str, name: &str) -> String {
     format!("{}/{name}", directory.trim_end_matches('/'))
 }
 
-/// Adds bytes as a string, or as Base64 if they are none.
+/// Adds bytes as a string, or as Base64 if they are not valid UTF-8.
 fn add(fields: &mut Map<String, Value>, name: &str, bytes: &[u8]) {
     match std::str::from_utf8(bytes) {
         Ok(text) => fields.insert(name.to_owned(), text.into()),
@@ -105,7 +105,7 @@ fn add(fields: &mut Map<String, Value>, name: &str, bytes: &[u8]) {
     };
 }
 
-/// How a command ends.
+/// The result of a command.
 struct Ended {
     stdout: Vec<u8>,
     stderr: String,
@@ -113,7 +113,7 @@ struct Ended {
 }
 
 impl Ended {
-    /// Reads what a fake returns.
+    /// Reads the value that a fake returns.
     fn read(answer: &Value, wanted: &Wanted) -> Result<Self, String> {
         let fields = match answer {
             Value::Object(fields) => fields.clone(),

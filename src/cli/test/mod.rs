@@ -1,8 +1,8 @@
 //! `kopf test`: runs the tests of operators, each with its own API server and a virtual clock.
 //!
-//! `suites.rs` finds the tests and their operators; `test_file.rs` runs one of them; `commands.rs` responds to commands in pods. The clock is virtual: whenever all tasks wait,
-//! it advances to the next timer, so that a timer of an hour takes no real time, and everything happens at the same times in every
-//! run. In Lua, calls also have the same order; calls in Rhai run on threads, so the order of simultaneous calls is undefined.
+//! `suites.rs` finds the tests and their operators; `test_file.rs` runs one of them; `commands.rs` responds to commands in pods. Whenever
+//! all tasks wait, the clock advances to the next timer: a timer of an hour takes no real time, and every run has the same times. In Lua,
+//! calls also have the same order; calls in Rhai run on threads, so the order of simultaneous calls is undefined.
 
 mod commands;
 mod suites;
@@ -146,7 +146,7 @@ fn indented(text: &str) -> String {
     text.lines().flat_map(|it| ["    ", it, "\n"]).collect()
 }
 
-/// Prints a text. A closed stdout is ignored.
+/// Prints a string. A closed stdout is ignored.
 fn print(text: &str) {
     let _closed = std::io::stdout().write_all(text.as_bytes());
 }

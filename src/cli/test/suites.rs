@@ -10,7 +10,7 @@ use indexmap::IndexMap;
 use crate::cli::{args::TestArgs, report::Report};
 use crate::sources::DEFAULT_PATHS;
 
-/// Paths are relative to the current directory.
+/// The current directory, as the base of relative paths.
 pub(super) const HERE: &str = "";
 /// The directory of tests inside that of an operator.
 const TESTS: &str = "tests";

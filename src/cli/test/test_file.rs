@@ -43,7 +43,7 @@ const TIMEOUT: Duration = Duration::from_mins(10);
 /// Maximum time for the start and the end of the operator.
 const START_MAX: Duration = Duration::from_mins(2);
 const END_MAX: Duration = Duration::from_mins(1);
-/// How often to check whether the operator has started.
+/// Interval of checks whether the operator has started.
 const POLL: Duration = Duration::from_millis(100);
 /// The health part of the start-up handlers.
 const STARTUP: &str = "startup";
@@ -72,7 +72,7 @@ pub(super) enum Verdict {
 type Lines = Arc<Mutex<Vec<String>>>;
 
 impl TestFile<'_> {
-    /// Returns the names of the tests, in the order of declaration; or why the script cannot be used.
+    /// Returns the names of the tests, in the order of declaration; the error is the reason why the script cannot be used.
     pub(super) async fn names(&self) -> Result<Vec<String>, String> {
         let (_host, tests) = self.load(&self.terms(Clock::system())).await?;
         Ok(tests.iter().map(|it| it.id.to_string()).collect())
@@ -253,7 +253,7 @@ fn has_started(health: &Health) -> bool {
     parts.contains_key(STARTUP) && parts.values().all(|it| it.state == HealthState::Ready)
 }
 
-/// Returns where and why a test has failed.
+/// Returns the location and the reason of a failed test.
 fn failure_message(raised: &Raised) -> String {
     let Raised { message, trace: Some(trace), .. } = raised else {
         return raised.message.clone();

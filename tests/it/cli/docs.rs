@@ -1,4 +1,4 @@
-//! `docs/cli.md`: the reference of the command line, made from the same definitions as the help.
+//! `docs/cli.md`: the reference of the command line, generated from the same definitions as the help.
 
 use std::{fmt::Write as _, path::PathBuf};
 
@@ -102,7 +102,7 @@ fn describe(text: &mut String, command: &Command) {
     }
 }
 
-/// Returns how an argument is written: `-n, --namespace PATTERN`.
+/// Returns the spelling of an argument: `-n, --namespace PATTERN`.
 fn spelled(argument: &Arg) -> String {
     let short = argument.get_short().map(|it| format!("-{it}"));
     let long = argument.get_long().map(|it| format!("--{it}"));

@@ -1,4 +1,4 @@
-//! Fakes of `kopf test`: servers, commands and Jobs that the functions of a test respond for.
+//! Fakes of `kopf test`: servers, commands and Jobs whose responses come from functions of a test.
 
 use expect_test::{Expect, expect};
 

@@ -1,4 +1,4 @@
-//! `kopf rbac` and `kopf manifests`: what an operator needs in a cluster.
+//! `kopf rbac` and `kopf manifests`: the permissions and objects that an operator needs in a cluster.
 
 use std::collections::BTreeSet;
 

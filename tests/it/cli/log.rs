@@ -1,4 +1,4 @@
-//! The log of the built binary: where it goes, what the options change. The start fails, so no cluster is needed.
+//! The log of the built binary: its destination, and the effects of the options. The start fails, so no cluster is needed.
 
 use std::{fs, path::PathBuf};
 

@@ -43,7 +43,7 @@ async fn create(client: &kube::Client, path: &str, object: &Value) -> Result<Val
     client.request::<Value>(request).await.map_err(|it| it.to_string())
 }
 
-/// Creates everything in a bundle on a server that knows the kinds of OLM.
+/// Creates everything in a bundle on a server that serves the kinds of OLM.
 async fn check_on_server(own: &Directory) {
     let client = kube::Client::new(ApiServer::builder().cluster(true).build(), "default");
     let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";

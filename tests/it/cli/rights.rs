@@ -108,8 +108,8 @@ const RECONCILE: [Case; 5] = [
     ),
 ];
 
-/// The permissions that the operator itself may need, whatever its scripts do: for events about failures, the Lease by which it
-/// notices another operator, and the certificates and CRDs of webhooks, which `kopf test` calls in its process.
+/// The permissions that the operator itself may need, whatever its scripts do: for events about failures, the Lease by which it detects
+/// another operator, and the certificates and CRDs of webhooks, which `kopf test` calls in its process.
 const OF_REACTOR: [&str; 9] = [
     "create events.",
     "patch events.",

@@ -105,7 +105,7 @@ fn every_letter_of_what_kopf_does_wrong_has_a_test() {
 
 #[test]
 fn the_table_is_complete() {
-    // 370 features are known; a lost row would be a claim that nobody checks.
+    // 370 features are known; a lost row would be a claim that is not checked.
     assert_eq!(rows(&document()).len(), 370);
 }
 

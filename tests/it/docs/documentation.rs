@@ -1,4 +1,4 @@
-//! The documentation is true as far as a machine can check: its scripts load, its manifests and commands are valid, its links have
+//! Everything in the documentation that a machine can check is true: its scripts load, its manifests and commands are valid, its links have
 //! targets, and no block of code is left out.
 
 use std::{

@@ -1,7 +1,7 @@
-//! Scripts with the rights of a service account, on a real API server: what is refused names the rule that grants it, and
-//! that rule, word by word, does grant it, without a restart.
+//! Scripts with the permissions of a service account, on a real API server: a refused request names the rule that grants it, and exactly
+//! this rule grants it, without a restart.
 //!
-//! The account is a real one: its token is issued by the server (`TokenRequest`), nothing is impersonated.
+//! The account is real: the server issues its token (`TokenRequest`), and nothing is impersonated.
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
@@ -11,13 +11,13 @@ use super::namespace::{Namespace, OBJECT};
 use super::operator::{Operator, file, kopf};
 use super::until;
 
-/// What an operator of `kopfexamples` needs before its scripts ask for anything, as in `docs/deployment.md`.
+/// The permissions that an operator of `kopfexamples` needs for itself, as in `docs/deployment.md`.
 const RULES: &[&str] = &[
     "{apiGroups: [kopf.dev], resources: [kopfexamples, kopfexamples/status], verbs: [get, list, watch, patch]}",
     r#"{apiGroups: [""], resources: [events], verbs: [create]}"#,
 ];
 const NAME: &str = "operator";
-/// Before what of the log a rule is written.
+/// The words before a rule in the log.
 const MARK: &str = "grant it to the operator in a ";
 
 #[tokio::test]
@@ -50,7 +50,7 @@ async fn the_rule_that_is_named_to_a_service_account_is_the_one_it_lacks() {
     }
 }
 
-/// A service account with a kubeconfig of its own, which goes with the test.
+/// A service account with a separate kubeconfig.
 pub(super) struct Account<'a> {
     namespace: &'a Namespace,
     pub(super) kubeconfig: PathBuf,
@@ -62,7 +62,7 @@ impl<'a> Account<'a> {
         Account::of(namespace, NAME).await
     }
 
-    /// A kubeconfig for a service account that is there.
+    /// Creates a kubeconfig for an existing service account.
     pub(super) async fn of(namespace: &'a Namespace, name: &str) -> Self {
         let path = format!("/api/v1/namespaces/{}/serviceaccounts/{name}/token", namespace.name);
         let request =
@@ -87,7 +87,7 @@ impl<'a> Account<'a> {
         Account { namespace, kubeconfig }
     }
 
-    /// Grants each rule that the operator is told to need, until it needs no other. Gives its object then.
+    /// Grants each rule that the log names, until the operator needs no other. Returns its object.
     async fn follow(&self, operator: &Operator) -> Value {
         until("all that is named is granted", async || {
             let said = operator.output();
@@ -101,7 +101,7 @@ impl<'a> Account<'a> {
         .await
     }
 
-    /// Grants what is needed, and these rules in the words of the log.
+    /// Grants the rules of the operator itself, and these rules, in the words of the log.
     async fn grant(&self, named: &BTreeSet<&str>) {
         let (mut near, mut far) = (RULES.join(", "), String::new());
         for told in named {

@@ -1,4 +1,4 @@
-//! Scripts that do not load, clusters that are not there, rights that are missing: one clear message and the exit code.
+//! Scripts that do not load, missing clusters and missing permissions: one clear message, and the exit code.
 
 use std::{
     fs,
@@ -8,7 +8,7 @@ use std::{
 use super::namespace::Namespace;
 use super::operator::{Ended, Operator, file, kopf};
 
-/// A file for one test, removed at its end.
+/// A file for one test, which is removed at its end.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -34,7 +34,7 @@ async fn run(kubeconfig: &Path, script: &Path) -> Ended {
     Operator::start(command.arg(script)).ended().await
 }
 
-/// Messages of libraries may have such words inside.
+/// Counts lines that start with this prefix: messages of libraries may contain such words elsewhere.
 fn lines_with(ended: &Ended, prefix: &str) -> usize {
     ended.output.lines().filter(|it| it.starts_with(prefix)).count()
 }
@@ -124,7 +124,7 @@ async fn missing_rights_are_told_with_what_is_missing() {
     let operator = Operator::start(command.arg(script));
     operator.until_says("forbidden").await;
     operator.until_says("kopfexamples").await;
-    // Whether it waits for the rights or gives up, it ends in an orderly way.
+    // Whether it waits for the permissions or gives up, it must end gracefully.
     let ended = operator.stop().await;
     assert!(matches!(ended.status.code(), Some(0 | 1)), "{}", ended.output);
     ended.assert_count("panicked", 0);

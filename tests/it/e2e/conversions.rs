@@ -9,7 +9,7 @@ use super::operator::{Operator, kopf};
 use super::until;
 use super::webhooks::free_port;
 
-/// How many requests are sent at once.
+/// Number of concurrent requests.
 const AT_ONCE: usize = 16;
 
 const LUA: &str = r#"
@@ -112,7 +112,7 @@ impl Links {
         futures::stream::iter(requests).buffer_unordered(AT_ONCE).collect::<Vec<()>>().await;
     }
 
-    /// The hash of the storage version, as discovery shows it.
+    /// Returns the hash of the storage version in discovery.
     async fn storage(&self) -> Result<String, String> {
         let path = format!("/apis/{}/v1", self.group);
         let found = send(&self.client, "GET", &path, &Value::Null).await?;
@@ -120,7 +120,7 @@ impl Links {
         hash.ok_or_else(|| found.to_string())
     }
 
-    /// Stores objects in this version from now on, and stores all again.
+    /// Makes this the storage version, and stores all objects again.
     async fn store_in(&self, version: &str) {
         let path =
             format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{}", self.crd());
@@ -176,7 +176,7 @@ impl Links {
     }
 }
 
-/// What must not change: everything but the versions of the object and of its managers, and our own annotation.
+/// Returns the parts of an object that must not change: everything but its versions, its managers and its annotations.
 fn essence(object: &Value) -> Value {
     let metadata = &object["metadata"];
     json!({
@@ -202,7 +202,7 @@ async fn there_and_back(count: usize, (language, script): (&str, &str)) {
     let after: Vec<Value> = links.list("v1").await.iter().map(essence).collect();
     assert_eq!(after, before, "there and back");
     operator.stop().await.assert_code(0);
-    // Objects that are stored as they are asked for need no conversion; the others do, and nobody converts them.
+    // Objects in the requested version need no conversion; the others do, and no operator converts them.
     assert_eq!(links.list("v1").await.len(), count);
     let failed = send(&links.client, "GET", &links.path("v2", "/link-7"), &Value::Null).await;
     let why = failed.expect_err("nobody converts it");

@@ -1,10 +1,10 @@
-//! `kill -9` at every step of the handling, and a restart: what is recorded as finished stays finished, the rest runs.
+//! `kill -9` at every step of the handling, and a restart: handlers that are recorded as finished stay finished, the others run.
 //!
-//! A full run is done first, to learn at which lines of the log it can be interrupted. Then it is repeated with a new object
-//! and a kill after the first of these lines, after the second, and so on. The log lines stand between the API calls.
+//! The first run is complete: it determines the lines of the log at which a run can be interrupted. Then the run is repeated with a new
+//! object and a kill after the first of these lines, after the second, and so on. The API calls are between the log lines.
 //!
-//! Not promised, by us as by Kopf: the *results* of the last cycle. They are patched into the status after the object itself,
-//! and a crash between the two requests loses them.
+//! As in Kopf, the *results* of the last cycle are not guaranteed. They are patched into the status after the object itself, and a crash
+//! between the two requests loses them.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ const HANDLERS: [&str; 3] = ["one", "two", "three"];
 const CREATED: &str = "Creation is processed";
 const DELETED: &str = "Deleted, really deleted";
 
-/// More steps than a full run can have: a run that never ends must not go unnoticed.
+/// Maximum number of steps of a full run: a run that never ends must be detected.
 const STEPS_MAX: usize = 60;
 
 fn start(namespace: &Namespace) -> Operator {
@@ -33,7 +33,7 @@ fn object(name: &str) -> Value {
     })
 }
 
-/// Everything the operator says about the object is a step.
+/// Returns the prefix of log lines about an object: each of them is a step.
 fn prefix(namespace: &Namespace, name: &str) -> String {
     format!("[{}/{name}] ", namespace.name)
 }
@@ -60,7 +60,7 @@ async fn a_crash_during_the_creation_repeats_only_what_is_not_recorded() {
 
         let operator = start(&namespace);
         namespace.until_object(&name, "the creation is complete", is_settled).await;
-        // A second object shows that the operator has looked at everything that was there when it started.
+        // A second object shows that the operator has processed all objects that existed at its start.
         let fence = format!("fence-{step}");
         namespace.create(&object(&fence)).await;
         namespace.until_object(&fence, "the fence is complete", is_settled).await;
@@ -104,7 +104,7 @@ async fn a_crash_during_the_deletion_leaves_no_object_behind() {
             Err(told) => Err(told),
         })
         .await;
-        // Earlier, a signal may find a process that does not listen yet.
+        // Earlier, the process may not listen to signals yet.
         operator.until_says("Starting the watch-stream for kopfexamples").await;
         operator.stop().await.assert_code(0);
         if last {

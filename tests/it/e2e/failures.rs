@@ -1,4 +1,4 @@
-//! Handlers that fail, as people see them on a real server: `kubectl describe`, `kopf retry`, the rate of events, the log.
+//! Handlers that fail, as users see them on a real server: `kubectl describe`, `kopf retry`, the rate of events, the log.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::{
     until,
 };
 
-/// The objects that fail every second.
+/// The number of objects that fail every second.
 const CROWD: usize = 200;
 
 fn start(namespace: &Namespace, script: &str) -> Operator {

@@ -1,5 +1,5 @@
-//! From `kopf init` to an operator in a cluster that restricts it: what `kopf manifests` prints is applied, and the operator has the
-//! token of its service account and nothing else. There is no kubelet: the process runs here, with the arguments of the Deployment.
+//! From `kopf init` to an operator in a cluster that restricts it: the output of `kopf manifests` is applied, and the operator has only the
+//! token of its service account. There is no kubelet: the process runs here, with the arguments of the Deployment.
 
 use std::{
     collections::BTreeSet,
@@ -17,7 +17,7 @@ use super::server::server;
 use super::until;
 
 const NAME: &str = "hello";
-/// A handler whose failures are told in events: a first one, and more of the same.
+/// A handler whose failures are posted as events: a first one, and more of the same.
 const FAILING: &str = r#"
 kopf.on_create("greetings.example.com", { id = "fails", backoff = "1s", retries = 100 }, function()
     error("always")
@@ -111,7 +111,7 @@ async fn a_new_operator_works_with_the_permissions_of_its_manifests_only() {
     let args = ["--namespace", &namespace.name, "--name", NAME, "--image", "example.com/kopf:1"];
     let manifests = run(&directory, &[&["manifests"], &args[..]].concat()).expect("manifests");
 
-    // A pod that breaks the restricted profile causes a warning.
+    // A pod that violates the restricted profile causes a warning.
     let apply = ["apply", "--server-side", "--warnings-as-errors", "-f", "-"];
     namespace.try_kubectl(&apply, &manifests).await.expect("applied without warnings");
 
@@ -149,7 +149,7 @@ async fn a_new_operator_works_with_the_permissions_of_its_manifests_only() {
     ended.assert_count("403 Forbidden", 0);
     ended.assert_count("forbidden", 0);
 
-    // The cluster agrees that nothing is missing, and tells what is after a rule has gone.
+    // The cluster reports no missing permission, and reports the right one after a rule was removed.
     let kubeconfig = namespace.kubeconfig().display().to_string();
     let live = ["rbac", "verify", "--cluster", "--kubeconfig", &kubeconfig, "--as", &user];
     let told = run(&directory, &live).expect("no permission is missing");
@@ -183,7 +183,7 @@ async fn a_deployed_operator_is_updated_and_removed() {
     let Some(namespace) = Namespace::for_test("deploy").await else { return };
     let directory = new_operator("deploy");
     let kubeconfig = namespace.kubeconfig().display().to_string();
-    // There is no kubelet that starts pods.
+    // There is no kubelet to start pods.
     let name = namespace.name.as_str();
     let place =
         ["--namespace", name, "--name", name, "--kubeconfig", &kubeconfig, "--timeout", "0"];
@@ -217,7 +217,7 @@ async fn operators_of_one_name_in_two_namespaces_have_rights_of_their_own() {
     let Some(leaving) = Namespace::for_test("deploy-leaving").await else { return };
     let directory = new_operator("deploy-twice");
     let kubeconfig = staying.kubeconfig().display().to_string();
-    // In the whole cluster; or in one namespace that both serve, and that is the one of none or of one of them.
+    // In the whole cluster; or in one namespace that both serve, which is the namespace of neither of them or of one of them.
     for served in [&[][..], &["--serve", "default"], &["--serve", &leaving.name]] {
         let kopf = |command: &[&str], namespace: &Namespace, more: &[&str]| {
             let place =
@@ -283,7 +283,7 @@ async fn roles_of_an_earlier_deployment_are_deleted() {
     };
     kopf(&kubeconfig, &["--serve", "default"]);
 
-    // As an earlier version named them.
+    // With the names of an earlier version.
     let args = ["manifests", "--namespace", name, "--name", name, "--image", "kopf"];
     let manifests = run(&directory, &args).expect("manifests");
     let old = manifests.replace(&format!("{name}.{name}"), name);
@@ -294,7 +294,7 @@ async fn roles_of_an_earlier_deployment_are_deleted() {
             namespace.try_kubectl(&apply, &document.to_string()).await.expect("applied");
         }
     }
-    // Neither is the operator's: another account, another manager.
+    // Neither belongs to the operator: another account, another manager.
     let other = format!("--serviceaccount=default:{name}");
     namespace
         .kubectl(&["create", "clusterrolebinding", "deploy-theirs", "--clusterrole=view", &other])
@@ -317,7 +317,7 @@ async fn roles_of_an_earlier_deployment_are_deleted() {
     let fewer = format!("deployment/{name} -n {name} would be configured\n");
     assert_eq!(kopf(&kubeconfig, &["--dry-run"]), [fewer, former("would be ")].concat());
 
-    // A user who may not list the bindings of the cluster can deploy, and learns that they are kept.
+    // A user who may not list the bindings of the cluster can deploy, and gets a warning that they are kept.
     create_deployer(&namespace).await;
     let deployer = Account::of(&namespace, "deployer").await;
     until("its rights are in effect", async || {

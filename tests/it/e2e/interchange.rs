@@ -1,4 +1,4 @@
-//! The state on the cluster is Kopf's: Python's Kopf carries on where we stopped, and the other way round.
+//! The state on the cluster is Kopf's: Python's Kopf continues where this operator stopped, and the other way round.
 
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -8,7 +8,7 @@ use super::operator::{Operator, file, ours};
 use super::server::variable;
 use crate::vectors::say;
 
-/// Which operator runs.
+/// The operator that runs.
 #[derive(Clone, Copy)]
 enum Which {
     Ours(&'static str),
@@ -33,7 +33,7 @@ impl Which {
     }
 }
 
-/// A namespace and a Python with Kopf, or `None` and a visible line.
+/// Returns a namespace and a Python with Kopf; prints a line and returns `None` if there is none.
 async fn prepare(test: &str) -> Option<(Namespace, String)> {
     let Some(python) = variable("KOPF_PYTHON") else {
         say(&format!("e2e {test}: skipped, KOPF_PYTHON is no Python with Kopf"));
@@ -62,7 +62,7 @@ async fn python_carries_on_where_rhai_stopped() {
     carries_on("rhai-to-python", Which::Ours("rhai"), Which::Python).await;
 }
 
-/// `begin` finishes the first of two handlers and keeps retrying the second; `carry_on` lets both succeed.
+/// Checks a handover: `begin` finishes the first of two handlers and keeps retrying the second; `carry_on` lets both succeed.
 async fn carries_on(test: &str, before: Which, after: Which) {
     let Some((namespace, python)) = prepare(test).await else { return };
     let operator = before.start(&namespace, &python, "begin");
@@ -88,7 +88,7 @@ async fn carries_on(test: &str, before: Which, after: Which) {
     ended.assert_count("the first attempt", 0);
     ended.assert_count("Creation is processed: 2 succeeded; 0 failed.", 1);
 
-    // What one has finished is nothing new for the other, and the finalizer of one is respected by the other.
+    // Objects that one operator has finished are not new for the other, and each respects the finalizer of the other.
     let operator = before.start(&namespace, &python, "resume");
     operator.until_says("Resuming is processed: 1 succeeded; 0 failed.").await;
     operator.stop().await.assert_code(0);

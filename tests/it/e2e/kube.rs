@@ -1,5 +1,5 @@
-//! The cluster client of scripts on a real API server, in both languages: each function, what is refused, and a watch that
-//! outlives a restart of the server.
+//! The cluster client of scripts on a real API server, in both languages: each function, refused requests, and a watch that outlives a
+//! restart of the server.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use super::operator::{Operator, file, kopf, ours};
 use super::server::variable;
 use crate::vectors::say;
 
-/// What the log must say of what is refused: what was tried, and parts of the answer.
+/// The lines that the log must contain about refused requests: the request, and parts of the response.
 const REFUSALS: &[(&str, &[&str])] = &[
     ("an existing object", &["409 AlreadyExists", "\"made\" already exists", "kube.apply"]),
     ("an old version", &["409 Conflict", "'made'", "read it again"]),
@@ -118,7 +118,7 @@ fn script(name: &str, language: &str) -> PathBuf {
     file(&format!("tests/e2e/kube/{name}.{language}"))
 }
 
-/// A control plane of its own, which can be restarted; it goes with the test.
+/// A separate control plane, which can be restarted; it is removed with this value.
 struct Plane {
     up: PathBuf,
     directory: PathBuf,
@@ -127,7 +127,7 @@ struct Plane {
 }
 
 impl Plane {
-    /// `None` and a visible line if there is none that can be restarted.
+    /// Starts it; prints a line and returns `None` if there is none that can be restarted.
     fn start() -> Option<Self> {
         let Some(up) = variable("ENVTEST").map(PathBuf::from) else {
             say("e2e kube: a restart of the server is skipped: ENVTEST is not set");
@@ -171,7 +171,7 @@ impl Drop for Plane {
     }
 }
 
-/// Runs a program to its end; gives what it says.
+/// Runs a program to its end; returns its output.
 fn run(program: &Path, args: &[&Path]) -> String {
     let output = Run::new(program).args(args).output().expect("the program runs");
     let told = String::from_utf8_lossy(&output.stderr);

@@ -1,4 +1,4 @@
-//! Each line of what is promised about reconcile handlers, schedules and locks, on a real API server and with `kopf test`.
+//! Each guarantee about reconcile handlers, schedules and locks, on a real API server and with `kopf test`.
 
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -6,7 +6,7 @@ use tokio::process::Command;
 use super::namespace::Namespace;
 use super::operator::{Operator, file, kopf};
 
-/// Waits until scripts have told this, each by a `ConfigMap` of its name.
+/// Waits until scripts have reported these names, each by a `ConfigMap` of this name.
 async fn until_told(namespace: &Namespace, told: &[&str]) {
     for name in told {
         let shown = format!("configmap/{name}");
@@ -74,7 +74,7 @@ async fn play(test: &str, language: &str) {
     operator.stop().await.assert_code(0);
 }
 
-/// The same steps with `kopf test`, which needs no server.
+/// Runs the same steps with `kopf test`, which needs no server.
 async fn test(language: &str) {
     let script = |name: &str| file(&format!("tests/e2e/level/{name}.{language}"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_kopf"));

@@ -1,4 +1,4 @@
-//! Requests to a real API server while something changes: what must not pass, and what must not fail.
+//! Requests to a real API server while something changes: requests that must be denied, and requests that must not fail.
 
 use std::sync::{
     Arc,
@@ -16,17 +16,17 @@ use tokio::task::JoinSet;
 use super::namespace::Namespace;
 use super::until;
 
-/// How many requests are sent at once.
+/// Number of concurrent requests.
 pub(super) const CLIENTS: usize = 4;
 
-/// A client of the API server, with the rights of an administrator.
+/// Returns a client of the API server, with the permissions of an administrator.
 pub(super) async fn client(namespace: &Namespace) -> Client {
     let kubeconfig = Kubeconfig::read_from(namespace.kubeconfig()).expect("a kubeconfig");
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
     Client::try_from(config.expect("a configuration")).expect("a client")
 }
 
-/// Sends a request. Gives the object, or what the server says.
+/// Sends a request. Returns the object, or the error of the server.
 pub(super) async fn send(
     client: &Client,
     method: &str,
@@ -49,9 +49,9 @@ pub(super) struct Load {
 #[derive(Default)]
 struct Seen {
     stop: AtomicBool,
-    /// Requests that were admitted or denied, as they should.
+    /// The number of requests that were admitted or denied as expected.
     right: AtomicUsize,
-    /// Large ones that were admitted.
+    /// The number of large ones that were admitted.
     unchecked: AtomicUsize,
     failures: Mutex<Vec<String>>,
 }
@@ -74,7 +74,7 @@ impl Load {
         Load { tasks, seen }
     }
 
-    /// Waits until so many more requests have ended as they should.
+    /// Waits until this many more requests have ended as expected.
     pub(super) async fn until_more(&self, count: usize) {
         let target = self.seen.right.load(Ordering::Relaxed) + count;
         until("more requests end as they should", async || {
@@ -85,12 +85,12 @@ impl Load {
         .await;
     }
 
-    /// The failures until now.
+    /// Returns the failures so far.
     pub(super) fn failures(&self) -> Vec<String> {
         self.seen.failures.lock().clone()
     }
 
-    /// Ends the requests. Gives the failures; none may have passed unchecked.
+    /// Ends the requests. Returns the failures; panics if a large one was admitted.
     pub(super) async fn end(mut self) -> Vec<String> {
         self.seen.stop.store(true, Ordering::Relaxed);
         while self.tasks.join_next().await.is_some() {}
@@ -115,7 +115,7 @@ impl Seen {
     }
 }
 
-/// Creates a `ConfigMap`, in a dry run. Gives it as the webhooks have changed it.
+/// Creates a `ConfigMap`, in a dry run. Returns it with the changes of the webhooks.
 pub(super) async fn create(
     client: &Client,
     namespace: &str,

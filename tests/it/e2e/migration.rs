@@ -1,6 +1,6 @@
-//! The operator of `docs/migration.md`, in Python and as it is written here: the same course of events leaves the same objects.
+//! The operator of `docs/migration.md`, in Python and in both languages of scripts: the same events leave the same objects.
 //!
-//! Python's Kopf runs the original in a namespace, ours the two ports in others, at the same time and on the same server.
+//! Python's Kopf runs the original in a namespace, and this program the two ports in others, at the same time and on the same server.
 
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -17,12 +17,12 @@ const LEASES: &str = "volumeleases.example.com";
 const CLAIMS: &str = "persistentvolumeclaims";
 const NOTES: &str = "configmaps";
 const BACKUPS: &str = "jobs";
-/// Where the result of `back_up` is in the status.
+/// The path of the result of `back_up` in the status.
 const BACKED_UP: &str = "/back_up~1spec.backup";
-/// What operators tell in Kubernetes events by themselves: four leases have got a claim, one does not shrink.
+/// The number of Kubernetes events that operators post by themselves: four leases have got a claim, one does not shrink.
 const POSTED: usize = 5;
 
-/// What a server or an operator makes up anew each time.
+/// The fields that a server or an operator generates for each object.
 const MADE_UP: [&str; 7] = [
     "uid",
     "creationTimestamp",
@@ -53,7 +53,7 @@ async fn the_ports_leave_what_the_original_leaves() {
     assert!(different.is_empty(), "{}", different.join("\n"));
 }
 
-/// The objects that one operator leaves otherwise than the other.
+/// Returns the objects in which the results of two operators differ.
 fn differences(
     expected: &[(&'static str, Value)],
     left: &[(&'static str, Value)],
@@ -104,7 +104,7 @@ impl Stage {
         Operator::start(command.arg(file("examples/migration").join(script)))
     }
 
-    /// The course of events. Gives what is there after each part of it.
+    /// Performs the events. Returns the existing objects after each part.
     async fn play(&self, operator: Operator) -> Vec<(&'static str, Value)> {
         let mut states = Vec::new();
         self.lease("data", json!({ "team": "red", "tier": "back" }), json!({ "size": "1Gi" }))
@@ -192,7 +192,7 @@ impl Stage {
         Ok(serde_json::from_str(&text).expect("kubectl prints JSON"))
     }
 
-    /// Waits until a lease is handled as it is now, and its status says this.
+    /// Waits until the current state of a lease is handled, and its status has this value.
     async fn until_status(&self, name: &str, pointer: &str, wanted: Value) {
         let what = format!("{}: {pointer} of {name} is {wanted}", self.0.name);
         self.until_lease(name, &what, |it| it["status"].pointer(pointer) == Some(&wanted)).await;
@@ -220,21 +220,21 @@ impl Stage {
         .await;
     }
 
-    /// All objects that are there, but for what differs between any two runs.
+    /// Returns all existing objects, without the parts that differ between any two runs.
     async fn left(&self) -> Value {
         let mut all = Vec::new();
         for resource in [LEASES, CLAIMS, NOTES, BACKUPS] {
             let text = self.0.kubectl(&["get", resource, "-o", "json"]).await;
             let list: Value = serde_json::from_str(&text).expect("kubectl prints JSON");
             let items = list["items"].as_array().expect("a list").iter();
-            // Controllers, where there are some, put it into every namespace.
+            // Controllers, if there are any, create it in every namespace.
             let own = items.filter(|it| it["metadata"]["name"] != "kube-root-ca.crt");
             all.extend(own.map(|it| comparable(it.clone())));
         }
         Value::Array(all)
     }
 
-    /// What was told in Kubernetes events, but for lines of the log.
+    /// Returns the posted Kubernetes events, except lines of the log.
     async fn posted(&self) -> Value {
         until(&format!("{}: events are posted", self.0.name), async || {
             let text = self.0.kubectl(&["get", "events", "-o", "json"]).await;
@@ -253,7 +253,7 @@ impl Stage {
     }
 }
 
-/// Whether the last handled state is the present one.
+/// Returns whether the last handled state is the current one.
 fn is_up_to_date(lease: &Value) -> bool {
     let last = lease["metadata"]["annotations"]["kopf.zalando.org/last-handled-configuration"]
         .as_str()
@@ -277,7 +277,7 @@ fn comparable(mut object: Value) -> Value {
     object
 }
 
-/// Servers select the pods of a job by its uid.
+/// Removes the uids by which servers select the pods of a job.
 fn forget_uids(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -289,7 +289,7 @@ fn forget_uids(value: &mut Value) {
     }
 }
 
-/// Three operators that do nothing would leave the same, too.
+/// Checks that the operators have acted: three operators that do nothing would leave the same objects, too.
 fn assert_played(states: &[(&str, Value)]) {
     let (_, last) = states.last().expect("states");
     let all = last.as_array().expect("a list").iter();

@@ -1,12 +1,11 @@
-//! The built binary against a real API server: the examples, the exchange of state with Python's Kopf, crashes, odd input.
+//! The built binary against a real API server: the examples, the exchange of state with Python's Kopf, crashes, unusual input.
 //!
-//! Needs `ENVTEST`: a script that starts a control plane and prints `export KUBECONFIG=…` and `export
-//! KUBEBUILDER_ASSETS=…`, with a script `down` beside it that stops it. `KUBEBUILDER_ASSETS` alone, a directory with etcd,
-//! kube-apiserver and kubectl, is served by our own such script. Without both, each test says that it is skipped.
-//! `KOPF_PYTHON`, a Python with Kopf and `kubernetes_asyncio`, is needed for the exchange and the migration only. `scripts/e2e`
-//! sets all of it up.
+//! Needs `ENVTEST`: a script that starts a control plane and prints `export KUBECONFIG=…` and `export KUBEBUILDER_ASSETS=…`, with a script
+//! `down` next to it that stops it. `KUBEBUILDER_ASSETS` alone, a directory with etcd, kube-apiserver and kubectl, is served by a script of
+//! this project. Without both, each test prints that it is skipped. `KOPF_PYTHON`, a Python with Kopf and `kubernetes_asyncio`, is needed
+//! for the exchange and the migration only. `scripts/e2e` sets up all of this.
 //!
-//! All tests share one server and have a namespace each. They wait for conditions, with a deadline, and never just wait.
+//! All tests share one server and have a namespace each. They wait for conditions, with a deadline, never for a fixed time.
 
 mod account;
 mod bad_input;
@@ -40,14 +39,14 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-/// The longest a condition may take to come true: far more than ever needed, as the machine may be busy, and more than
-/// the minute that operators sleep at most before they look again.
+/// Maximum time until a condition is true: far more than needed, because the machine may be busy, and more than the maximum of one minute
+/// that operators sleep before they check again.
 const DEADLINE: Duration = Duration::from_mins(3);
 
-/// How often a condition is looked at where nothing tells of changes.
+/// Interval of checking a condition that has no notification of changes.
 const POLL: Duration = Duration::from_millis(100);
 
-/// Waits until `ask` gives something; panics with `what` and the last answer at the deadline.
+/// Waits until `ask` returns `Ok`; at the deadline, panics with `what` and the last error.
 pub(crate) async fn until<T, E: std::fmt::Display>(
     what: &str,
     mut ask: impl AsyncFnMut() -> Result<T, E>,

@@ -1,4 +1,4 @@
-//! A namespace of its own for each test, and what tests do in it.
+//! A separate namespace for each test, and the actions of tests in it.
 
 use std::{path::PathBuf, process::Stdio};
 
@@ -14,13 +14,13 @@ pub(crate) const OBJECT: &str = "kopf-example-1";
 
 /// A namespace on the shared server.
 pub(crate) struct Namespace {
-    /// Its name.
+    /// The name of the namespace.
     pub(crate) name: String,
     server: &'static Server,
 }
 
 impl Namespace {
-    /// A fresh namespace, or `None` and a visible line if there is no server. It goes when the server goes.
+    /// Creates a namespace; prints a line and returns `None` if there is no server. It is removed with the server.
     pub(crate) async fn for_test(test: &str) -> Option<Self> {
         let found = tokio::task::spawn_blocking(server).await.expect("no panic in the start");
         let Some(server) = found else {
@@ -32,12 +32,12 @@ impl Namespace {
         Some(namespace)
     }
 
-    /// The administrator's configuration.
+    /// Returns the kubeconfig of the administrator.
     pub(crate) fn kubeconfig(&self) -> PathBuf {
         self.server.kubeconfig.clone()
     }
 
-    /// Runs kubectl in this namespace; gives its output.
+    /// Runs kubectl in this namespace; returns its output.
     pub(crate) async fn kubectl(&self, args: &[&str]) -> String {
         self.try_kubectl(args, "").await.unwrap_or_else(|told| panic!("kubectl {args:?}: {told}"))
     }
@@ -51,7 +51,7 @@ impl Namespace {
         .await;
     }
 
-    /// Likewise, with an input, and `Err` with its complaint if it fails.
+    /// Runs kubectl with an input; returns its output, or its error output if it fails.
     pub(crate) async fn try_kubectl(&self, args: &[&str], input: &str) -> Result<String, String> {
         let mut child = Command::new(&self.server.kubectl)
             .arg("--kubeconfig")
@@ -75,14 +75,14 @@ impl Namespace {
         }
     }
 
-    /// Applies the object of the examples, once the server knows its resource.
+    /// Applies the object of the examples, once the server serves its resource.
     pub(crate) async fn apply_object(&self) {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/obj.yaml");
         until("the object is applied", async || self.try_kubectl(&["apply", "-f", file], "").await)
             .await;
     }
 
-    /// Creates an object as it is, without kubectl's own annotations.
+    /// Creates an object unchanged, without kubectl's own annotations.
     pub(crate) async fn create(&self, object: &Value) {
         until("the object is created", async || {
             self.try_kubectl(&["create", "-f", "-"], &object.to_string()).await
@@ -95,13 +95,13 @@ impl Namespace {
         self.kubectl(&["delete", "kopfexample", OBJECT, "--wait=false"]).await;
     }
 
-    /// An object as it is now.
+    /// Returns the current state of an object.
     pub(crate) async fn object(&self, name: &str) -> Result<Value, String> {
         let text = self.try_kubectl(&["get", "kopfexample", name, "-o", "json"], "").await?;
         Ok(serde_json::from_str(&text).expect("kubectl prints JSON"))
     }
 
-    /// Waits until an object is as wanted; gives it.
+    /// Waits until an object satisfies `wanted`; returns it.
     pub(crate) async fn until_object(
         &self,
         name: &str,
@@ -126,7 +126,7 @@ impl Namespace {
     }
 }
 
-/// Our annotations of an object: name without the prefix → text.
+/// Returns the annotations of operators on an object: names without the prefix, and values.
 pub(crate) fn annotations(object: &Value) -> Vec<(String, String)> {
     let all = object["metadata"]["annotations"].as_object().cloned().unwrap_or_default();
     let ours = all.into_iter().filter_map(|(key, value)| {
@@ -136,15 +136,15 @@ pub(crate) fn annotations(object: &Value) -> Vec<(String, String)> {
     ours.collect()
 }
 
-/// The stored record of a handler, if it is there.
+/// Returns the stored record of a handler, if it exists.
 pub(crate) fn record(object: &Value, handler: &str) -> Option<Value> {
     let (_, text) = annotations(object).into_iter().find(|(key, _)| key == handler)?;
     serde_json::from_str(&text).ok()
 }
 
-/// Whether everything is handled: the essence is stored, and no record is left.
+/// Returns whether everything is handled: the essence is stored, and no record is left.
 pub(crate) fn is_settled(object: &Value) -> bool {
-    // What is noted of failures stays.
+    // The record of failures stays.
     let mut ours = annotations(object);
     ours.retain(|(name, _)| *name != "kopf-failed");
     ours.len() == 1 && ours[0].0 == "last-handled-configuration"

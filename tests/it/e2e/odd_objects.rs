@@ -1,4 +1,4 @@
-//! Objects that nobody expects: the operator handles what can be handled, and goes on.
+//! Unusual objects: the operator handles what can be handled, and keeps running.
 
 use serde_json::{Map, Value, json};
 
@@ -15,7 +15,7 @@ fn object(name: &str, metadata: Value, spec: Value) -> Value {
     object
 }
 
-/// Creates the objects before and while the operator runs; each must get handled, and the operator must not stop.
+/// Creates the objects before and while the operator runs; each must be handled, and the operator must not stop.
 async fn are_handled(test: &str, objects: &[Value]) {
     let Some(namespace) = Namespace::for_test(test).await else { return };
     let (before, while_running) = objects.split_at(objects.len() / 2);
@@ -93,8 +93,8 @@ async fn deep_and_wide_objects_are_handled() {
     .await;
 }
 
-/// What an object can have at most is what etcd takes, 1.5 MiB with the stored essence; annotations end at 256 KiB, so the
-/// essence of such an object cannot be stored: its handling fails, again and again with growing pauses, alone.
+/// The maximum size of an object is that of etcd, 1.5 MiB with the stored essence; annotations are limited to 256 KiB, so the essence of
+/// such an object cannot be stored: its handling fails repeatedly, with growing pauses, and affects no other object.
 #[tokio::test]
 async fn an_object_too_large_for_its_annotation_fails_alone() {
     let Some(namespace) = Namespace::for_test("odd-large").await else { return };

@@ -1,4 +1,4 @@
-//! An operator as a child process: ours, or Python's.
+//! An operator as a child process: this program, or Python's Kopf.
 
 use std::{
     path::{Path, PathBuf},
@@ -21,7 +21,7 @@ use tokio::{
 use super::DEADLINE;
 use super::namespace::Namespace;
 
-/// A running operator and what it has said so far.
+/// A running operator and its output so far.
 pub(crate) struct Operator {
     child: Child,
     heard: Arc<Heard>,
@@ -32,32 +32,32 @@ pub(crate) struct Operator {
 #[derive(Default)]
 struct Heard {
     lines: Mutex<Vec<String>>,
-    /// How many streams have come to their end.
+    /// The number of streams that have ended.
     closed: AtomicUsize,
     more: Notify,
 }
 
 /// An operator that has ended.
 pub(crate) struct Ended {
-    /// How.
+    /// The exit status.
     pub(crate) status: ExitStatus,
-    /// Everything it said.
+    /// The whole output.
     pub(crate) output: String,
 }
 
-/// A file of the project, as a path.
+/// Returns the path of a file of the project.
 pub(crate) fn file(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// `kopf run` with these arguments and this configuration.
+/// Returns the command `kopf run` with these arguments and this kubeconfig.
 pub(crate) fn kopf(kubeconfig: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kopf"));
     command.env_clear().env("KUBECONFIG", kubeconfig).arg("run").args(args);
     command
 }
 
-/// Our binary, serving this namespace, with short delays and much to say.
+/// Starts the built binary for this namespace, with short delays and a verbose log.
 pub(super) fn ours(namespace: &Namespace, script: &Path) -> Operator {
     let quick = file("tests/e2e/quick.lua");
     let mut command = kopf(&namespace.kubeconfig(), &["--standalone", "--verbose", "-n"]);
@@ -65,7 +65,7 @@ pub(super) fn ours(namespace: &Namespace, script: &Path) -> Operator {
 }
 
 impl Operator {
-    /// Starts a process and listens to it.
+    /// Starts a process and reads its output.
     pub(crate) fn start(command: &mut Command) -> Self {
         let mut child = command
             .stdin(Stdio::null())
@@ -81,23 +81,23 @@ impl Operator {
         Operator { child, heard, readers }
     }
 
-    /// Everything it has said.
+    /// Returns the output so far.
     pub(crate) fn output(&self) -> String {
         self.heard.lines().join("\n")
     }
 
-    /// Waits until it has said this.
+    /// Waits until the output contains this.
     pub(crate) async fn until_says(&self, text: &str) {
         self.until_says_times(text, 1).await;
     }
 
-    /// Waits until it has said this so many times.
+    /// Waits until this many lines of the output contain this.
     pub(crate) async fn until_says_times(&self, text: &str, times: usize) {
         let seen = || self.heard.lines().iter().filter(|it| it.contains(text)).count() >= times;
         self.until_heard(&format!("{times}× {text}"), seen).await;
     }
 
-    /// Waits until so many of its lines have the prefix, or until one of them has `last`, after which nothing may come.
+    /// Waits until this many lines have the prefix, or until one of them contains `last`, after which no more lines may come.
     pub(crate) async fn until_lines(&self, prefix: &str, times: usize, last: &str) {
         let seen = || {
             let lines = self.heard.lines();
@@ -109,7 +109,7 @@ impl Operator {
 
     async fn until_heard(&self, what: &str, seen: impl Fn() -> bool) {
         let wait = async {
-            // An operator that has ended says no more.
+            // An operator that has ended writes no more lines.
             while !seen() && self.heard.closed.load(Ordering::Acquire) < 2 {
                 self.heard.more.notified().await;
             }
@@ -118,19 +118,19 @@ impl Operator {
         assert!(came, "waited in vain for: {what}\n{}", self.output());
     }
 
-    /// Ends it in the middle of whatever it does, as a crash would.
+    /// Kills it in the middle of its work, like a crash.
     pub(crate) async fn crash(mut self) -> Ended {
         self.child.start_kill().expect("a signal can be sent");
         self.ended().await
     }
 
-    /// Asks it to stop, and waits until it has.
+    /// Requests a stop, and waits for the end.
     pub(crate) async fn stop(self) -> Ended {
         self.signal("TERM").await;
         self.ended().await
     }
 
-    /// Sends it a signal of this name.
+    /// Sends a signal of this name.
     pub(crate) async fn signal(&self, name: &str) {
         // It may have ended by itself, which the caller sees in the exit code.
         if let Some(pid) = self.child.id() {
@@ -177,12 +177,12 @@ async fn listen(stream: impl AsyncRead + Unpin, heard: Arc<Heard>) {
 }
 
 impl Ended {
-    /// How often a text occurs.
+    /// Returns how often a text occurs.
     pub(crate) fn count(&self, text: &str) -> usize {
         self.output.matches(text).count()
     }
 
-    /// When the lines with this text were told, as seconds of the day.
+    /// Returns the times of the lines with this text, in seconds of the day.
     pub(crate) fn seconds_of(&self, text: &str) -> Vec<f64> {
         // `[2026-11-21 04:10:28,317] …`
         let second = |line: &str| {
@@ -193,13 +193,13 @@ impl Ended {
         self.output.lines().filter(|it| it.contains(text)).map(second).collect()
     }
 
-    /// Fails the test unless it was told one error, at the start of a line.
+    /// Fails the test unless the output has exactly one error, at the start of a line.
     pub(crate) fn assert_one_error(&self) {
         let count = self.output.lines().filter(|it| it.starts_with("error: ")).count();
         assert_eq!(count, 1, "{count} errors:\n{}", self.output);
     }
 
-    /// Fails the test unless a text occurs so often.
+    /// Fails the test unless a text occurs this often.
     pub(crate) fn assert_count(&self, text: &str, times: usize) {
         let count = self.count(text);
         assert_eq!(count, times, "{text:?} occurs {count} times:\n{}", self.output);

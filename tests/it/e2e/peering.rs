@@ -1,4 +1,4 @@
-//! Operators that pause for each other, ours and Python's, and replicas with a leader, on a real API server.
+//! Operators that pause for each other, this program and Python's Kopf, and replicas with a leader, on a real API server.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ const CONFLICT: &str = "Possibly conflicting operators with the same priority: [
 const RESUMING: &str =
     "Resuming operations after the pause. Conflicting operators with the same priority are gone.";
 
-/// Which operator runs.
+/// The operator that runs.
 #[derive(Clone, Copy, Debug)]
 enum Which {
     Lua,
@@ -24,7 +24,7 @@ enum Which {
 }
 
 impl Which {
-    /// Serves the namespace and meets others at its peering object.
+    /// Starts an operator that serves the namespace and uses its peering object.
     fn start(self, namespace: &Namespace, priority: &str) -> Operator {
         let place = ["-P", &namespace.name, "-p", priority, "-n", &namespace.name];
         let script = |language: &str| file(&format!("tests/e2e/peering/handlers.{language}"));
@@ -41,20 +41,20 @@ impl Which {
     }
 }
 
-/// A namespace with a peering object, or `None` and a visible line.
+/// Creates a namespace with a peering object; prints a line and returns `None` if there is no server.
 async fn prepare(test: &str) -> Option<Namespace> {
     let namespace = Namespace::for_test(test).await?;
     define(&namespace, test).await;
     Some(namespace)
 }
 
-/// Ours, with short delays, serving the namespace with this script.
+/// Starts the built binary for the namespace, with short delays and this script.
 pub(super) fn operator(namespace: &Namespace, script: &Path, args: &[&str]) -> Operator {
     let mut command = kopf(&namespace.kubeconfig(), &["--verbose", "-n", &namespace.name]);
     Operator::start(command.args(args).arg(file("tests/e2e/quick.lua")).arg(script))
 }
 
-/// Creates the definitions, and a peering object of this name.
+/// Creates the CRDs, and a peering object of this name.
 pub(super) async fn define(namespace: &Namespace, name: &str) {
     let definitions = file("examples/peering.yaml");
     let definitions = definitions.to_str().expect("a path of text");
@@ -79,14 +79,14 @@ fn has_python(test: &str) -> bool {
     found
 }
 
-/// The records of a peering object.
+/// Returns the records of a peering object.
 async fn records(namespace: &Namespace, name: &str) -> Value {
     let text = namespace.kubectl(&["get", "kopfpeering", name, "-o", "json"]).await;
     let object: Value = serde_json::from_str(&text).expect("kubectl prints JSON");
     object.get("status").cloned().unwrap_or_else(|| json!({}))
 }
 
-/// Waits until a peering object has so many.
+/// Waits until a peering object has this many records.
 pub(super) async fn until_records(namespace: &Namespace, name: &str, count: usize) -> Value {
     until(&format!("{count} records"), async || {
         let found = records(namespace, name).await;
@@ -125,7 +125,7 @@ async fn ours_pauses_for_a_stronger_one_of_ours() {
     pauses("peering-lua-lua", Which::Lua, Which::Lua).await;
 }
 
-/// The weak one works, pauses while the strong one does, and works again.
+/// Checks that the weak operator works, pauses while the strong one runs, and works again.
 async fn pauses(test: &str, weak: Which, strong: Which) {
     if !has_python(test) {
         return;
@@ -176,7 +176,7 @@ async fn ours_and_pythons_of_the_same_priority_both_pause() {
     for operator in [&python, &ours] {
         operator.until_says(CONFLICT).await;
     }
-    // Ours has begun in a pause, because its peering is mandatory.
+    // This operator starts paused, because its peering is mandatory.
     python.until_says("Pausing all operators, including self: [<Peer ").await;
     namespace.create(&object("one")).await;
     python.stop().await.assert_code(0);
@@ -207,7 +207,7 @@ async fn freeze_and_resume_are_understood_by_both() {
         operator.stop().await.assert_code(0);
         until_records(&namespace, test, 0).await;
     }
-    // The name of a person is that of Python: each can take back what the other wrote.
+    // The identity of a person is the same as in Python: each program can remove the record of the other.
     let ours = Which::Lua.start(&namespace, "0");
     until_records(&namespace, test, 1).await;
     let python = |args: &[&str]| {
@@ -283,7 +283,7 @@ async fn two_replicas_elect_a_leader_and_the_other_takes_over_when_it_is_killed(
                 operator.assert_count(&line, usize::from(index == who));
             }
         }
-        // A takeover begins with a list: what the standby has seen may be older than what the leader did.
+        // A takeover begins with a list: the view of the standby may be older than the changes of the leader.
         standby.assert_count("Starting the watch-stream for kopfexamples.v1.kopf.dev", 2);
     }
 }

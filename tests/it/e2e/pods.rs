@@ -13,7 +13,7 @@ use super::{
 
 const HOST: &str = "pod p does not have a host assigned";
 
-/// What the kubelet and the controller write when a program has ended with code 3.
+/// Writes the statuses that the kubelet and the controller write when a program has ended with code 3.
 async fn play_kubelet(namespace: &Namespace) {
     namespace
         .create(&json!({

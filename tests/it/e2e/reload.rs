@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use super::namespace::{Namespace, is_settled};
 use super::operator::{Ended, Operator, ours};
 
-/// Edits of a run; every third is broken.
+/// The number of edits of a run; every third is broken.
 const EDITS: usize = 45;
-/// Objects that are created meanwhile, a few after each edit.
+/// The number of objects that are created meanwhile, a few after each edit.
 const OBJECTS: usize = 90;
 
-/// A script of this edit: two handlers, so that an edit can fall between them, and the number of the edit in the results.
+/// Returns the script of this edit: two handlers, so that an edit can fall between them, and the number of the edit in the results.
 fn script(edit: usize) -> String {
     format!(
         "-- edit {edit}\n\
@@ -22,7 +22,7 @@ fn script(edit: usize) -> String {
     )
 }
 
-/// What is saved at this edit: mostly good scripts, and some that are half-written or do not load.
+/// Returns the text that is saved at this edit: mostly good scripts, and some that are half-written or do not load.
 fn saved(edit: usize) -> String {
     let whole = script(edit);
     match edit % 6 {
@@ -39,7 +39,7 @@ fn object(name: &str) -> Value {
     })
 }
 
-/// A directory for one test, removed at its end.
+/// A directory for one test, which is removed at its end.
 struct Directory(std::path::PathBuf);
 
 impl Directory {
@@ -49,7 +49,7 @@ impl Directory {
         Directory(path)
     }
 
-    /// Saves as most editors do: a new file takes the place of the old one.
+    /// Saves as most editors do: renames a new file over the old one.
     fn save(&self, text: &str) {
         let (file, new) = (self.script(), self.0.join(".handlers.lua.new"));
         fs::write(&new, text).expect("the text is written");
@@ -67,7 +67,7 @@ impl Drop for Directory {
     }
 }
 
-/// How often each handler of this object was invoked.
+/// Returns how often each handler of this object was invoked.
 fn invocations(ended: &Ended, namespace: &Namespace, name: &str) -> [usize; 2] {
     ["first", "second"].map(|handler| {
         ended.count(&format!("[{}/{name}] Handler '{handler}' is invoked", namespace.name))
@@ -102,7 +102,7 @@ async fn edits_under_load_lose_no_object_and_repeat_no_handler() {
     for name in &names {
         namespace.until_object(name, "the creation is complete", is_settled).await;
     }
-    // The last edit has come into effect, sooner or later.
+    // The last edit has taken effect, sooner or later.
     let mut tries = 0;
     loop {
         let name = format!("fence-{tries}");
@@ -142,7 +142,7 @@ async fn a_configmap_is_edited_through_the_api() {
     let args = ["--standalone", "--verbose", "--from-configmap", &place, "-n", &namespace.name];
     let operator = Operator::start(&mut super::operator::kopf(&namespace.kubeconfig(), &args));
     namespace.create(&object("before")).await;
-    // The last result comes with a request of its own, after the record of its handler.
+    // The last result has a separate request, after the record of its handler.
     let is_complete = |it: &Value| is_settled(it) && edit_in(it, "second").is_some();
     let before = namespace.until_object("before", "it is handled", is_complete).await;
     assert_eq!(edit_in(&before, "second"), Some(1));
@@ -154,10 +154,10 @@ async fn a_configmap_is_edited_through_the_api() {
     operator.stop().await.assert_code(0);
 }
 
-/// How many objects an edit would touch.
+/// The number of objects that an edit would change.
 const TOUCHED: usize = 100;
 
-/// A script with a typing error inside of a function that is called for all objects, or without it.
+/// Returns a script with a function that is called for all objects, with or without a typing error.
 fn marking(field: &str) -> String {
     let event = format!(
         "kopf.on_event('kopfexamples', {{ id = 'mark' }}, function(ctx)\n    \
@@ -167,14 +167,14 @@ fn marking(field: &str) -> String {
     format!("{}{event}", script(1))
 }
 
-/// The resource versions of all objects, by kubectl.
+/// Returns the resource versions of all objects, by kubectl.
 async fn versions(namespace: &Namespace) -> Vec<String> {
     let path = "jsonpath={range .items[*]}{.metadata.name}={.metadata.resourceVersion}{'\\n'}{end}";
     let told = namespace.kubectl(&["get", "kopfexamples", "-o", path]).await;
     told.lines().map(str::to_owned).collect()
 }
 
-/// Many objects are handled; an edit with a typing error touches none of them, the edit without it all.
+/// Checks that an edit with a typing error changes none of many handled objects, and the edit without it all of them.
 async fn refuses_a_typing_error(
     namespace: &Namespace,
     operator: Operator,
@@ -195,7 +195,7 @@ async fn refuses_a_typing_error(
     operator.until_says("there is no ctx.patch.staus").await;
     operator.until_says("add the comment `-- kopf: allow(unknown-member)`").await;
     assert_eq!(versions(namespace).await, before);
-    // The handler that the edit adds would be called at once, as that of the next edit is.
+    // The handler that the first edit adds would be called at once, like that of the second one.
     save(&marking("status")).await;
     operator.until_says("generation 2,").await;
     let is_marked = |it: &Value| it.pointer("/status/mark") == Some(&json!("set"));
@@ -224,7 +224,7 @@ async fn a_typing_error_in_a_mounted_configmap_is_refused_before_an_object_is_to
     let volume = directory.0.join("volume");
     fs::create_dir_all(&volume).expect("a directory");
     let version = std::cell::Cell::new(0);
-    // As the kubelet does it: a new directory, and one symlink that turns to it.
+    // As the kubelet does: a new directory, and a symlink that is switched to it.
     let mount = |text: &str| {
         version.set(version.get() + 1);
         let name = format!("..v{}", version.get());

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::namespace::Namespace;
 use super::operator::{Operator, file, kopf};
 
-/// Two processes, one of which is killed and replaced by a third: no slot runs twice.
+/// Runs two processes, one of which is killed and replaced by a third: no slot runs twice.
 async fn play(test: &str, language: &str) {
     let Some(namespace) = Namespace::for_test(test).await else { return };
     let script = file(&format!("tests/e2e/schedules/handlers.{language}"));

@@ -1,4 +1,4 @@
-//! Which part of the cluster an operator serves.
+//! The part of the cluster that an operator serves.
 
 use serde_json::{Value, json};
 
@@ -18,9 +18,9 @@ async fn without_a_scope_the_whole_cluster_is_served_with_a_warning() {
             "apiVersion": "kopf.dev/v1", "kind": "KopfWide", "metadata": {"name": "wide"}
         }))
         .await;
-    // Without a namespace, the name stands alone.
+    // Without a namespace, the prefix contains only the name.
     operator.until_says("[wide] Creation is processed: 1 succeeded; 0 failed.").await;
-    // Without a status subresource, the result still gets into the status.
+    // Without a status subresource, the result is stored in the status, too.
     until("the result is stored", async || {
         let text = namespace.try_kubectl(&["get", "kopfwide", "wide", "-o", "json"], "").await?;
         let object: Value = serde_json::from_str(&text).expect("kubectl prints JSON");

@@ -13,19 +13,19 @@ use crate::vectors::say;
 
 /// A running control plane.
 pub(super) struct Server {
-    /// With the rights of an administrator; other contexts may be in it.
+    /// The kubeconfig of the administrator; it may contain other contexts.
     pub(super) kubeconfig: PathBuf,
-    /// The client that belongs to it.
+    /// The path of the kubectl of its version.
     pub(super) kubectl: PathBuf,
-    /// What service accounts have asked for: a line of JSON per request.
+    /// The log of requests by service accounts: a line of JSON per request.
     pub(super) audit: PathBuf,
-    /// Stops the server when this process is gone, however it ends; see [`stop_with_us`].
+    /// Stops the server when this process has ended, in whatever way; see [`stop_with_us`].
     _reaper: Child,
 }
 
-/// The server, started at the first call; `None` if there is none to start.
+/// Returns the server, started at the first call; `None` if there is none to start.
 ///
-/// The one static of the tests: a control plane takes seconds to start and half a gigabyte.
+/// The only static of the tests: a control plane takes seconds to start, and half a gigabyte.
 pub(super) fn server() -> Option<&'static Server> {
     static SERVER: OnceLock<Option<Server>> = OnceLock::new();
     SERVER.get_or_init(start).as_ref()
@@ -80,8 +80,8 @@ fn audited(directory: &Path, log: &Path) -> String {
     format!("--audit-policy-file={policy} --audit-log-path={log} {more}")
 }
 
-/// A child that reads until our end of the pipe is closed, which happens whenever and however this process ends, and then
-/// stops the server. Test binaries have no other "at the end".
+/// Starts a child that reads until this process's end of the pipe is closed, which happens whenever and however this process ends, and then
+/// stops the server. Test binaries have no other hook for their end.
 fn stop_with_us(up: &Path, directory: &Path) -> Child {
     let down = up.with_file_name("down");
     Command::new("sh")
@@ -95,7 +95,7 @@ fn stop_with_us(up: &Path, directory: &Path) -> Child {
         .expect("a shell")
 }
 
-/// The value of a line `export NAME=VALUE`; the directories of tests need no unquoting.
+/// Returns the value of a line `export NAME=VALUE`; the directories of tests need no unquoting.
 fn exported(exports: &str, name: &str) -> PathBuf {
     let prefix = format!("export {name}=");
     let value = exports.lines().find_map(|it| it.strip_prefix(&prefix));

@@ -1,4 +1,4 @@
-//! Webhooks over HTTPS while requests come: other certificates, other handlers, and the death of a replica.
+//! Webhooks over HTTPS while requests arrive: other certificates, other handlers, and the death of a replica.
 
 use std::{
     collections::VecDeque,
@@ -114,7 +114,7 @@ impl Place {
         Operator::start(command.args(more).arg(self.file("handlers.lua")))
     }
 
-    /// Waits until the API server trusts exactly these certificates.
+    /// Waits until the configurations of the API server contain exactly these CA certificates.
     async fn until_published(&self, ca: &str) {
         until("the CA is published", async || {
             for kind in ["validating", "mutating"] {
@@ -161,7 +161,7 @@ impl Place {
         .await;
     }
 
-    /// Edits the script and waits until the API server has seen it: then it has seen every earlier change of the webhooks, too.
+    /// Edits the script, and waits until the API server uses the edit, and thus every earlier change of the webhooks.
     async fn settle(&self, mark: &str) {
         self.edit(mark);
         self.until_marked(mark).await;
@@ -193,7 +193,7 @@ async fn no_request_fails_while_the_script_is_edited_and_the_ca_is_replaced() {
     let load = place.load();
     load.until_more(20).await;
     place.settle("edited").await;
-    // The new CA is trusted before it signs anything.
+    // The new CA is trusted before it signs any certificate.
     let both = format!("{}{}", one.ca, two.ca);
     place.write("ca.crt", &both);
     place.until_published(&both).await;
@@ -217,7 +217,7 @@ async fn no_request_fails_while_the_script_is_edited_and_the_ca_is_replaced() {
 /// The ports behind a balancer.
 type Ports = Arc<Mutex<Vec<u16>>>;
 
-/// Distributes connections over ports, and skips those where nobody listens.
+/// Distributes connections over ports, and skips those without a listener.
 async fn balance(listener: TcpListener, ports: Ports) {
     let next = Arc::new(AtomicUsize::new(0));
     let mut connections = JoinSet::new();
@@ -230,7 +230,7 @@ async fn balance(listener: TcpListener, ports: Ports) {
                 let Some(port) = ports.get(turn % ports.len()) else { return };
                 let address = SocketAddr::from(([127, 0, 0, 1], *port));
                 if let Ok(mut server) = TcpStream::connect(address).await {
-                    // The end of either side is the end of both.
+                    // If either side ends, both end.
                     copy_bidirectional(&mut client, &mut server).await.ok();
                     return;
                 }
@@ -264,7 +264,7 @@ async fn requests_go_on_when_one_of_two_replicas_is_killed() {
     one.crash().await;
     load.until_more(100).await;
     let failures = load.end().await;
-    // Only those that the replica was answering, or was about to be asked, may fail.
+    // Only the requests that the replica was processing or was about to receive may fail.
     assert!(failures.len() <= 2 * CLIENTS, "{failures:?}");
     assert!(failures.iter().all(|it| it.contains("failed calling webhook")), "{failures:?}");
     other.stop().await.assert_code(0);
@@ -297,12 +297,12 @@ async fn every_request_is_reviewed_while_two_replicas_are_replaced_one_after_ano
     load.until_more(20).await;
     for _ in 0..2 {
         replicas.push_back(start().await);
-        // As a cluster does: new connections go elsewhere, then the process is told to stop.
+        // As in a cluster: new connections go to other replicas, then the process is stopped.
         ports.lock().remove(0);
         replicas.pop_front().expect("a replica").stop().await.assert_code(0);
         load.until_more(40).await;
     }
-    // Of requests that are sent just when a connection is closed, the API server does not know whether they arrived: at most one for each
+    // If a connection is closed just when a request is sent, the API server does not know whether it arrived: at most one failure for each
     // client and each of the two replicas that end.
     let failures = load.end().await;
     assert!(failures.len() <= 2 * CLIENTS, "{failures:?}");

@@ -1,4 +1,4 @@
-//! Webhooks over HTTPS that are reached through a tunnel, that guard the scripts of the operator, or do not review them.
+//! Webhooks over HTTPS that are called through a tunnel, that guard the scripts of the operator, or do not review them.
 
 use std::{env, fs, path::PathBuf, process};
 
@@ -58,7 +58,7 @@ async fn tunnel(tasks: &mut JoinSet<()>, port: u16) -> u16 {
             let (mut client, _) = listener.accept().await.expect("a connection");
             connections.spawn(async move {
                 if let Ok(mut server) = TcpStream::connect(("127.0.0.1", port)).await {
-                    // The end of either side is the end of both.
+                    // If either side ends, both end.
                     copy_bidirectional(&mut client, &mut server).await.ok();
                 }
             });
@@ -67,7 +67,7 @@ async fn tunnel(tasks: &mut JoinSet<()>, port: u16) -> u16 {
     public
 }
 
-/// Says where the tunnel is, as the API of an agent does. Returns its port.
+/// Serves the URL of the tunnel, like the API of an agent. Returns its port.
 async fn agent(tasks: &mut JoinSet<()>, public: u16) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a socket");
     let port = listener.local_addr().expect("an address").port();
@@ -192,7 +192,7 @@ async fn the_config_maps_of_the_scripts_are_not_reviewed() {
     let port = free_port().to_string();
     let url = format!("https://127.0.0.1:{port}");
     let args = ["--standalone", "-n", name, "--set", "admission.managed=own-scripts.kopf.dev"];
-    // Labels are those of ConfigMaps in the operator's own namespace.
+    // Labels select ConfigMaps in the operator's own namespace.
     let config = namespace.kubectl(&["config", "view", "--raw", "--minify", "-o", "json"]).await;
     let mut config: Value = serde_json::from_str(&config).expect("JSON");
     config["contexts"][0]["context"]["namespace"] = name.into();

@@ -87,7 +87,7 @@ impl Place {
         self.namespace.try_kubectl(&["get", kind, &self.name(), "-o", path], "").await
     }
 
-    /// Creates a `ConfigMap`. API servers learn of webhooks with a short delay.
+    /// Creates a `ConfigMap`. API servers use changed webhooks after a short delay.
     async fn create(
         &self,
         name: &str,
@@ -151,7 +151,7 @@ async fn requests_are_denied_changed_and_warned_of() {
         let many = scale("5").await.expect_err("denied");
         assert!(many.contains("too many"), "{many}");
         operator.stop().await.assert_code(0);
-        // Nobody asks any more.
+        // The webhooks are no longer called.
         place.namespace.kubectl(&["delete", "configmap", "a"]).await;
         assert_eq!(place.webhooks("validatingwebhookconfiguration").await, Ok(String::new()));
         remove(&place.script);

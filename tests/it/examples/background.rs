@@ -16,7 +16,7 @@ pub(super) async fn daemons<P: Place>(run: P) {
     let object = run.until_object("the daemons have failed", failed).await;
     assert_eq!(object["metadata"]["finalizers"], json!(["kopf.zalando.org/KopfFinalizerMarker"]));
     assert_eq!(annotations(&object), [], "{object:#}");
-    // They see the object as it is now, not as it was when they started.
+    // They see the current object, not the one at their start.
     run.patch_object(&json!({"spec": {"field": "changed"}})).await;
     run.until_prints("=> Ping from a sync daemon: field='changed', retry=3").await;
     run.until_prints("=> Ping from an async daemon: field='changed'").await;

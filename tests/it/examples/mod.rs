@@ -1,4 +1,4 @@
-//! Each example in both languages, on the embedded server and on a real one: what users see who follow its README.
+//! Each example in both languages, on the embedded server and on a real one: the results for users who follow its README.
 //!
 //! The steps of an example use a [`Place`]: `embedded.rs` runs them on virtual time in this process, `real.rs` with the built
 //! binary on a control plane (see `tests/it/e2e`), if there is one.
@@ -22,7 +22,7 @@ pub(crate) const OBJECT: &str = "kopf-example-1";
 /// The resource of the examples.
 const EXAMPLES: &str = "kopfexamples.kopf.dev";
 
-/// How an example is run.
+/// The way in which an example is run.
 #[derive(Clone, Copy)]
 struct Part {
     /// Its folder in `examples/`.
@@ -95,7 +95,7 @@ examples! {
     ttl_cleaner: "ttl-cleaner", false, crate::examples::operators::ttl_cleaner;
 }
 
-/// Where an example runs, with its operator. Resources are named as in `kubectl`: `pods`, `kopfexamples.kopf.dev`. The name of an
+/// The environment of an example, with its operator. Resources are named as in `kubectl`: `pods`, `kopfexamples.kopf.dev`. The name of an
 /// object in another namespace includes it: `other/name`.
 trait Place: Sized {
     /// Whether it is a control plane with a process for the operator, but without kubelets, and maybe without controllers. The
@@ -274,7 +274,7 @@ fn every_folder_is_played() {
     }
 }
 
-/// The script of the example runs if `kubectl` is installed; otherwise a line says so.
+/// The script of the example runs if `kubectl` is installed; otherwise the test prints that it is skipped.
 #[tokio::test]
 async fn the_test_of_the_testing_example_passes() {
     use tokio::process::Command;

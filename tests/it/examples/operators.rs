@@ -32,7 +32,7 @@ pub(super) async fn provisioner<P: Place>(run: P) {
     let policies = "networkpolicies.networking.k8s.io";
     run.get(policies, &within("tenant-walls")).await.expect("a policy");
 
-    // What is changed or deleted manually is restored.
+    // Parts that are changed or deleted manually are restored.
     run.delete(policies, &within("tenant-walls")).await;
     run.patch(
         "resourcequotas",
@@ -54,7 +54,7 @@ pub(super) async fn provisioner<P: Place>(run: P) {
     };
     run.until(roles, &within("tenant-admins"), "it has the new one", is_carols).await;
 
-    // A namespace that belongs to somebody else is not touched.
+    // A namespace of another owner is not touched.
     let taken = format!("taken-of-{}", run.namespace());
     run.create(&namespace(&taken)).await;
     tenant["metadata"]["name"] = taken.as_str().into();
@@ -80,7 +80,7 @@ pub(super) async fn replicator<P: Place>(run: P) {
     for name in [&red, &shared] {
         run.create(&namespace(name)).await;
     }
-    // One of the same name that belongs to somebody else.
+    // An object of the same name that belongs to another owner.
     let foreign = json!({
         "apiVersion": "v1", "kind": "Secret", "stringData": { "password": "mine" },
         "metadata": { "name": "registry", "namespace": shared },
@@ -98,7 +98,7 @@ pub(super) async fn replicator<P: Place>(run: P) {
     let has = |text: &'static str| move |it: &Value| it["data"]["password"] == text;
     run.until("secrets", &within(&red, "registry"), "it is copied", has("MTIzNA==")).await;
 
-    // New namespaces have it at once, changes are copied, and what is deleted manually is restored.
+    // New namespaces have it at once, changes are copied, and copies that are deleted manually are restored.
     run.create(&namespace(&green)).await;
     run.until("secrets", &within(&green, "registry"), "it is copied", has("MTIzNA==")).await;
     run.patch("secrets", "registry", &json!({ "data": { "password": "NTY3OA==" } })).await;

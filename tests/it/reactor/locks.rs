@@ -1,4 +1,4 @@
-//! `kopf.lock`: how locks are freed when their calls do not end by themselves.
+//! `kopf.lock`: the release of locks when their calls do not end by themselves.
 
 use kopf::testing::examples;
 use serde_json::json;

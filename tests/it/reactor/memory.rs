@@ -1,6 +1,6 @@
 //! The memory that an operator keeps for its objects, counted to the byte: for thousands of objects, it is multiplied by thousands.
 //!
-//! The server uses the same heap, so the test does not count the total, but what the end of the operator frees.
+//! The server uses the same heap, so the test does not count the total, but the bytes that the end of the operator frees.
 
 use std::{sync::Arc, time::Duration};
 
@@ -83,7 +83,7 @@ fn object(number: isize) -> Value {
 #[tokio::test(start_paused = true)]
 async fn what_waits_takes_little() {
     let seen = kept(&[Kind::Event]).await;
-    // Its key, its entry in two maps, and among its flags the version that our last request created.
+    // Its key, its entry in two maps, and among its flags the version that the operator's last request created.
     assert!(seen <= 272, "an object that was seen: {seen} bytes");
     let timed = kept(&[Kind::Timer]).await - seen;
     assert!(timed <= 768, "an object with a timer that rests: {timed} bytes more");
@@ -95,7 +95,7 @@ async fn what_waits_takes_little() {
 #[tokio::test(start_paused = true)]
 async fn a_parent_and_its_child_take_little() {
     let both = kept(&[Kind::Reconcile]).await;
-    // The child is compressed, and what is known of it is a list; as JSON and as a map, it took 5,500 bytes.
+    // The child is compressed, and its known state is a list; as JSON and as a map, it took 5,500 bytes.
     assert!(both <= 3_200, "a parent with one child: {both} bytes");
 }
 

@@ -1,4 +1,4 @@
-//! The whole operator on virtual time: what is watched, when handlers are called, reloads, several operators.
+//! The whole operator on virtual time: the watches, the calls of handlers, reloads, several operators.
 
 mod cycles;
 mod exclusive;

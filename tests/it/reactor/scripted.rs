@@ -1,4 +1,4 @@
-//! Operators with a script in both languages, for tests of what scripts share with the operator.
+//! Operators with a script in both languages, for tests of the state that scripts share with the operator.
 
 use std::sync::Arc;
 
@@ -81,7 +81,7 @@ impl World {
         shown.collect()
     }
 
-    /// Returns what scripts have logged after `SAYS `.
+    /// Returns the lines that scripts have logged after `SAYS `.
     pub(super) fn said(&self) -> Vec<String> {
         let text = self.log.text();
         text.lines().filter_map(|it| Some(it.split_once("SAYS ")?.1.to_owned())).collect()

@@ -1,4 +1,4 @@
-//! `kopf.reconcile`: the examples with their tests, and how handlers behave beyond the scenario `reconcile`.
+//! `kopf.reconcile`: the examples with their tests, and the behavior of handlers beyond the scenario `reconcile`.
 
 use std::process::Command;
 

@@ -19,7 +19,7 @@ use super::{
     transcript::{self, Transcript},
 };
 
-/// Runs a scenario to the end. Returns what was seen.
+/// Runs a scenario to the end. Returns the transcript.
 pub(super) fn run(scenario: &Scenario, cast: &Cast) -> String {
     run_paused(async {
         let run = ScenarioRun::new();

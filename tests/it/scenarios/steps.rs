@@ -179,7 +179,7 @@ fn source(path: &Path) -> Source {
     }
 }
 
-/// Returns an object with what the steps omit.
+/// Returns an object with the parts that the steps omit.
 pub(super) fn complete(body: &Value) -> Value {
     let mut complete = json!({
         "apiVersion": "kopf.dev/v1", "kind": "KopfExample", "metadata": { "namespace": NAMESPACE },

@@ -1,5 +1,4 @@
-//! Records what is seen of a scenario, in order: steps of the user, lines of the log, PATCH requests, Kubernetes events, and the
-//! objects at the end.
+//! Records a scenario in order: steps of the user, lines of the log, PATCH requests, Kubernetes events, and the objects at the end.
 //!
 //! Keys of objects are sorted, since tables of Lua have no order. Traces of errors name files and lines of a script, so only their
 //! presence is recorded. The stored essence is shortened: no script influences it.
@@ -36,7 +35,7 @@ struct Lines {
     /// when the time advances.
     posted: Vec<(f64, String)>,
     has_posted: bool,
-    /// How many of the server's requests are recorded.
+    /// The number of the server's requests that are recorded.
     requests: usize,
 }
 
@@ -193,7 +192,7 @@ fn told_line(line: &LogLine) -> String {
             // Always the same, or part of the message.
             "activity" | "object.api_version" | "object.kind" | "object.uid"
             | "object.namespace" | "object.name" | "trace" => {}
-            // The same line in our own words; the message is Kopf's.
+            // The same line in this program's own words; the message is Kopf's.
             name if name.starts_with("call.") => {}
             "extra" => told.extend([" ", value]),
             name => told.extend([" ", name, "=", value]),

@@ -134,7 +134,7 @@ fn check_health(world: &World) {
     }
 }
 
-/// Checks that as many objects are remembered as exist, and that no queue is left. A standby remembers nothing.
+/// Checks that the operator keeps the memory of as many objects as exist, and no queue. A standby keeps no memory.
 async fn check_memory(world: &World, objects: usize) {
     let objects = i64::try_from(objects).expect("a small number");
     let mut seen = Vec::new();
@@ -192,6 +192,6 @@ pub(super) async fn stopped(world: &mut World) {
             world.history.complain(format!("the daemon of {uid} does not end with the operator"));
         }
     }
-    // The history notices whatever a process does after its end.
+    // The history records whatever a process does after its end.
     pass(60).await;
 }

@@ -1,4 +1,4 @@
-//! How often handlers may be called: once for each change, and once more for what can cost a call.
+//! The number of calls that handlers may get: one for each change, and one more for each event that can cost a call.
 //!
 //! | what | costs a call of | if |
 //! |---|---|---|
@@ -26,9 +26,9 @@ type Attempt = (u64, String, String, u64, u64);
 pub(super) struct Costs {
     /// Processes that have ended, or are about to.
     ends: BTreeSet<u64>,
-    /// How often requests of each handler were rejected, by the name of the object.
+    /// The number of rejected requests of each handler, by the name of the object.
     rejections: BTreeMap<(String, String), u64>,
-    /// How often each handler of an object fails on purpose.
+    /// The number of times that each handler of an object fails on purpose.
     planned: BTreeMap<String, Value>,
     attempts: BTreeMap<Attempt, Count>,
     /// By handler, object and number of the cause.

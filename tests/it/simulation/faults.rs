@@ -1,4 +1,4 @@
-//! Which request or line of a watch has which fault: decided by the seed, counted by kind.
+//! The faults of requests and of lines of a watch: decided by the seed, counted by kind.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -140,7 +140,7 @@ impl Place {
     }
 }
 
-/// One decision: the name of the place, and how often it was asked before. The same in each run of a seed, even when other faults
+/// One decision: the name of the place, and the number of earlier decisions there. The same in each run of a seed, even when other faults
 /// are left out.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Part {

@@ -41,7 +41,7 @@ pub(super) struct Call {
     /// `spec.x` of the object that it was called with.
     pub(super) x: u64,
     pub(super) retry: u64,
-    /// How often the code of the handler had been edited. Scripts only have edits of a daemon.
+    /// The number of edits of the handler's code before the call. Scripts only have edits of a daemon.
     pub(super) edits: u64,
     pub(super) at: Duration,
     /// `None`: it is running, or its process was killed.
@@ -51,7 +51,7 @@ pub(super) struct Call {
     ended_at: Duration,
 }
 
-/// How a call ended.
+/// The end of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
     Done,
@@ -92,7 +92,7 @@ struct Inner {
     calls: Vec<Call>,
     broken: Vec<String>,
     requests: BTreeMap<u64, u64>,
-    /// What the server has stored on each object, by uid.
+    /// The state of each object that the server has stored, by uid.
     stored: BTreeMap<String, Stored>,
     /// Objects that had the finalizer when they were deleted, until they are gone.
     held: BTreeSet<String>,
@@ -193,7 +193,7 @@ impl History {
         inner.calls.len() - 1
     }
 
-    /// Ends the latest call of a handler by a process; scripts do not know its number.
+    /// Ends the latest call of a handler by a process; scripts do not have its number.
     pub(super) fn end_latest(&self, process: u64, id: &str, uid: &str, ending: Ending) {
         let is_meant =
             |it: &Call| it.process == process && it.id == id && it.uid == uid && it.ended.is_none();

@@ -1,4 +1,4 @@
-//! The whole operator in a world with all kinds of faults, from a seed: what it must do in spite of them.
+//! The whole operator in a world with all kinds of faults, from a seed, and the conditions that it must meet in spite of them.
 //!
 //! `world.rs` runs a seed: `actions.rs` is what users do, `operators.rs` starts and kills processes, whose handlers are in
 //! `natives.rs` or scripts. `faults.rs` decides which request or watch line has which fault; `wire.rs` and `lines.rs` apply it.
@@ -38,7 +38,7 @@ const SEEDS: u64 = 125;
 /// The number of seeds of the test of CI in worlds with reconcile handlers and schedules.
 const LEVEL_SEEDS: u64 = 20;
 
-/// Seeds that failed once, and what was wrong.
+/// Seeds that failed once, and their errors.
 const MENDED: [(u64, &str); 9] = [
     (5107, "a 404 without the name of the object was taken for its deletion"),
     (11_619, "what an edited handler wanted was dropped, although the server had accepted it"),
@@ -195,7 +195,7 @@ fn without_faults_and_bugs_nothing_is_broken() {
     }
 }
 
-/// Runs what the environment requests: `scripts/simulate` sets it.
+/// Runs the simulation that the environment requests: `scripts/simulate` sets it.
 #[test]
 fn on_demand() {
     if let Some(seed) = variable("KOPF_SIMULATION_SEED") {

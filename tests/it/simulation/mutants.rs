@@ -11,9 +11,9 @@ use serde_json::Value;
 pub(super) enum Mutant {
     /// An event of a watch is dropped silently.
     DropsEvent,
-    /// A PATCH of the status is forgotten, and counts as sent.
+    /// A PATCH of the status is dropped, and counts as sent.
     ForgetsStatus,
-    /// The removal of the finalizer is forgotten, and counts as sent.
+    /// The removal of the finalizer is dropped, and counts as sent.
     ForgetsFinalizer,
     /// A PATCH is sent once more after newer ones.
     RepeatsPatch,
@@ -21,12 +21,12 @@ pub(super) enum Mutant {
     IgnoresUid,
 }
 
-/// How a PATCH is sent.
+/// The way in which a PATCH is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sent {
     /// It is sent once.
     Once,
-    /// It is not sent, and the operator believes that it was.
+    /// It is not sent, and the operator treats it as sent.
     Never,
     /// It is sent now, and once more after this time.
     Twice(Duration),
@@ -41,7 +41,7 @@ impl Mutant {
         Mutant::IgnoresUid,
     ];
 
-    /// Returns how a PATCH with this path and body is sent.
+    /// Returns the way in which a PATCH with this path and body is sent.
     pub(super) fn sent(self, path: &str, body: &[u8], random: &mut Rng) -> Sent {
         let is_status = path.ends_with("/status");
         let payload: Value = serde_json::from_slice(body).unwrap_or_default();

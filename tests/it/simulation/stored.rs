@@ -1,4 +1,4 @@
-//! What the operator has stored on an object, read by another client.
+//! The state that the operator has stored on an object, read by another client.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ const PREFIX: &str = "kopf.zalando.org/";
 const HANDLED: &str = "last-handled-configuration";
 const FINALIZER: &str = "kopf.zalando.org/KopfFinalizerMarker";
 
-/// What is stored on an object.
+/// The stored state of an object.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stored {
     pub(super) uid: String,

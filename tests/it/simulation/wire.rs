@@ -227,10 +227,10 @@ impl Wire {
         }))
     }
 
-    /// Requests the state of this many changes ago, or of fewer. Servers read lists without a version from etcd, so the operator
-    /// trusts a list of objects. It only protects what it has stored itself. So the list is not the first one of the process, and
-    /// not older than the previous one, nor than what another process has stored. It also shows the objects that exist: neither one
-    /// that is gone, nor none in place of one that was created since.
+    /// Requests the state of this many changes ago, or of fewer. Servers read lists without a version from etcd, so the operator takes a
+    /// list of objects as current. It only protects what it has stored itself. So the list is not the first one of the process, and not
+    /// older than the previous one, nor than what another process has stored. It also shows the objects that exist: neither one that is
+    /// gone, nor none in place of one that was created since.
     async fn stale(&self, request: Request<Body>, target: &Target, changes: u64) -> Request<Body> {
         let last = self.server.revision();
         let oldest = last.saturating_sub(changes).max(1);
@@ -250,7 +250,7 @@ impl Wire {
         request
     }
 
-    /// Returns the uids in a list of this version; `None` if the server has forgotten it.
+    /// Returns the uids in a list of this version; `None` if the server no longer has it.
     async fn uids(&self, uri: &Uri, version: u64) -> Option<BTreeSet<String>> {
         let Ok(response) = self.server.clone().call(exact(uri, version)).await;
         let is_there = response.status().is_success();

@@ -153,11 +153,11 @@ pub(super) struct World {
     x: u64,
     /// Sets the clock of the operator, in worlds where it changes.
     steps: Option<Steps>,
-    /// How many seconds it is ahead now.
+    /// The current offset of this clock, in seconds; positive if it is ahead.
     ahead: i64,
-    /// How many seconds it was ahead at most when a process started.
+    /// The maximum offset at the start of a process, in seconds.
     ahead_max: i64,
-    /// How many seconds it was ahead at most at any time.
+    /// The maximum offset at any time, in seconds.
     ahead_ever: i64,
     /// A backup of the server, and its time.
     backup: Option<(Duration, Snapshot)>,

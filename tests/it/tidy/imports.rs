@@ -1,4 +1,4 @@
-//! Which file imports which: computed from `use` and from paths; re-exports are followed to the file that defines the name.
+//! The imports between files: computed from `use` and from paths; re-exports are followed to the file that defines the name.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -54,7 +54,7 @@ impl Graph {
         found.filter(|it| **it != module.path).cloned().collect()
     }
 
-    /// Returns the file that defines what this path names.
+    /// Returns the file that defines the name at the end of this path.
     fn definition(&self, path: &[String], reexports: usize) -> Option<&PathBuf> {
         let length = (0..=path.len()).rev().find(|it| self.modules.contains_key(&path[..*it]))?;
         let module = self.modules.get(&path[..length])?;
@@ -65,7 +65,7 @@ impl Graph {
         let Some((import, _)) = import else { return Some(&module.path) };
         let whole: Vec<_> = import.iter().chain(&path[length + 1..]).cloned().collect();
         let further = self.definition(&whole, reexports + 1);
-        // What other crates define belongs to no file here.
+        // Names that other crates define belong to no file here.
         further.or(Some(&module.path))
     }
 

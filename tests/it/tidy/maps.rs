@@ -1,4 +1,4 @@
-//! The maps are true: walks name files that exist and import each other, the words of the glossary are those of the code.
+//! The maps are correct: walks name files that exist and import each other, the words of the glossary are those of the code.
 
 use std::{
     collections::BTreeSet,
@@ -12,7 +12,7 @@ use super::{imports::Graph, is_rust, own_files, root, source};
 const WALKS: &[&str] =
     &["one event", "a declaration", "a reload", "a request to the embedded server"];
 
-/// A longer list is not a glossary.
+/// Maximum number of words in the glossary.
 const WORDS_MAX: usize = 40;
 
 /// Returns a section of the map, by its heading.

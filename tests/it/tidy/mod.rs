@@ -1,4 +1,4 @@
-//! The rules of the project that no compiler checks: the order of layers, the purity of `logic`, headers and lengths.
+//! The rules of the project that the compiler does not check: the order of layers, the purity of `logic`, headers and lengths.
 //!
 //! Each failure names the file, the line and the rule. `tests/it/` is outside of all layers and may use everything.
 
@@ -42,7 +42,7 @@ const STRANGERS: &[(&str, &[&str])] = &[("cluster", &["scripting"]), ("scripting
 /// The embedded API server, a separate package: the compiler keeps it from using anything of `kopf`.
 const SERVER: &str = "src/apiserver";
 
-/// What `logic/` must not use: it receives everything as arguments and returns everything as results.
+/// Names that `logic/` must not use: it receives everything as arguments and returns everything as results.
 const IMPURE: &[&str] = &[
     "async ",
     ".await",
@@ -168,7 +168,7 @@ fn position(module: &str) -> Option<usize> {
     LAYERS.iter().position(|it| *it == module)
 }
 
-/// Returns why `module` may not use `other`, if so.
+/// Returns the reason why `module` may not use `other`, if there is one.
 fn objection(module: &str, other: &str) -> Option<String> {
     if module == other {
         return None;

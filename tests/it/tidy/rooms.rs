@@ -42,7 +42,7 @@ const UPWARD: &[(&str, &str)] = &[
 /// The number of files that import themselves through others. May only fall.
 const FILES_IN_CYCLES: usize = 100;
 
-/// How far a room may be below its budget before the budget must follow.
+/// Maximum number of lines by which a room may be below its budget; beyond it, the budget must be lowered.
 const SLACK: usize = 200;
 
 /// Lines of production code by room, comments included, in hundreds. May only fall: a new feature gets a separate room, or space by
@@ -64,7 +64,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("features/reconcile", 700),
     ("features/schedules", 600),
     ("handling", 1600),
-    // Pages for what lives long: a quarter less memory with 10,000 daemons.
+    // Pages for long-lived values: a quarter less memory with 10,000 daemons.
     ("heap", 500),
     ("lib", 300),
     ("logic", 100),

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use super::{Vector, catalogue, run, same};
 
-/// Handlers that act as the vectors say, by their ids.
+/// Handlers that act as the vectors describe, by their ids.
 struct Actors {
     does: BTreeMap<String, Value>,
     calls: Mutex<Vec<String>>,
@@ -127,7 +127,7 @@ fn resources(vector: &Vector) -> Vec<Resource> {
     vector.input["resources"].as_array().into_iter().flatten().map(catalogue::resource).collect()
 }
 
-/// Returns the response of our operator, in the notation of the vectors.
+/// Returns the response of this operator, in the notation of the vectors.
 async fn response(vector: &Vector) -> Result<Value, String> {
     let handlers = handlers(vector)?;
     let specs = vector.input["handlers"].as_array().cloned().unwrap_or_default();

@@ -162,7 +162,7 @@ fn of_value(name: &str, value: &Value) -> bool {
 /// The pause of handlers without one, as in the settings.
 pub(crate) const DEFAULT_BACKOFF: Duration = Duration::from_mins(1);
 
-/// Returns how a call ends that `raises`, or else has a `result`.
+/// Returns the end of a call that `raises`, or else has a `result`.
 pub(crate) fn ended(behaviour: &Value) -> Ended {
     let given = |key: &str| behaviour.get(key).filter(|it| !it.is_null());
     match given("raises") {

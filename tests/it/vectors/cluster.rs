@@ -82,7 +82,7 @@ fn reply(response: &Value) -> Reply {
     }
 }
 
-/// Returns the name that the reference gives to such an error.
+/// Returns the reference's name of such an error.
 fn class(error: &ApiError) -> String {
     let name = match error.status {
         Some(401) => "APIUnauthorizedError",
@@ -105,7 +105,7 @@ fn class(error: &ApiError) -> String {
     name.into()
 }
 
-/// Returns the log of requests. Errors have our own words, so only the part before them must agree.
+/// Returns the log of requests. Errors are worded differently here, so only the part before them must be equal.
 fn request_logs(log: &LogCapture) -> Vec<Value> {
     let lines = log.lines();
     let path = "/apis/kopf.dev/v1/kopfexamples";
@@ -141,7 +141,7 @@ async fn check_stream(vector: &Vector) -> Result<(), String> {
         while let Some(item) = stream.next().await {
             match item {
                 Ok(event) => events.extend(told(start, &event)),
-                // The reference ends here; ours continues, as a separate test shows.
+                // The reference ends here; this implementation continues, as a separate test shows.
                 Err(error) => {
                     raised = json!(class(&error));
                     return;

@@ -1,4 +1,4 @@
-//! Handlers: how they are declared, selected, filtered, ordered, and the meaning of their calls.
+//! Handlers: their declaration, selection, filters and order, and the meaning of their calls.
 
 use std::sync::Arc;
 

@@ -218,7 +218,7 @@ async fn send(
     (sent, log.has("Merge-patching finished with inconsistencies"))
 }
 
-/// The result of a patch: the last response, and the transformations that met a conflict.
+/// The result of a patch: the last response, and the transformations that had a conflict.
 struct Sent {
     object: Option<Arc<Object>>,
     left: Vec<Transformation>,

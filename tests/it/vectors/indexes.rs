@@ -63,7 +63,7 @@ impl Table {
             let mut options = catalogue::map(&options);
             options.insert("on".into(), "index".into());
             options.insert("id".into(), id.as_str().into());
-            // An object has the label of each index that wants it.
+            // An object has the label of each index that should contain it.
             options.insert("labels".into(), json!({ id: { "$": "PRESENT" } }));
             let (results, invoked) = (Arc::clone(&results), Arc::clone(&invoked));
             let function = scripts.handler("fn", move |invocation| {
@@ -172,7 +172,7 @@ impl Table {
     }
 }
 
-/// Returns how the function ends that has this result in the notation of the vectors.
+/// Returns the end of the function that has this result in the notation of the vectors.
 fn ended(result: &Value) -> Ended {
     if let Some(error) = result.get("$raise") {
         return Ended::Raised(catalogue::raised(error));

@@ -201,8 +201,8 @@ fn matches(pattern: &str, id: &str) -> bool {
     (0..=tail.len()).any(|it| tail.get(it..).is_some_and(|tail| matches(rest, tail)))
 }
 
-/// Returns a patch without the parts that only ours has, so that no other object of that name accepts it: the uid, or the version
-/// in a merge-patch of a status.
+/// Returns a patch without the parts that only this implementation sends, so that no other object of that name accepts it: the uid, or the
+/// version in a merge-patch of a status.
 pub(crate) fn without_uid(mut payload: Value) -> Value {
     if let Some(operations) = payload.as_array_mut() {
         operations.retain(|it| it["op"] != "test" || it["path"] != "/metadata/uid");

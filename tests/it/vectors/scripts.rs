@@ -107,7 +107,7 @@ fn called(
             Some(body) => {
                 let change = script.change("it", body, &SharedPatch::default());
                 let mut change = Arc::into_inner(change).expect("nobody else has it");
-                // What the reactor knows of the object, even if its body lacks it.
+                // The properties of the object that the reactor knows, even if its body lacks them.
                 let about = Object::from_value(body.clone()).header().reference();
                 change.logger = Logger::of_object(LoggerKind::Full, Arc::new(about));
                 Arc::new(change)
@@ -198,7 +198,7 @@ fn object_references_in_both_languages() {
 fn k8s_events_in_both_languages() {
     run("k8s-events", |vector| {
         let input = &vector.input;
-        // The others are about what follows the functions.
+        // The others are about the steps after the functions.
         if input["op"] != "call" {
             return Ok(());
         }
@@ -214,7 +214,7 @@ fn k8s_events_in_both_languages() {
     });
 }
 
-/// Returns what the call of a vector posts.
+/// Returns the events that the call of a vector posts.
 fn posted(language: Language, input: &Value) -> Result<Value, String> {
     let mut options = input["kwargs"].as_object().cloned().unwrap_or_default();
     // Neither language has a current error that is not named.

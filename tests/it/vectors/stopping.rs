@@ -1,4 +1,4 @@
-//! How daemons are stopped, on simulated time.
+//! The steps that stop daemons, on simulated time.
 
 use std::time::Duration;
 
@@ -28,12 +28,12 @@ fn daemon_stopping() {
     });
 }
 
-/// One daemon that was asked to stop.
+/// One daemon whose stop was requested.
 struct Stopping<'a> {
     handler: &'a Handler,
     timeouts: StopTimeouts,
     settings: Background,
-    /// How long it takes to exit after the flag, and after the cancellation.
+    /// The time that it takes to exit after the flag, and after the cancellation.
     exits: [Option<Duration>; 2],
     now: Duration,
     flagged: Option<Duration>,

@@ -74,7 +74,7 @@ const RHAI: &str = r#"
     });
 "#;
 
-/// A CRD with these versions, of which the last one is stored.
+/// Returns a CRD with these versions, of which the last one is stored.
 pub(super) fn definition(versions: &[&str]) -> Value {
     let anything = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
     let all = versions.iter().map(|name| {
@@ -114,7 +114,7 @@ async fn operator(env: &Environment, file: &str, script: &str, local: &LocalWebh
     Operator { webhooks: Some(std::sync::Arc::new(local.clone())), ..env.operator(host, handlers) }
 }
 
-/// A server with the CRD, and an operator that converts its objects.
+/// Starts a server with the CRD, and an operator that converts its objects.
 async fn started(
     versions: &[&str],
     file: &str,
@@ -195,7 +195,7 @@ fn the_crd_has_the_webhook_before_the_first_list_and_keeps_it_at_the_end() {
         assert_eq!(conversion["webhook"]["conversionReviewVersions"], json!(["v1"]));
         let url = "https://kopf-dev.invalid/links.kopf.dev";
         assert_eq!(conversion["webhook"]["clientConfig"], json!({ "url": url }));
-        // Somebody applies the CRD again.
+        // Another client applies the CRD again.
         env.edit(
             CRDS,
             LINKS,

@@ -1,4 +1,4 @@
-//! The examples that have tests of their own, by these.
+//! The examples with separate tests, run by these.
 
 use std::{path::Path, process::Command};
 

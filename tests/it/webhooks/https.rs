@@ -1,4 +1,4 @@
-//! The HTTPS server: certificates, statuses and limits. Uses sockets, and so the real clock.
+//! The HTTPS server: certificates, statuses and limits. Uses sockets, and therefore the real clock.
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,7 +23,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// Answers with what it was asked.
+/// A reviewer that responds with properties of its request.
 struct Echo;
 
 impl Reviewer for Echo {
@@ -92,7 +92,7 @@ fn server(options: WebhookServer) -> Admission {
     Admission { server: Some(WebhookServer { addr, ..options }), ..Admission::default() }
 }
 
-/// A request to the server at a URL. The error is that of the connection.
+/// Sends a request to the server at a URL. The error is that of the connection.
 async fn request(
     config: &ClientConfig,
     (method, path): (&str, &str),
@@ -174,7 +174,7 @@ async fn an_insecure_server_speaks_http() {
     server.end().await;
 }
 
-/// A CA, and the certificate and the key of a client.
+/// Returns a CA, and the certificate and the key of a client.
 fn clients() -> (String, String, String) {
     let key = rcgen::KeyPair::generate().expect("a key");
     let mut ca = rcgen::CertificateParams::default();

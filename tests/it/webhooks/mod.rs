@@ -24,7 +24,7 @@ const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.
 /// The name of the configurations in `kopf dev` and `kopf test`.
 const NAME: &str = "auto.kopf.dev";
 
-/// A server that hands reviews to the operator in this process.
+/// Returns a server that passes reviews to the operator in this process.
 fn local_environment() -> (Environment, LocalWebhooks) {
     let local = LocalWebhooks::default();
     let posting = local.clone();
@@ -38,12 +38,12 @@ fn local_environment() -> (Environment, LocalWebhooks) {
     (Environment::new(ApiServer::builder().resource(kopfexamples()).webhooks(post)), local)
 }
 
-/// An operator with this Lua script.
+/// Creates an operator with this Lua script.
 async fn operator(env: &Environment, script: &str, local: &LocalWebhooks) -> Operator {
     operator_in(env, ("lua", script), local).await
 }
 
-/// An operator with this script, of a language.
+/// Creates an operator with this script, of a language.
 async fn operator_in(
     env: &Environment,
     (language, script): (&str, &str),
@@ -62,7 +62,7 @@ async fn started(env: &Environment, script: &str, local: &LocalWebhooks) -> Runn
     running
 }
 
-/// An operator that runs, with all that tests look at.
+/// A running operator, with everything that tests use.
 struct Case {
     env: Environment,
     local: LocalWebhooks,
@@ -72,7 +72,7 @@ struct Case {
 }
 
 impl Case {
-    /// The object with a name after a request as a user.
+    /// Sends a request as a user about the object with this name. Returns the status and the body.
     async fn send(&self, method: &str, name: &str, body: &Value) -> (u16, Value) {
         let path =
             if method == "POST" { EXAMPLES.to_owned() } else { format!("{EXAMPLES}/{name}") };
@@ -84,7 +84,7 @@ impl Case {
         self.send("POST", name, &example(name, spec)).await
     }
 
-    /// How often reviews of a webhook ended like this.
+    /// Returns the number of reviews of a webhook that ended like this.
     fn count(&self, webhook: &str, result: &'static str) -> u64 {
         let labels = ReviewLabels { webhook: webhook.to_owned(), result };
         self.metrics.reviews.get_or_create(&labels).get()

@@ -1,4 +1,4 @@
-//! How the webhook server is published: for local clusters, and with tunnels.
+//! The publication of the webhook server: for local clusters, and with tunnels.
 
 use std::{collections::VecDeque, convert::Infallible, sync::Arc};
 
@@ -23,7 +23,7 @@ use tokio::{net::TcpListener, task::JoinSet, time::Instant};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-/// Answers nothing.
+/// A reviewer that responds with an empty body.
 struct Silent;
 
 impl Reviewer for Silent {
@@ -35,7 +35,7 @@ impl Reviewer for Silent {
     }
 }
 
-/// What an API server shows of itself.
+/// The properties that an API server shows of itself.
 #[derive(Clone, Copy, Default)]
 struct Shown {
     /// The common name of its CA.
@@ -110,7 +110,7 @@ async fn serve(listener: TcpListener, tls: TlsAcceptor, shown: Shown) {
     }
 }
 
-/// Returns how a server is published for this cluster.
+/// Returns the client configuration under which a server is published for this cluster.
 async fn published(cluster: KubeCluster, wanted: LocalCluster) -> (ClientConfig, Vec<u8>) {
     let server = WebhookServer {
         addr: Some("127.0.0.1".into()),
@@ -203,7 +203,7 @@ async fn the_host_for_a_named_local_cluster_needs_no_detection() {
     tasks.shutdown().await;
 }
 
-/// The results of tunnel handlers, one after the other; the last one is repeated.
+/// Returns a function with the results of tunnel handlers, one after the other; the last one is repeated.
 fn tunnel(results: Vec<Result<&'static str, &'static str>>) -> AskTunnel {
     let results = Mutex::new(VecDeque::from(results));
     Arc::new(move |server| {

@@ -1,4 +1,4 @@
-//! What users see of admission handlers.
+//! The effects of admission handlers that users see.
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -294,7 +294,7 @@ fn malformed_reviews_are_refused_with_what_is_missing() {
                     .has(&format!("Cannot respond to a review for the webhook 'check': {problem}"))
             );
         }
-        // What is not needed may be missing.
+        // Fields that are not needed may be missing.
         for field in ["uid", "operation", "dryRun", "oldObject", "options"] {
             let reply = ask(&case.local, "check", without(&["request", field])).await;
             assert!(reply.expect("a reply").contains(r#""allowed":true"#), "{field}");
@@ -303,7 +303,7 @@ fn malformed_reviews_are_refused_with_what_is_missing() {
     });
 }
 
-/// A complete review.
+/// Returns a complete review.
 fn whole() -> Value {
     json!({
         "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
@@ -315,7 +315,7 @@ fn whole() -> Value {
     })
 }
 
-/// Sends a review to a handler. Gives the body of the response.
+/// Sends a review to a handler. Returns the body of the response.
 async fn ask(
     local: &kopf::webhooks::LocalWebhooks,
     id: &str,
@@ -326,7 +326,7 @@ async fn ask(
     body.map(|it| String::from_utf8(it.to_vec()).expect("text"))
 }
 
-/// The same, with the response as a tree.
+/// Sends a review to a handler. Returns the response as a tree.
 async fn review(
     local: &kopf::webhooks::LocalWebhooks,
     id: &str,

@@ -1,5 +1,5 @@
-//! Keeps all objects in a store of kube-rs, for `scripts/bench-scale`: prints `HANDLED` when it has seen as many objects as the
-//! first argument says, and again after each number of events that the second argument says.
+//! Keeps all objects in a store of kube-rs, for `scripts/bench-scale`: prints `HANDLED` when it has seen the number of objects in the first
+//! argument, and again after each number of events in the second argument.
 
 use std::pin::pin;
 

@@ -1,4 +1,4 @@
-//! Sends one review again and again over HTTPS keep-alive connections, and measures the responses. Prints JSON.
+//! Sends one review repeatedly over HTTPS keep-alive connections, and measures the responses. Prints JSON.
 //!
 //! `certificates DIRECTORY` makes `ca.crt`, `tls.crt` and `tls.key` for 127.0.0.1. `send PORT PATH CA BODY CONNECTIONS SECONDS RATE` sends
 //! the file BODY: RATE times per second, or as fast as the server responds if it is 0. With a rate, latencies count from the moment

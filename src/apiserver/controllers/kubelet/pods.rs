@@ -1,4 +1,4 @@
-//! The life of Pods: scheduled, started, running, terminated, removed.
+//! The stages of Pods: scheduled, started, running, terminated, removed.
 //!
 //! The `Stage` of a Pod is derived from the Pod alone; its duration comes from annotations.
 
@@ -50,14 +50,14 @@ fn waits(pod: Option<&Value>) -> bool {
     pod.is_some_and(|it| text(it, "/spec/nodeName").is_empty())
 }
 
-/// The stage of a Pod in its life.
+/// The stage of a Pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// It is not scheduled yet.
     Unbound,
     /// It is on another node, or terminated: nothing is left to do.
     NotOurs,
-    /// It is scheduled to our node; nothing has started.
+    /// It is scheduled to this node; nothing has started.
     Bound,
     /// Its containers are being created.
     Creating,

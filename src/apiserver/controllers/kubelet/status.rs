@@ -151,7 +151,7 @@ pub(super) fn running(_key: &Key, pod: &Value, moment: &Moment) -> Value {
     status
 }
 
-/// Adds the id of a container. No runtime knows it.
+/// Adds the id of a container. No runtime has a container with it.
 fn with_id(mut status: Value, pod: &Value, restarts: i64) -> Value {
     let name = text(&status, "/name");
     let id = format!("kopf://{}/{name}/{restarts}", object::meta(pod, "uid"));

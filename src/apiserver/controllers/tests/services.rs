@@ -198,7 +198,7 @@ async fn a_port_that_no_pod_has_is_left_out_once() {
     let spec = json!({ "selector": { "app": "web" }, "ports": ports });
     let service = json!({ "metadata": meta("web"), "spec": spec });
     server.create("services", service).expect("a new object");
-    // Without a pause: a controller that writes again and again would keep the clock from moving.
+    // Without a pause: a controller that writes repeatedly would keep the clock from advancing.
     for _ in 0..1_000 {
         tokio::task::yield_now().await;
     }

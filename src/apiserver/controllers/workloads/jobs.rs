@@ -45,7 +45,7 @@ struct View<'a> {
     failed: i64,
 }
 
-/// Returns the condition that says when and how a Job has finished.
+/// Returns the condition with the time and the result of a finished Job.
 pub(crate) fn finished(job: &Value) -> Option<&Value> {
     let ended = ["Complete", "Failed"].into_iter().find(|it| conditions::holds(job, it))?;
     conditions::find(job, ended)
@@ -210,7 +210,7 @@ fn backoff(view: &View<'_>, moment: &Moment) -> Option<Duration> {
     moment.until(last, seconds)
 }
 
-/// Returns when a Pod has ended, as far as its status says.
+/// Returns the time at which a Pod has ended, as far as its status contains it.
 fn end_of(pod: &Value) -> &str {
     let statuses = pod.pointer("/status/containerStatuses").and_then(Value::as_array);
     let ends = statuses.into_iter().flatten().map(|it| text(it, "/state/terminated/finishedAt"));

@@ -262,7 +262,7 @@ fn write_slices(
     for (ports, group) in grouped(backends) {
         for chunk in group.chunks(SLICE_MAX) {
             let endpoints: Vec<Value> = chunk.iter().map(|it| endpoint(it)).collect();
-            // An empty list of ports is stored as null, so it would look changed and be written again and again.
+            // An empty list of ports is stored as null, so it would look changed and be written repeatedly.
             let ports = if ports.is_empty() { Value::Null } else { Value::from(ports) };
             wanted.push((ports, endpoints.into()));
         }

@@ -100,7 +100,7 @@ fn pod_security(it: &Value) -> Problems {
     out
 }
 
-/// Validates a certificate signing request. The content of the certificate is for the signer to check.
+/// Validates a certificate signing request. The signer checks the content of the certificate.
 pub(in crate::native) fn signing_request(new: &Value, old: Option<&Value>) -> Problems {
     const USAGES: [&str; 23] = [
         "any",

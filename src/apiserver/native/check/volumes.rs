@@ -21,7 +21,7 @@ const HOST_PATHS: [&str; 8] = [
     "Socket",
 ];
 
-/// The order in which the real server looks at sources: of several, the first one counts.
+/// The order in which the real server checks sources: of several, the first one counts.
 const ORDER: [&str; 26] = [
     "emptyDir",
     "hostPath",

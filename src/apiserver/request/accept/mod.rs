@@ -1,8 +1,8 @@
 //! Content negotiation: the `Accept` header against the forms of a response.
 //!
-//! The real server negotiates twice. The router of the native kinds knows only complete media types, and refuses with its own
-//! message; the second step knows parameters, weights and wildcards. Messages offer protobuf, as those of the real server do, but
-//! it is not served: clients that accept nothing else are refused as the real server refuses them for custom resources.
+//! The real server negotiates twice. The router of the native kinds supports only complete media types, and refuses with its own message;
+//! the second step supports parameters, weights and wildcards. Messages offer protobuf, as those of the real server do, but it is not
+//! served: clients that accept nothing else are refused as the real server refuses them for custom resources.
 
 #[cfg(test)]
 mod tests;
@@ -71,7 +71,7 @@ pub(crate) enum Shape {
 pub(crate) struct Accept {
     pub(crate) media: Media,
     pub(crate) shape: Shape,
-    /// The header asks for indented JSON; see also [`pretty`].
+    /// The header requests indented JSON; see also [`pretty`].
     pub(crate) pretty: bool,
 }
 
@@ -184,8 +184,8 @@ pub(crate) fn pretty(parameter: Option<&str>, user_agent: &str) -> bool {
     }
 }
 
-/// Returns the refusal if the client wants the metadata of one object but gets a list, or the other way round. `go_type` is the
-/// type of the response in the real server, such as `*core.Pod`.
+/// Returns the refusal if the client requests the metadata of one object but the response is a list, or the other way round. `go_type` is
+/// the type of the response in the real server, such as `*core.Pod`.
 pub(crate) fn wrong_shape(shape: Shape, go_type: &str) -> Option<Refusal> {
     let text = match shape {
         Shape::Partial(_) => {
@@ -199,7 +199,7 @@ pub(crate) fn wrong_shape(shape: Shape, go_type: &str) -> Option<Refusal> {
     Some(not_acceptable(format!("you requested {text}"), None))
 }
 
-/// The parameters that ask for a transformation.
+/// The parameters that request a transformation.
 #[derive(Debug, Default, PartialEq)]
 struct Convert<'a> {
     kind: &'a str,

@@ -117,7 +117,7 @@ pub(super) fn storage_version(crd: &Value) -> Option<Value> {
     versions.iter().find(|it| it.get("storage") == Some(&Value::Bool(true)))?.get("name").cloned()
 }
 
-/// Removes fields from a schema that the server does not know, or leaves out when it writes the schema.
+/// Removes fields from a schema that are unknown to the server, or that it leaves out when it writes the schema.
 fn clean(schema: &mut Value) {
     let Some(fields) = schema.as_object_mut() else { return };
     fields.retain(|name, value| {

@@ -75,7 +75,7 @@ pub(crate) fn kind(crd: &Value) -> Option<Kind> {
     })
 }
 
-/// Returns how the objects of a CRD are stored.
+/// Returns the storage of the objects of a CRD: the version, and the conversion webhook.
 fn storage(crd: &Value, versions: &[Value]) -> Storage {
     let stored = versions.iter().find(|it| object::flag(it, "/storage"));
     let version = stored.map(|it| structure::text(it, "name").to_owned()).unwrap_or_default();

@@ -17,7 +17,7 @@ const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "st
 pub(super) struct Strictness {
     /// The schema must be structural.
     pub(super) structural: bool,
-    /// Types must be those that Kubernetes knows.
+    /// Types must be those of Kubernetes.
     pub(super) known_types: bool,
     /// The CRD has a status subresource.
     pub(super) status: bool,

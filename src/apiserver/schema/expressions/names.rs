@@ -1,4 +1,4 @@
-//! Names in rules: which ones exist, and how field names are escaped.
+//! Names in rules: the existing ones, and the escaping of field names.
 
 use cel::{
     common::ast::{EntryExpr, Expr, IdedExpr},

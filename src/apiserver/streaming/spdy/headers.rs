@@ -1,4 +1,4 @@
-//! Headers of streams: all headers of a session are one zlib stream, with a dictionary that both sides know.
+//! Headers of streams: all headers of a session are one zlib stream, with a dictionary that the protocol defines.
 
 use std::{collections::BTreeMap, fmt};
 

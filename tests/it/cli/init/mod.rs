@@ -1,4 +1,4 @@
-//! `kopf init` as users see it: what it writes can be checked and run at once.
+//! `kopf init` as users see it: the files that it writes can be checked and run at once.
 
 use std::{fs, path::PathBuf, process::Command as Blocking};
 

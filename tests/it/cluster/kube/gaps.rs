@@ -1,6 +1,6 @@
-//! `kube.watch` and `kube.wait` of scripts across times without a watch: what was missed is reported afterwards, once.
+//! `kube.watch` and `kube.wait` of scripts across times without a watch: missed changes are reported afterwards, once.
 //!
-//! The server forgets the past (410 Gone), or it restarts: another one takes its place with the objects of the old one.
+//! The server drops its history (410 Gone), or it restarts: another server replaces it, with the objects of the old one.
 
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ const MISSED: [&str; 5] = [
     "ADDED ConfigMap ns1/replaced 2",
     "DELETED ConfigMap ns1/gone -",
 ];
-/// Then the watch continues.
+/// The event with which the watch continues.
 const AFTER: &str = "ADDED ConfigMap ns1/later 1";
 
 /// Longer than any test, on the paused clock.

@@ -1,4 +1,4 @@
-//! Which resources each form of a selector watches, in which version, where.
+//! The resources that each form of a selector watches, with their versions and namespaces.
 
 use std::{collections::BTreeSet, time::Duration};
 

@@ -1,7 +1,7 @@
 //! `kill -9` between any two requests of an object's life, then a restart.
 //!
 //! Each run kills the operator at another PATCH: before the server receives it, or after it was applied and before the response
-//! arrives. What was recorded must count, the rest must be done again, and nothing may be left behind.
+//! arrives. Recorded work must count, all other work must be done again, and nothing may be left behind.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},

@@ -1,4 +1,4 @@
-//! Failing requests, and what they mean for the work of handlers.
+//! Failing requests, and their effects on the work of handlers.
 
 use std::time::Duration;
 

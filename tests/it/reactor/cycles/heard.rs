@@ -1,4 +1,4 @@
-//! An operator whose handlers only record their calls, for tests of what causes events.
+//! An operator whose handlers only record their calls, for tests of the causes of events.
 
 use std::{sync::Arc, time::Duration};
 

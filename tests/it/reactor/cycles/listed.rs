@@ -70,7 +70,7 @@ async fn a_list_is_read_to_its_end_also_when_the_workers_are_stuck() {
     let running = script.start(&env, (&Link::new(&env.server), handlers), settings);
     pass(60).await;
     assert!(pages(&env) < 4, "{} pages", pages(&env));
-    // Before the server forgets the snapshot of the list.
+    // Before the server drops the snapshot of the list.
     pass(120).await;
     assert_eq!(pages(&env), OBJECTS / 500);
     running.stop().await;

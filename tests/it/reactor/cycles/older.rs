@@ -1,4 +1,4 @@
-//! Events and lists that are older than the operator's own requests: nothing that is finished is done again.
+//! Events and lists that are older than the operator's own requests: finished work is not done again.
 
 use std::{
     sync::{

@@ -56,7 +56,7 @@ fn edit(env: &Environment, size: u64) {
     env.edit(EXAMPLES, "ns1/a", json!({ "spec": { "size": size } }));
 }
 
-/// The event is from a list before the record; the cycle continues with the response to our own request.
+/// The event is from a list before the record; the cycle continues with the response to the operator's own request.
 #[tokio::test(start_paused = true)]
 async fn a_repeated_request_removes_the_records_that_its_event_does_not_show() {
     let (env, script) = (Environment::default(), Script::default());

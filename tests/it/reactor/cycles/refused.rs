@@ -1,4 +1,4 @@
-//! Changes that the server will never accept fail only the handler that wants them; and what is recorded is stored.
+//! Changes that the server will never accept fail only their own handler; and recorded changes are stored.
 
 use std::{collections::BTreeMap, time::Duration};
 

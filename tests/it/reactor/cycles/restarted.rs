@@ -145,7 +145,7 @@ async fn a_stream_that_ends_or_panics_is_red_and_begins_again_with_growing_pause
         let heard = operator.heard();
         let runs = heard.iter().filter(|it| *it == "daemon runs a").count();
         assert_eq!(runs, 1, "{heard:?}");
-        // What was known before is known afterwards.
+        // Objects that were known before are known afterwards.
         *shared.lock() = if bug == Bug::PanicAtStart { Bug::End } else { bug };
         env.server.close_watches();
         env.server.remove(kopf::testing::EXAMPLES, "ns1", "a").expect("it is there");

@@ -1,4 +1,4 @@
-//! Runs a scenario on the paused clock: an API server, an operator, and a user, in one process and in no time.
+//! Runs a scenario on the paused clock: an API server, an operator, and a user, in one process and without real time.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -192,7 +192,7 @@ fn patch_requests(env: &Environment) -> Vec<Value> {
 fn settings(scenario: &Scenario) -> Settings {
     let mut settings = Settings::default();
     settings.networking.error_backoffs = Vec::new();
-    // Closures exit within the scheduler turns that Kopf gives them, so no timeout is needed.
+    // Closures exit within the scheduler turns that Kopf grants them, so no timeout is needed.
     settings.background.instant_exit_timeout = None;
     // Kopf does not record them.
     settings.persistence.remember_failures = false;

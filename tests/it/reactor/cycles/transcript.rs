@@ -1,4 +1,4 @@
-//! Compares what was seen with what was expected: calls, patches, final objects, and times.
+//! Compares the observed calls, patches, final objects and times with the expected ones.
 
 use std::collections::BTreeSet;
 
@@ -108,9 +108,9 @@ impl Transcript {
     }
 }
 
-/// Compares the requests. Those at the same time have another order here: what a handler wants is sent before its record, so that
-/// no crash in between loses it. Requests for an object that is gone make no difference; nor do records that are removed from an
-/// object just before its finalizer is, which ends it: here they stay until then, so that no crash in between repeats a handler.
+/// Compares the requests. Those at the same time have another order here: the changes of a handler are sent before its record, so that no
+/// crash in between loses them. Requests for an object that is gone make no difference; nor do records that are removed from an object just
+/// before its finalizer is, which ends it: here they stay until then, so that no crash in between repeats a handler.
 fn compare_patches(own: &[Value], expected: &[Value]) -> Result<(), String> {
     let is_needed = |(index, it): &(usize, &Value)| {
         let is_own = own.iter().any(|other| normal(other)["payload"] == normal(it)["payload"]);
@@ -230,7 +230,7 @@ fn normal(value: &Value) -> Value {
 /// The fields of a call that are known only when it ends, or is ended.
 const LATER: &[&str] = &["cancelled_at", "stopped_at", "stopped_reason"];
 
-/// Removes the kwargs that the scenario did not request: our calls have all of them.
+/// Removes the kwargs that the scenario did not request: calls have all of them here.
 fn only_asked(own: &Value, expected: Option<&Value>) -> Value {
     let Some(expected) = expected.and_then(Value::as_object) else { return own.clone() };
     let own = own.as_object().cloned().unwrap_or_default();

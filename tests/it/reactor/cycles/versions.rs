@@ -1,4 +1,4 @@
-//! A merge-patch of a status requires a version of the object: what that costs, and what it never does.
+//! A merge-patch of a status requires a version of the object: the cost of this, and its guarantees.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -111,7 +111,7 @@ async fn a_timer_that_stores_results_often_has_no_conflicts_with_itself() {
     env.create(object("ns1", "a"));
     pass(20).await;
     let all = of_status(&env);
-    // The first result may conflict with our own finalizer, which is being added.
+    // The first result may conflict with the operator's own finalizer, which is being added.
     assert!(all.len() > 40 && all[1..].iter().all(|it| it == "PATCH 200"), "{all:?}");
     running.stop().await;
 }

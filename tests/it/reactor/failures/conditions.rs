@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Failing, Script, in_both, in_both_of};
 
-/// `retried` fails until the spec says otherwise, `given_up` fails permanently for some objects.
+/// `retried` fails until the spec ends that, `given_up` fails permanently for some objects.
 const SCRIPT: Script = Script {
     lua: r#"
         kopf.on_create("kopfexamples", { id = "retried" }, function(ctx)
@@ -26,7 +26,7 @@ const SCRIPT: Script = Script {
     "#,
 };
 
-/// Fails as long as the label says so.
+/// Fails as long as the label requests it.
 const TIMER: Script = Script {
     lua: r#"
         kopf.timer("kopfexamples", { interval = 1, backoff = 1, id = "tick" }, function(ctx)

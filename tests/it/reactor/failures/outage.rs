@@ -10,7 +10,7 @@ use kopf::{
     },
 };
 
-/// Runs an operator whose server is unreachable from the 10th second on, for this long. Returns the lines in our own formats.
+/// Runs an operator whose server is unreachable from the 10th second on, for this long. Returns the warnings of this program's own formats.
 async fn lines_of_an_outage(seconds: u64) -> Vec<String> {
     let env = Environment::default();
     let link = Link::new(&env.server);

@@ -1,4 +1,4 @@
-//! Changes that no handler handles: `kopf dev` logs them, other commands only if they are verbose.
+//! Changes that no handler handles: `kopf dev` logs them, other commands only in verbose mode.
 
 use kopf_apiserver::ApiServer;
 use serde_json::json;

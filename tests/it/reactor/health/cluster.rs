@@ -67,7 +67,7 @@ impl Cluster {
         cluster
     }
 
-    /// Accepts requests with these tokens from now on, and no others.
+    /// Accepts requests with only these tokens from now on.
     pub(super) fn accept(&self, tokens: &[&str]) {
         let accepted: BTreeSet<_> = tokens.iter().map(|it| format!("Bearer {it}")).collect();
         self.link.set_rule(move |request| {
@@ -131,7 +131,7 @@ impl Cluster {
         (told, running.end().await)
     }
 
-    /// Runs an operator of this script that ends by itself. Returns why.
+    /// Runs an operator of this script that ends by itself. Returns its result.
     pub(super) async fn run_until_it_ends(&self, source: Source) -> Result<(), Failure> {
         self.start(source).await.end().await
     }

@@ -1,4 +1,4 @@
-//! Index functions, and which handlers wait for which index.
+//! Index functions, and the handlers that wait for their indexes.
 
 use std::time::Duration;
 

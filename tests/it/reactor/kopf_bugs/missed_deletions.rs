@@ -1,4 +1,4 @@
-//! (a) An object that was deleted while the watch was down is noticed.
+//! (a) An object that was deleted while the watch was down is detected.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Where Kopf is wrong, and we are right: each test fails on the behaviour of Kopf 1.45.2.
+//! Known bugs of Kopf that this operator does not have: each test fails on the behaviour of Kopf 1.45.2.
 //!
 //! The letters are those of the list in `docs/compatibility.md`.
 

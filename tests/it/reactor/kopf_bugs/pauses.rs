@@ -41,7 +41,7 @@ struct Yard {
 }
 
 impl Yard {
-    /// Starts a daemon that ends `lag` after it was told to.
+    /// Starts a daemon that ends `lag` after its stop was requested.
     fn new(lag: Duration) -> Self {
         let (env, ended) = (Environment::default(), CallLog::default());
         let (scripts, settings) = (NativeScripts::default(), Arc::new(Settings::default()));
@@ -92,7 +92,7 @@ impl Yard {
         }
     }
 
-    /// Does what a cycle of the object does; returns whether the daemon is being stopped.
+    /// Runs the steps of a cycle of the object; returns whether the daemon is being stopped.
     fn cycle(&mut self) -> bool {
         self.background.reap();
         let host = SpawnContext { object: &self.object, memo: &Memo::default() };

@@ -1,4 +1,4 @@
-//! (g) A foreign finalizer or annotation is never touched; two operators on one resource do not fight.
+//! (g) A foreign finalizer or annotation is never touched; two operators on one resource do not undo each other's changes.
 
 use std::time::Duration;
 

@@ -247,7 +247,7 @@ async fn a_standby_forgets_what_is_gone_when_its_watch_was_down() {
     env.create("ghost");
     env.create("one");
     env.until(5).await;
-    // The watches end, the deletion is not seen, and old versions are forgotten: there is a new list.
+    // The watches end, the deletion is not seen, and old versions are compacted: there is a new list.
     env.server.remove(EXAMPLES, "ns1", "ghost").expect("it is there");
     env.server.compact();
     env.server.close_watches();

@@ -1,4 +1,4 @@
-//! Peers that pause for each other: the facts of Kopf 1.45.2, and our improvements.
+//! Peers that pause for each other: the facts of Kopf 1.45.2, and improvements over it.
 
 use std::time::Duration;
 
@@ -444,7 +444,7 @@ async fn operators_with_shards_share_the_work() {
     env.until(10).await;
     env.create("one");
     env.until(20).await;
-    // The embedded server has no shards: what counts is that nobody pauses.
+    // The embedded server has no shards; the test checks that no operator pauses.
     assert_eq!(env.calls().len(), 2);
     assert_eq!(env.said("Possibly conflicting operators"), 0);
     write(&env, "boss", &record(1, 600, "2026-01-01T00:00:20Z"));
@@ -473,7 +473,7 @@ async fn daemons_are_stopped_in_a_pause_and_start_again() {
     operator.stop().await;
 }
 
-/// Returns a record of a stronger operator whose clock is `ahead` seconds ahead of ours.
+/// Returns a record of a stronger operator whose clock is `ahead` seconds ahead of the operator's clock.
 fn skewed(env: &Cluster, ahead: i64) -> Value {
     let lastseen = env.clock.now() + jiff::SignedDuration::from_secs(ahead);
     record(10, 60, &lastseen.to_string())

@@ -1,4 +1,4 @@
-//! Daemons and timers: which ones keep running, restart, or stop.
+//! Daemons and timers: those that keep running, restart, or stop.
 
 use kopf::logic::handlers::handler::Kind;
 

@@ -39,7 +39,7 @@ pub(super) const OTHERS: &str = "others.kopf.dev";
 pub(super) struct Line {
     pub(super) kind: Kind,
     pub(super) id: &'static str,
-    /// Stands for the code of its function: another number is an edit.
+    /// Represents the code of its function: another number is an edit.
     pub(super) code: u64,
     pub(super) resource: &'static str,
     pub(super) options: Vec<(String, Argument)>,
@@ -48,7 +48,7 @@ pub(super) struct Line {
     pub(super) chooser: Option<u64>,
 }
 
-/// What a handler does, in addition to logging its call.
+/// The action of a handler, in addition to logging its call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Does {
     /// Nothing.
@@ -69,7 +69,7 @@ pub(super) enum Does {
     Label,
     /// Waits until it must stop, and logs why.
     Stay,
-    /// Waits like [`Does::Stay`], and needs this many seconds to stop.
+    /// Waits like [`Does::Stay`], and takes this many seconds to stop.
     Linger(u64),
 }
 
@@ -79,7 +79,7 @@ pub(super) struct Edited {
     pub(super) running: Running,
     pub(super) calls: CallLog,
     scripts: NativeScripts,
-    /// What keeps the scripts of each generation alive.
+    /// Weak references to the values that keep the scripts of each generation alive.
     homes: Vec<Weak<dyn Any + Send + Sync>>,
     generations: u64,
 }
@@ -305,7 +305,7 @@ impl Edited {
         self.running.propose(Generation::new(registry, lifecycle)).await
     }
 
-    /// Makes another generation take over, and lets a second pass. Returns what has changed.
+    /// Makes another generation take over, and waits for a second. Returns the changes.
     pub(super) async fn swap(&mut self, lines: &[Line]) -> String {
         let answer = self.send(lines, None).await;
         let changes = answer.await.expect("an answer").expect("it takes over");

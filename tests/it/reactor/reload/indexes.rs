@@ -1,4 +1,4 @@
-//! Indexes: which ones keep their content, which are filled again, and which handlers wait for them.
+//! Indexes: those that keep their content, those that are filled again, and the handlers that wait for them.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ fn looking(code: u64) -> Line {
     on(Kind::Event, "look", code).of("others").does(Does::Look("idx"))
 }
 
-/// Returns what `look` sees at the next change of an object.
+/// Returns the output of `look` at the next change of an object.
 async fn seen(operator: &Edited, number: u64) -> String {
     operator.take();
     operator.edit(OTHERS, "x", number);

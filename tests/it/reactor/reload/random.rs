@@ -17,14 +17,14 @@ struct History {
     late_edits: u64,
 }
 
-/// How much is done.
+/// The size of a run.
 struct Size {
     swaps: u64,
     objects: usize,
 }
 
-/// Returns the handlers of a random generation. Two are always there: `made` and `changed`, which show what is lost; `code` is that
-/// of these two.
+/// Returns the handlers of a random generation. Two are in every generation: `made` and `changed`, which detect losses; `code` is that of
+/// these two.
 fn generation(random: &mut Rng, code: u64) -> Vec<Line> {
     // Most edits do not concern the daemon.
     let of_daemon = random.u64(1..5) / 4;
@@ -69,7 +69,7 @@ impl Drop for ToldIfItFails {
     }
 }
 
-/// Runs a seed. Returns the logged calls, and what was done to each object.
+/// Runs a seed. Returns the logged calls, and the history of each object.
 async fn run(seed: u64, size: &Size) -> (Vec<String>, BTreeMap<String, History>) {
     let _told = ToldIfItFails(seed);
     let mut random = Rng::with_seed(seed);

@@ -1,4 +1,4 @@
-//! Functions that select resources: which ones are called again, and the result of an edit that breaks one.
+//! Functions that select resources: those that are called again, and the result of an edit that breaks one.
 
 use kopf::{
     logic::handlers::handler::Kind,

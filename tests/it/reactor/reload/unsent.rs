@@ -1,4 +1,4 @@
-//! Changes that the server has not accepted when the handler that wants them is edited.
+//! Changes that the server has not accepted when their handler is edited.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},

@@ -158,7 +158,7 @@ async fn roles_of_an_earlier_deployment_are_deleted_and_those_of_others_kept() {
     let ours = "kopf-deploy";
     apply_role(&desk, ours, ("hello", "hello", "ops/hello")).await;
     apply_role(&desk, ours, ("default/hello.ops", "hello.ops", "ops/hello")).await;
-    // An operator of the same name elsewhere, a binding that a user has created, and a role that it shares with one of ours.
+    // An operator of the same name elsewhere, a binding that a user has created, and a role that it shares with a binding of the operator.
     apply_role(&desk, ours, ("hello.other", "hello.other", "other/hello")).await;
     apply_role(&desk, "somebody", ("theirs", "theirs", "ops/hello")).await;
     apply_role(&desk, "somebody", ("default/shared", "theirs", "ops/hello")).await;

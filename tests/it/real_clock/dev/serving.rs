@@ -45,7 +45,7 @@ impl Served {
         let mut stream = TcpStream::connect(self.address).await.expect("a connection");
         stream.write_all(head.replace('\n', "\r\n").as_bytes()).await.expect("it is sent");
         let mut answer = Vec::new();
-        // A refusal while we are sending may close the connection before everything is read.
+        // A refusal during the request may close the connection before everything is read.
         drop(timeout(PATIENCE, stream.read_to_end(&mut answer)).await.expect("the end comes"));
         String::from_utf8(answer).expect("text")
     }

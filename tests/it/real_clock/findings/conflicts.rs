@@ -40,7 +40,7 @@ async fn the_creation_is_handled_although_the_response_to_the_finalizer_is_lost(
     until(&operator, "the end", || world.is_handled("a")).await;
 }
 
-/// H3: another client makes the change of a handler first, and another change with it.
+/// H3: another client makes the change of a handler first, together with another change.
 #[tokio::test]
 async fn a_change_is_handled_although_another_client_was_faster_with_a_label() {
     let world = World::new(

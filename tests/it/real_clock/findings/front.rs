@@ -165,7 +165,7 @@ impl Front {
 
     async fn connection(&self, stream: impl AsyncRead + AsyncWrite + Unpin) {
         let service = service_fn(|request| self.clone().respond(request));
-        // The client notices how a connection ends.
+        // The client detects the end of the connection.
         let _ended =
             http1::Builder::new().serve_connection(TokioIo::new(stream), service).await.is_ok();
     }

@@ -1,4 +1,4 @@
-//! Pauses and waits: what they must not delay, and how long they last.
+//! Pauses and waits: their length, and the work that they must not delay.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -108,7 +108,7 @@ async fn versions_that_expire_again_and_again_mean_ever_fewer_lists() {
     assert!(took > Duration::from_secs(3), "seven lists within {took:?}");
 }
 
-/// M8: a user applies an exported manifest with our finalizer, which is not needed any more, and deletes the object.
+/// M8: a user applies an exported manifest with the operator's finalizer, which is not needed any more, and deletes the object.
 #[tokio::test]
 async fn a_finalizer_that_a_user_applies_again_does_not_hold_up_the_deletion() {
     let world = World::new(MADE).await;
@@ -161,7 +161,7 @@ async fn a_request_without_a_response_is_repeated_after_half_a_minute() {
     until(&operator, "the end", || world.is_handled("a")).await;
 }
 
-/// L2: the server asks for a pause of an hour, and the object changes.
+/// L2: the server requests a pause of an hour, and the object changes.
 #[tokio::test]
 async fn a_newer_event_ends_a_pause_of_an_hour() {
     let world = World::new(MADE).await;

@@ -75,7 +75,7 @@ async fn an_object_is_deleted_although_its_schema_rejects_a_result() {
     until(&operator, "the end of the object", || world.is_gone("a")).await;
 }
 
-/// H1: the schema rejects what a handler sets in the spec, and the object is deleted.
+/// H1: the schema rejects the change of a handler in the spec, and the object is deleted.
 #[tokio::test]
 async fn an_object_is_deleted_although_its_schema_rejects_a_patch() {
     let world = strict(&sizing("'large'")).await;
@@ -87,7 +87,7 @@ async fn an_object_is_deleted_although_its_schema_rejects_a_patch() {
     until(&operator, "the end of the object", || world.is_gone("a")).await;
 }
 
-/// H1: the schema rejects what a handler sets in the spec, and the script is fixed.
+/// H1: the schema rejects the change of a handler in the spec, and the script is fixed.
 #[tokio::test]
 async fn a_fixed_script_is_called_although_the_patch_of_the_former_one_was_rejected() {
     let world = strict(&sizing("'large'")).await;
@@ -118,7 +118,7 @@ end)
     until(&operator, "the end", || world.is_handled("a")).await;
 }
 
-/// H2: one request of a cycle is accepted, the next one fails, and a user changes what the first one has set.
+/// H2: one request of a cycle is accepted, the next one fails, and a user changes the field that the first one has set.
 #[tokio::test]
 async fn the_edit_of_a_user_is_not_undone_by_a_request_that_is_repeated() {
     let setting =

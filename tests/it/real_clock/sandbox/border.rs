@@ -1,4 +1,4 @@
-//! The limits on what scripts pass to the operator: hostile scripts in a whole operator, next to a script that must still be
+//! The limits on the values that scripts pass to the operator: hostile scripts in a whole operator, next to a script that must still be
 //! served.
 
 use std::{sync::Arc, time::Duration};

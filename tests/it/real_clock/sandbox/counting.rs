@@ -205,7 +205,7 @@ fn texts_of_too_many_words_are_not_compiled() {
     }
 }
 
-/// Checks that an abort names the line of the loop, which is what an operator needs to know.
+/// Checks that an abort names the line of the loop, which operators need for a fix.
 #[test]
 fn an_abort_in_lua_says_where_the_call_was() {
     let lua = "

@@ -93,7 +93,7 @@ impl Stage {
         self.take(candidate)
     }
 
-    /// Waits until `/readyz` would say this about the scripts.
+    /// Waits until `/readyz` would report this about the scripts.
     async fn until_says(&self, text: &str) {
         let told = || self.health.parts().get("scripts").map(|it| it.text.clone());
         let wait = async {

@@ -46,8 +46,8 @@ async fn an_editor_that_moves_the_old_file_away_first_makes_one_change() {
     assert_eq!(watch.next_text().await, "ops/a.lua=2");
 }
 
-/// Saves in several steps, and repeats that until the machine was fast enough once: then only the last step must have been seen.
-/// `save` returns what must be seen, and how long it took.
+/// Saves in several steps, and repeats that until the machine was fast enough once: then only the last step must have been seen. `save`
+/// returns the expected set, and its own duration.
 async fn is_seen_as_a_whole(
     watch: &mut Watch,
     mut save: impl AsyncFnMut(u32) -> (String, Duration),
@@ -74,8 +74,7 @@ async fn a_file_that_is_away_for_a_moment_is_waited_for() {
     is_seen_as_a_whole(&mut watch, async |round| {
         desk.remove("ops/a.lua");
         let gone = Instant::now();
-        // The editor's pause, longer than it takes to notice and read the change: there is no notification that the file is
-        // incomplete.
+        // The editor's pause, longer than it takes to detect and read the change: there is no notification that the file is incomplete.
         tokio::time::sleep(Duration::from_millis(60)).await;
         desk.file("ops/a.lua", &round.to_string());
         (format!("ops/a.lua={round} ops/b.lua=b"), gone.elapsed())

@@ -1,8 +1,8 @@
 //! Scripts that change: real files with the real notifications of the system, `ConfigMap`s on the embedded server, and the driver
 //! that makes generations of them.
 //!
-//! Nothing here waits for a fixed time: each test waits for an event, and fails if it does not come. That something does not come
-//! is shown by what comes after it.
+//! Nothing here waits for a fixed time: each test waits for an event, and fails if it does not come. The absence of an event is shown by
+//! the next event.
 
 mod driver;
 mod editors;

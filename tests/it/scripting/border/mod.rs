@@ -1,4 +1,4 @@
-//! What scripts pass to the host, and the errors when it is refused: `tests/border/LANGUAGE/ROW_name.EXTENSION`.
+//! The values that scripts pass to the host, and the errors when they are refused: `tests/border/LANGUAGE/ROW_name.EXTENSION`.
 //!
 //! Each script runs in a whole operator on virtual time, next to a script that must still be served. A file begins with comments,
 //! and may mark one line with `HERE`:
@@ -10,7 +10,7 @@
 //! ctx.patch.status.x = value -- HERE: the error names this line
 //! ```
 //!
-//! `@@3:text@@` is `texttexttext`. What follows a line `-- module: name.lua` is a module.
+//! `@@3:text@@` is `texttexttext`. The lines after `-- module: name.lua` are a module.
 
 mod parsed;
 mod suite;

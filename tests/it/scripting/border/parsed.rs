@@ -9,7 +9,7 @@ use std::{
 use kopf::scripting::{Modules, Source};
 use regex::Regex;
 
-/// How much more memory the operator may hold, including garbage of the VM, unless a file says otherwise.
+/// The memory that the operator may hold additionally, including garbage of the VM, unless a file sets another limit.
 const HOLDS: isize = 4 << 20;
 
 /// The differences between the languages.

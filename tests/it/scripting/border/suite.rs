@@ -103,7 +103,7 @@ struct Run {
     said: String,
     /// The responses of the neighbour and of the script itself afterwards.
     answers: [Option<Value>; 2],
-    /// How much more memory is held.
+    /// The memory that is held additionally, in bytes.
     held: isize,
 }
 

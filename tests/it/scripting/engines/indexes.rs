@@ -1,4 +1,4 @@
-//! Index functions and their tables; the scenarios have more of what both languages share.
+//! Index functions and their tables; the scenarios test more of the common behavior of both languages.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ fn look(items: Vec<(Value, Value)>, (language, code): (Language, &str)) -> Call 
     })
 }
 
-/// Returns how an index function with this code ends.
+/// Returns the result of an index function with this code.
 fn indexed(code: &str) -> Ended {
     run_paused(async {
         let text = format!("kopf.index('x', function(ctx) {code} end)");

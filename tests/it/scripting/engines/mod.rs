@@ -1,5 +1,5 @@
-//! Both engines through their public interface: scripts are loaded and called with hand-made invocations, and their results are
-//! compared. What both languages have is tested with one expectation for both.
+//! Both engines through their public interface: scripts are loaded and called with hand-made invocations, and their results are compared.
+//! Common features of both languages are tested with one expectation for both.
 
 mod declarations;
 mod errors;
@@ -50,13 +50,13 @@ pub(crate) struct Script {
     pub(crate) services: Arc<CallServices>,
 }
 
-/// How one call ended, and the patch that it made.
+/// The end of one call, and its patch.
 pub(crate) struct Call {
     pub(crate) ended: Ended,
     pub(crate) patch: Patch,
 }
 
-/// A language, as these tests write handlers in it.
+/// A language, and its notation of handlers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Language {
     Lua,

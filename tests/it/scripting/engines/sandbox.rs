@@ -1,4 +1,4 @@
-//! What scripts cannot do, and how they are stopped.
+//! The things that scripts cannot do, and the ways in which they are stopped.
 
 use std::{fs, path::PathBuf, time::Duration};
 

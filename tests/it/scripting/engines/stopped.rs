@@ -1,4 +1,4 @@
-//! What daemons and timers see: the stop flag, and the current object.
+//! The values that daemons and timers see: the stop flag, and the current object.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! What keeps an old generation alive, and what does not.
+//! References that keep an old generation alive, and those that do not.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Thousands of reloads leave nothing behind.
+//! Thousands of reloads leak nothing.
 
 use std::{
     collections::VecDeque,

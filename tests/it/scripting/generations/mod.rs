@@ -1,5 +1,5 @@
-//! Consecutive generations of scripts, through the public interface of the host: what continues, what is new, and that nothing of
-//! the old ones stays.
+//! Consecutive generations of scripts, through the public interface of the host: continued and new parts, and that nothing of the old ones
+//! stays.
 
 mod keeping;
 mod leaks;

@@ -1,4 +1,4 @@
-//! What the next generation takes over from the live one.
+//! The parts of the live generation that the next one takes over.
 
 use std::{collections::BTreeMap, path::PathBuf};
 

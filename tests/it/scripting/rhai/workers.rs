@@ -1,4 +1,4 @@
-//! `settings.execution.max_workers`: how many handlers of a Rhai script run at once.
+//! `settings.execution.max_workers`: the maximum number of handlers of a Rhai script that run at once.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::{Operator, run_paused};
 
-/// Returns how long three handlers of one second each take together.
+/// Returns the total seconds of three handlers of one second each.
 fn seconds(max_workers: Option<usize>) -> u64 {
     run_paused(async {
         let text = "kopf::on_create(\"kopfexamples\", |ctx| { kopf::sleep(1); });";

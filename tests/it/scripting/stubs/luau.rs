@@ -314,7 +314,7 @@ fn mistakes_are_found_by_both_solvers() {
     }
 }
 
-/// What must not be a mistake, with the types of strict scripts.
+/// Code that must not be reported as a mistake, with the types of strict scripts.
 const RIGHT: &str = r#"
 type Ctx = KopfChangeCtx & { by_label: KopfIndex }
 

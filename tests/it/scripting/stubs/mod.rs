@@ -1,9 +1,9 @@
 //! The definitions for editors: they are well formed, and a language server finds no false error with them in the examples and in
 //! what `kopf init` writes.
 //!
-//! The server is that of `EmmyLua`, which understands the same definitions as lua-language-server: `EMMYLUA_CHECK` names its
-//! program `emmylua_check`, a package of crates.io. The type checker of Luau is `scripts/luau-check`, and `LUAU_CHECK` names it.
-//! `.ci/run` installs both; without them, these tests print that they are skipped.
+//! The server is that of `EmmyLua`, which supports the same definitions as lua-language-server: `EMMYLUA_CHECK` names its program
+//! `emmylua_check`, a package of crates.io. The type checker of Luau is `scripts/luau-check`, and `LUAU_CHECK` names it. `.ci/run` installs
+//! both; without them, these tests print that they are skipped.
 
 mod luau;
 mod server;
@@ -22,8 +22,8 @@ fn kopf(args: &[&str]) -> (i32, String, String) {
     (output.status.code().expect("a code"), text(output.stdout), text(output.stderr))
 }
 
-/// Returns the program that a variable of the environment names. Without it, its checks are skipped, and a line says so: printed
-/// past the test harness, which would hide it.
+/// Returns the program that an environment variable names. Without it, its checks are skipped, and a line reports that: printed past the
+/// test harness, which would hide it.
 fn program(variable: &str) -> Option<OsString> {
     let found = std::env::var_os(variable);
     if found.is_none() {

@@ -110,7 +110,7 @@ fn mistakes_are_found_and_what_is_right_beside_them_is_not() {
     assert!(told.contains(&format!("{} warnings", MISTAKES.len())), "{told}");
 }
 
-/// What must not be a mistake: every form of declarations, patches, memos, indexes, built-in functions of Luau.
+/// Code that must not be reported as a mistake: every form of declarations, patches, memos, indexes, built-in functions of Luau.
 const RIGHT: &str = r#"
 ---@class kopf.Ctx
 ---@field by_label kopf.Index

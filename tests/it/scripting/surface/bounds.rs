@@ -1,4 +1,4 @@
-//! The limits of arguments are in the documentation, and hold: as much is accepted, and one more is not.
+//! The limits of arguments are in the documentation, and are enforced: the maximum is accepted, and one more is not.
 
 use std::{fmt::Write as _, fs, process::Command};
 

@@ -13,7 +13,7 @@ use kopf::scripting::{
 
 use kopf::testing::run_paused;
 
-/// The names that both Lua 5.1 and Luau have: editors know them.
+/// The names that both Lua 5.1 and Luau have: editors support them.
 const STANDARD: &[&str] = &[
     "_G",
     "_VERSION",
@@ -110,7 +110,7 @@ fn documented(prefix: &str, items: &[Item], paths: &mut BTreeSet<String>) {
     }
 }
 
-/// Walks the globals of a script, and raises what it has found.
+/// Visits the globals of a script, and raises the names that it has found.
 const WALK: &str = r#"
 local found = {}
 local function walk(prefix, t)

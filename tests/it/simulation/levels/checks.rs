@@ -10,7 +10,7 @@ use super::{
     CHILDREN, Levels, PARENT, SCHEDULES, is_foreign, tuned, wanted,
 };
 
-/// How many slots of each schedule must have run at the end of the run, whose settling time is longer than these.
+/// Number of slots of each schedule that must have run at the end of the run, whose settling time is longer than these.
 const SLOTS_AT_THE_END: u64 = 3;
 
 /// By namespace and name.
@@ -60,7 +60,7 @@ fn check_object(levels: &Levels, object: &Value, children: &Children) {
     let wanted = wanted((name, uid, x), &tuned(&levels.server));
     let is_blocked = wanted.keys().any(|it| children.get(it).is_some_and(is_foreign));
     if is_blocked {
-        // Its calls fail, and report why; what they have applied before stays.
+        // Its calls fail, and report the reason; objects that they have applied before stay.
         return;
     }
     let own: BTreeSet<_> =

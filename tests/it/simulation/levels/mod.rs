@@ -1,4 +1,4 @@
-//! Worlds with reconcile handlers and schedules: what their calls do, and the rules that hold at any time.
+//! Worlds with reconcile handlers and schedules: the actions of their calls, and the rules that hold at any time.
 //!
 //! Each object has children: `NAME-0`, `NAME-1`, … in its namespace, as many as its spec says, and `far-UID` in another one, which
 //! only the finalization deletes. All of them show `spec.x` and a number of a watched secret. Users edit and delete children,
@@ -70,7 +70,7 @@ struct State {
     slots: BTreeMap<(String, String), u64>,
 }
 
-/// An object that a request may change, and its state.
+/// The object of a request, and the children of other owners.
 pub(super) struct Looked {
     object: Option<Value>,
     children: Vec<Value>,
@@ -105,7 +105,7 @@ impl Levels {
         }
     }
 
-    /// Ends the calls of a process for an object: a script does not know their numbers.
+    /// Ends the calls of a process for an object: a script does not have their numbers.
     fn end_all(&self, process: u64, uid: &str) {
         let is_meant = |it: &Running| it.process == process && it.uid == uid;
         self.state.lock().running.retain(|_, it| !is_meant(it));
@@ -170,7 +170,7 @@ impl Levels {
         }
     }
 
-    /// Returns what a request must not change, in its state before.
+    /// Returns the current object of a request, and the children of other owners, which no request may change.
     pub(super) fn look(&self, name: Option<&String>, of: &str) -> Looked {
         let object = name.and_then(|it| self.server.get(of, NAMESPACE, it));
         let children = self.server.list(CHILDREN).into_iter().filter(is_foreign).collect();
@@ -199,12 +199,12 @@ impl Levels {
     }
 }
 
-/// Returns whether an object with the name of a child belongs to somebody else.
+/// Returns whether an object with the name of a child belongs to another owner.
 fn is_foreign(child: &Value) -> bool {
     child["data"]["owner"] == "somebody"
 }
 
-/// Returns an object of somebody else with the name of a child.
+/// Returns an object of another owner with the name of a child.
 fn foreign(name: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "ConfigMap",

@@ -1,4 +1,4 @@
-//! The suites about what is stored on objects and compared with it.
+//! The suites about the state that is stored on objects and compared with it.
 
 mod changes;
 pub(crate) mod patches;

@@ -79,7 +79,7 @@ fn diffbase_storages() {
     });
 }
 
-/// Compares what is added to the patch of the vector.
+/// Compares the additions to the patch of the vector.
 pub(super) fn stored(
     vector: &Vector,
     store: impl FnOnce(&mut Map<String, Value>),

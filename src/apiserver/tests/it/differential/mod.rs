@@ -26,7 +26,7 @@ use self::{
 };
 use crate::{client, say};
 
-/// Scripts that run against the real server at a time.
+/// Maximum number of scripts that run against the real server concurrently.
 const AT_ONCE: usize = 6;
 
 /// The minimum size of the suite.

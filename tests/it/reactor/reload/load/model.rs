@@ -27,7 +27,7 @@ struct Note<'a> {
     text: &'a str,
 }
 
-/// How often each kind of event has happened.
+/// The number of events of each kind.
 #[derive(Debug, Default)]
 pub(super) struct Summary {
     pub(super) taken: usize,
@@ -84,7 +84,7 @@ impl<'a> Model<'a> {
         Model { history, taken, notes, summary: Summary::default() }
     }
 
-    /// Checks everything; `end` is when the operator was told to stop.
+    /// Checks everything; `end` is the time at which a stop of the operator was requested.
     pub(super) fn check(mut self, entries: &[(Duration, Happened)], end: Duration) -> Summary {
         self.check_generations(entries);
         for thing in &self.history.things {

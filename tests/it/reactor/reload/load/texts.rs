@@ -135,7 +135,7 @@ end)"#,
     ),
 ];
 
-/// The handlers that show what is lost or done twice: they are in every script.
+/// The handlers that detect lost or repeated calls: they are in every script.
 const KEPT: [&str; 3] = ["made", "changed", "gone"];
 
 /// A mistake in a script.

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::reactor::reload::edited::EXAMPLES;
 
-/// How much is done.
+/// The size of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Size {
     pub(super) edits: u64,
@@ -30,7 +30,7 @@ pub(super) struct Thing {
     pub(super) deleted: Option<Duration>,
     /// Whether it has a daemon and a timer.
     pub(super) stays: bool,
-    /// How many attempts of each cause fail.
+    /// The number of attempts of each cause that fail.
     pub(super) fails: u64,
     /// Whether it has two handlers of its creation, and is never changed: which of them sees a change does not matter here.
     extra: bool,
@@ -88,7 +88,7 @@ impl<'a> User<'a> {
         user
     }
 
-    /// Acts to the end; returns what was done.
+    /// Acts to the end; returns the history.
     pub(super) async fn play(mut self) -> History {
         for language in 0..LANGUAGES.len() {
             self.create(language, true);
