@@ -27,14 +27,14 @@ use self::{
     infer::{Exports, Facts, Program, Text, TooLong},
     parse::Unparsed,
 };
-use crate::scripting::{Inspection, Language, LoadError, Source, shown_module};
+use crate::scripting::{Inspection, Language, LoadError, SCRIPT_BYTES_MAX, Source, shown_module};
 use crate::sorted;
 
 /// The logger of the checker.
 const TARGET: &str = "kopf.scripts";
 
-/// Larger sources are not checked. No script is larger.
-const BYTES_MAX: usize = 1 << 20;
+/// Larger sources are not checked.
+const BYTES_MAX: usize = SCRIPT_BYTES_MAX;
 /// Scripts with larger modules, all sources together, are not checked.
 const ALL_BYTES_MAX: usize = 4 << 20;
 /// The stack of the thread that checks: trees are as deep as their sources.

@@ -3,9 +3,7 @@
 use std::{io, path::PathBuf};
 
 use super::problem::Problem;
-
-/// Maximum size in bytes of a file that is read as a script: a dump that is named by mistake must not fill the memory.
-pub(super) const SCRIPT_BYTES_MAX: u64 = 8 << 20;
+use crate::scripting::SCRIPT_BYTES_MAX;
 
 /// The reason why a path does not provide scripts.
 #[derive(Debug, thiserror::Error)]

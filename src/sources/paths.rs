@@ -6,8 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::error::{Error, SCRIPT_BYTES_MAX};
-use crate::scripting::{Modules, Source};
+use super::error::Error;
+use crate::scripting::{Modules, SCRIPT_BYTES_MAX, Source};
 
 /// The default locations of scripts, in this order.
 pub const DEFAULT_PATHS: [&str; 3] = ["handlers.lua", "handlers.rhai", "handlers"];
@@ -106,7 +106,8 @@ fn read(path: PathBuf, here: &Path, volumes: &mut Volumes) -> Result<Source, Err
     let modules = Modules::beside(&place);
     let place = volumes.resolve(&place);
     let bytes = match fs::metadata(&place) {
-        Ok(kind) if kind.len() > SCRIPT_BYTES_MAX => return Err(Error::TooLarge(path)),
+        // A dump that is named by mistake must not fill the memory.
+        Ok(kind) if kind.len() > SCRIPT_BYTES_MAX as u64 => return Err(Error::TooLarge(path)),
         Ok(_) => fs::read(&place),
         Err(source) => Err(source),
     };

@@ -98,7 +98,7 @@ fn special_and_huge_files_are_rejected_before_they_are_read() {
     assert_eq!(problem.to_string(), "'/dev/null' is neither a file nor a directory");
     let here = Directory::with("dump", &["dump.lua"]);
     let file = fs::OpenOptions::new().write(true).open(here.0.join("dump.lua")).expect("the file");
-    file.set_len(9 << 20).expect("a sparse file");
+    file.set_len((1 << 20) + 1).expect("a sparse file");
     let problem = here.names(&["dump.lua"]).expect_err("too large");
-    assert_eq!(problem.to_string(), "'dump.lua' has more than 8 MiB: the limit for a script");
+    assert_eq!(problem.to_string(), "'dump.lua' has more than 1 MiB: the limit for a script");
 }
