@@ -117,7 +117,7 @@ fn check_room(present: usize) -> Result<(), DeclareError> {
     Err(format!("this handler has more than {CHILDREN_MAX} sub-handlers").into())
 }
 
-/// Why sub-handlers could not run, or have not finished.
+/// The reason why sub-handlers could not run, or have not finished.
 #[derive(Clone, Debug)]
 pub enum ExecuteError {
     /// A declaration is invalid.

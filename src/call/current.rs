@@ -24,7 +24,7 @@ pub struct LiveGeneration {
 pub struct Current(Arc<Mutex<Arc<LiveGeneration>>>);
 
 impl Current {
-    /// Creates it with the first generation.
+    /// Creates a handle to the first generation.
     pub fn new(first: LiveGeneration) -> Self {
         Current(Arc::new(Mutex::new(Arc::new(first))))
     }

@@ -33,7 +33,7 @@ pub struct EventQueue(Arc<Shared>);
 pub struct QueuedEvent {
     /// The object that the event is about.
     pub about: Arc<ObjectRef>,
-    /// What the event says.
+    /// The content of the event.
     pub note: Note,
     /// Pauses between the attempts to post it.
     pub backoffs: Vec<Duration>,
@@ -76,7 +76,7 @@ impl EventQueue {
         self.0.settings.lock().posting.condition.is_some()
     }
 
-    /// Starts to post the lines of loggers, if the settings say so.
+    /// Starts to post the lines of loggers, if the settings enable it.
     pub fn listen(&self) {
         let settings = self.settings();
         let is_on = settings.enabled && settings.loggers;
