@@ -30,7 +30,7 @@ use crate::logic::{
 };
 use crate::sorted::CollectSorted as _;
 
-/// Indexes one object.
+/// The inputs for indexing one object.
 pub struct Indexer<'a> {
     /// Calls handlers; its services include the indexes.
     pub runner: Runner<'a>,

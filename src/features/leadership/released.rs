@@ -17,8 +17,8 @@ pub struct Released {
 }
 
 impl Released {
-    /// Returns whether no other replica takes the lease in two retry periods: then this replica is the last one. Returns `false` if
-    /// the API server does not say.
+    /// Returns whether no other replica takes the lease in two retry periods: then this replica is the last one. Returns `false` if the
+    /// lease cannot be read.
     pub async fn is_left(&self) -> bool {
         let Terms { retry_period, renew_deadline, .. } = &self.terms;
         for _ in 0..LOOKS {

@@ -19,7 +19,7 @@ pub struct Liveness {
 }
 
 impl Liveness {
-    /// Creates it without results.
+    /// Creates the state without results.
     pub fn new(probe: RepeatedActivity) -> Self {
         Liveness { probe, last: Mutex::new(None) }
     }

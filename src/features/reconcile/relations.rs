@@ -43,7 +43,7 @@ pub fn own_contribution(
 /// Returns what the function of a watched kind contributes: the objects that it names.
 ///
 /// # Errors
-/// If it returned something else.
+/// If the function returned an invalid value.
 pub fn mapped_contribution(outcome: Outcome, object: &Object) -> Result<Contribution, String> {
     if outcome.error.is_some() {
         return Ok(Contribution::Remove);
