@@ -28,7 +28,7 @@ const PROBE_EVERY: Duration = Duration::from_secs(5);
 /// Maximum number of unanswered probes.
 const PROBES: u32 = 3;
 
-/// Lets the system detect dead connections, for example if a node or a load balancer is gone.
+/// Enables keep-alive, so that the system detects dead connections, for example if a node or a load balancer is gone.
 fn watch_over(http: &mut HttpConnector) {
     http.set_keepalive(Some(DEAD_AFTER));
     http.set_keepalive_interval(Some(PROBE_EVERY));

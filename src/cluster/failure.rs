@@ -1,4 +1,4 @@
-//! Why an attempt failed, and the error for the user. Pure, no requests are made here.
+//! The failures of attempts, and the errors for the user. Pure, no requests are made here.
 
 use std::{fmt, time::Duration};
 
@@ -41,7 +41,7 @@ pub(super) enum Action<'a> {
     },
 }
 
-/// Why an attempt failed.
+/// The reason why an attempt failed.
 #[derive(Debug)]
 pub(super) enum Failure {
     /// The server has responded with an error.
@@ -52,7 +52,7 @@ pub(super) enum Failure {
     Disconnected(String),
     /// There was no response in time.
     Timeout(Duration),
-    /// The certificate of the server, or ours, is not accepted.
+    /// The certificate of the server, or that of the client, is not accepted.
     Untrusted(String),
     /// No credentials are available: an exec plugin or a token file failed.
     Credentials(String),
@@ -114,8 +114,8 @@ impl Answer {
         self.retry_after.is_some() || self.retry_after_seconds().is_some()
     }
 
-    /// Returns whether an applied object does not fit the schema of its kind, which API servers report as an error of their own.
-    /// Time cannot mend it.
+    /// Returns whether an applied object does not fit the schema of its kind, which API servers report with the status 500. Retries cannot
+    /// succeed.
     pub(super) fn is_mistyped(&self) -> bool {
         self.status == 500 && self.message.contains(UNTYPED)
     }

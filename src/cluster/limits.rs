@@ -141,7 +141,7 @@ impl Permit {
     }
 }
 
-/// Returns whether waiting for this resource costs an operator more than time.
+/// Returns whether requests for this resource need no permit, because a delay would lose more than time.
 fn is_vital(resource: &Resource) -> bool {
     leadership::is_lease(resource)
         || peering::is_peering(resource)

@@ -19,7 +19,7 @@ pub(super) struct Lines {
     ended: bool,
 }
 
-/// Why there are no more lines, other than the end of the body.
+/// The reason why there are no more lines, other than the end of the body.
 #[derive(Debug, PartialEq)]
 pub(super) enum Broken {
     /// The connection broke.

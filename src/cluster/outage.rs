@@ -34,7 +34,7 @@ const PART: &str = "api-server";
 /// The tracing target of the lines.
 const TARGET: &str = "kopf.cluster";
 
-/// Whether the server is unreachable, and the tasks that wait for it.
+/// The state of the connection to the server: whether there is an outage, and the tasks that wait for its end.
 #[derive(Default)]
 pub(super) struct Outage {
     is_on: AtomicBool,
@@ -43,7 +43,7 @@ pub(super) struct Outage {
     waiting: AtomicUsize,
     /// When it began, and when that was logged last.
     logged: Mutex<Option<(Instant, Instant)>>,
-    /// Held by the task that tries.
+    /// Held by the task that tries to connect.
     probe: tokio::sync::Mutex<()>,
     jitter: Jitter,
     /// Where a long outage is reported.
