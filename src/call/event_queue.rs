@@ -24,7 +24,7 @@ const QUEUE_MAX: usize = 1024;
 /// A threshold that no log level reaches: no line of a logger is posted.
 const NEVER: u32 = u32::MAX;
 
-/// Queues events and returns at once; they are posted in the background. Clones share the queue.
+/// A queue of events that returns at once; they are posted in the background. Clones share the queue.
 #[derive(Clone)]
 pub struct EventQueue(Arc<Shared>);
 

@@ -37,7 +37,7 @@ use crate::logic::{
 use crate::ports::{BoxFuture, NativeLogins};
 use crate::settings::Settings;
 
-/// Calls script functions. Waiting inside a call suspends only that call.
+/// The functions of scripts. Waiting inside a call suspends only that call.
 ///
 /// A call never panics, and never hangs because of the host: a failure in a script is returned as [`Raised`]. Dropping the future
 /// cancels the call at its next waiting point.
@@ -176,7 +176,7 @@ impl Drop for ClearOnDrop {
     }
 }
 
-/// Everything that a script function can read in one call: the source of `ctx`.
+/// All inputs of a script function in one call: the source of `ctx`.
 #[derive(Debug)]
 pub struct Invocation {
     /// The handler, or the handler that the filter belongs to; made by [`Handler::for_scripts`], because scripts may hold it. The

@@ -47,8 +47,8 @@ pub struct ConnectOptions {
     pub dial: Dial,
 }
 
-/// Creates a client from a configuration. It may run an exec plugin, which may prompt a user: never call it on a thread that others
-/// wait for.
+/// A function that creates a client from a configuration. It may run an exec plugin, which may prompt a user: never call it on a thread
+/// that other tasks need.
 pub type Dial = Arc<dyn Fn(Config) -> kube::Result<Client> + Send + Sync>;
 
 impl Default for ConnectOptions {

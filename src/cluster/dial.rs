@@ -15,8 +15,8 @@ use tower::{BoxError, Layer as _, ServiceExt as _, util::option_layer};
 
 use super::fence::FencedBody;
 
-/// Idle connections are closed after this time. A burst opens dozens, each with its buffers, and they would stay open; under load,
-/// each is used many times a second.
+/// Time after which idle connections are closed. A burst opens dozens, each with its buffers, and they would stay open; under load, each is
+/// used many times a second.
 pub(super) const IDLE: Duration = Duration::from_secs(5);
 
 /// A peer that acknowledges nothing for this long is considered dead: HTTP/1.1 has no pings.

@@ -27,7 +27,7 @@ use super::{
 };
 use crate::ports::{ApiError, Executed, Execution};
 
-/// Before the fifth version, a client could not end the input.
+/// The fifth version of the protocol, the first one in which a client can end the input.
 const V5: &str = "v5.channel.k8s.io";
 const ANY: &str = "v5.channel.k8s.io, v4.channel.k8s.io";
 
@@ -40,7 +40,7 @@ const CLOSE: u8 = 255;
 
 /// Maximum number of bytes of the input in one message; servers use the same size.
 const PIECE_BYTES: usize = 32 << 10;
-/// Servers send pieces of 32 KiB.
+/// Maximum size of a message in bytes; servers send pieces of 32 KiB.
 const MESSAGE_BYTES_MAX: usize = 1 << 20;
 const REASON_CHARS: usize = 1024;
 

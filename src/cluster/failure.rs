@@ -11,14 +11,14 @@ use super::reason::{
 use crate::logic::{access::kube::StatusDetails, object::resource::Resource, replicas::leadership};
 use crate::ports::{ApiError, ErrorClass};
 
-/// Texts that are not from Kubernetes are truncated to this number of characters, as in Kopf.
+/// Maximum number of characters of a text that is not from Kubernetes, as in Kopf.
 const FOREIGN_TEXT_CHARS: usize = 256;
 
 /// Maximum number of characters of a reason in a message: one log line, not a page.
 const REASON_CHARS: usize = 1024;
 
-/// Every server uses these words for a JSON patch that cannot be applied, including its `test`s, and for no other 422: errors of
-/// schemas and rules name the fields, those of webhooks the webhook.
+/// The words of every server for a JSON patch that cannot be applied, including its `test`s, and for no other 422: errors of schemas and
+/// rules name the fields, those of webhooks the webhook.
 const UNAPPLICABLE: &str = "the server rejected our request due to an error in our request";
 
 /// The purpose of a request, for messages.

@@ -25,7 +25,7 @@ const SPREAD: Duration = Duration::from_millis(500);
 /// The interval of log lines during an outage.
 const LINE_EVERY: Duration = Duration::from_secs(30);
 
-/// After this time, the operator is not ready. A restart of the server takes less.
+/// Time after which the operator is not ready. A restart of the server takes less.
 const UNREADY_AFTER: Duration = Duration::from_secs(5);
 
 /// The part of the health report that exists during a long outage.

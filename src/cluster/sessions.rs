@@ -41,7 +41,7 @@ pub(super) struct Session {
     retired: CancellationToken,
 }
 
-/// Logs in. Returns credentials, each with its connection.
+/// A function that logs in. It returns credentials, each with its connection.
 pub(super) type LogIn =
     Box<dyn Fn() -> BoxFuture<'static, Result<Vec<Found<Arc<Session>>>, ApiError>> + Send + Sync>;
 

@@ -30,10 +30,10 @@ pub const ANSWER_MAX: Duration = Duration::from_secs(10);
 /// Minimum time for a filter, regardless of how long the other filters of the cycle have taken.
 const ANSWER_MIN: Duration = Duration::from_secs(1);
 
-/// Filters run one after another. A filter that takes longer than this runs concurrently with the following ones.
+/// Maximum time that a filter runs alone. A filter that takes longer runs concurrently with the following ones.
 const PROMPT: Duration = Duration::from_millis(50);
 
-/// Calls filter functions for one object and cause.
+/// The inputs for calling filter functions for one object and cause.
 pub struct Asker<'a> {
     /// The scripts.
     pub scripts: &'a dyn Scripts,

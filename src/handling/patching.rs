@@ -24,7 +24,7 @@ use crate::ports::{
 };
 use crate::settings::Persistence;
 
-/// Sends patches of objects of one resource.
+/// A sender of patches for objects of one resource.
 #[derive(Clone, Copy)]
 pub struct Patcher<'a> {
     /// The cluster to send to.

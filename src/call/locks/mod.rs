@@ -17,7 +17,7 @@ mod tests;
 /// Maximum number of locks that one call holds.
 const HELD_MAX: usize = 100;
 
-/// Identifies a running call.
+/// The identity of a running call.
 pub type CallId = usize;
 
 /// The locks of one operator. Clones share them.

@@ -197,7 +197,7 @@ impl Daemons {
         }
     }
 
-    /// Returns what to wait for when no daemon is woken.
+    /// Returns the next wait of the driver when no daemon is woken.
     pub(super) fn next(&self) -> Next {
         let now = self.uptime();
         let mut members = self.lock();

@@ -26,7 +26,7 @@ use crate::settings::Execution;
 
 /// The longest pause after errors, and the first one.
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(5));
-/// How often to check whether the children are listed.
+/// The interval of checks whether the children are listed.
 const LISTING_CHECK: Duration = Duration::from_secs(1);
 
 /// Reasons to stop although the object still has to be finalized.

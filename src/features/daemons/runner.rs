@@ -327,12 +327,12 @@ impl Runner {
         self.daemon.handler()
     }
 
-    /// Returns what the daemons of the resource share.
+    /// Returns the state that the daemons of the resource share.
     pub(super) fn base(&self) -> &Arc<Base> {
         &self.daemon.base
     }
 
-    /// Returns what the daemons of the object share.
+    /// Returns the state that the daemons of the object share.
     pub(super) fn shared(&self) -> &DaemonShared {
         &self.daemon.shared
     }

@@ -62,7 +62,7 @@ struct Pending {
     indexed: BTreeSet<Owner>,
 }
 
-/// Which handlers wait for the objects of a stream.
+/// The handlers that wait for the objects of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waiting {
     /// All handlers: the stream existed at the start.
@@ -76,7 +76,7 @@ enum Waiting {
 /// The indexes that handlers may use; `None` means all.
 type Users<'a> = Option<&'a Ids>;
 
-/// Holds the handlers of a new generation back until its new indexes are complete, but only up to a moment, so that the service
+/// A gate that holds the handlers of a new generation back until its new indexes are complete, but only up to a moment, so that the service
 /// continues in any case.
 #[derive(Clone, Debug)]
 pub struct Gate {

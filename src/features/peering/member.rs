@@ -245,7 +245,7 @@ impl Member {
         self.conclude(now);
     }
 
-    /// Evaluates a missing object: nobody can have renewed a record in it.
+    /// Evaluates a missing object: no peer can have renewed a record in it.
     fn judge_absence(&mut self) {
         let now = self.start.elapsed();
         self.known.forget_dead(now);
@@ -326,7 +326,7 @@ impl Member {
         let name = &self.common.settings.peering.name;
         let text =
             format!("Cannot {what} the peering '{name}' {place}, retrying: {}", problem.text());
-        // Without mandatory peering, an operator without permission for it works all the same.
+        // Without mandatory peering, an operator works without permission for it, too.
         let is_needed = self.common.settings.peering.mandatory;
         let state = if is_needed { HealthState::Unready } else { HealthState::Ready };
         self.common.health.note(&self.part(), state, &text);

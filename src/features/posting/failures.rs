@@ -14,7 +14,7 @@ use crate::telemetry::Failures;
 /// The pause between two requests: at most 20 per second.
 const PACE: Duration = Duration::from_millis(50);
 
-/// How long not to post after the server has denied it.
+/// The pause in posting after the server has denied a request.
 const DENIED: Duration = Duration::from_mins(10);
 
 /// Posts events about failures; never completes.

@@ -23,7 +23,7 @@ use crate::call::{EventQueue, EventReceiver};
 use crate::ports::{Clock, Cluster};
 use crate::telemetry::Failures;
 
-/// Receives the cluster, once it is connected.
+/// The receiver of the cluster, once it is connected.
 pub type Connected = oneshot::Receiver<Arc<dyn Cluster>>;
 
 /// Posts events until `stop`; then posts the waiting ones, for at most `grace`.

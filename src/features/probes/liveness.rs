@@ -8,7 +8,7 @@ use tokio::{sync::Mutex, time::Instant};
 
 use crate::handling::activities::{ActivityError, RepeatedActivity};
 
-/// How long a result is reused; the same as in Kopf.
+/// Time for which a result is reused; the same as in Kopf.
 const FRESH: Duration = Duration::from_secs(10);
 
 /// The probe handlers of an operator and their last results.

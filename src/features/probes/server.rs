@@ -1,4 +1,4 @@
-//! Serves the probes over HTTP/1.1, with limits on everything that clients could make long or many.
+//! Serves the probes over HTTP/1.1, with limits on the connections, the requests and their times.
 
 use std::{
     convert::Infallible,

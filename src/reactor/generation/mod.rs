@@ -5,7 +5,7 @@
 //! | `candidates.rs` | runs the start-up handlers of a candidate; accepts or rejects it |
 //! | `state.rs` | the generation that took over last: its indexes and settings, and what its handlers wait for |
 //! | `contexts.rs` | makes the next context of each stream whose handlers have changed |
-//! | `reactor/object/context.rs` | what a stream and its workers share, and how they find it |
+//! | `reactor/object/context.rs` | the state that a stream and its workers share |
 //! | `handover.rs` | hands a stream over to its next context |
 //! | `reactor/streams/relist.rs` | lists the objects once more, because new handlers must see them |
 //! | `reactor/object/pending_calls.rs` | which handlers must still be called for an event |
@@ -16,7 +16,7 @@
 //!
 //! # The effects on what is running
 //!
-//! Which edit of a handler concerns which objects is a separate table, in `logic/generation/recheck/mod.rs`. An edited handler has
+//! A separate table, in `logic/generation/recheck/mod.rs`, shows which edit of a handler concerns which objects. An edited handler has
 //! other code or options; a removed handler is treated like an edited one, unless the table says otherwise.
 //!
 //! | what | state at the takeover | becomes | see |

@@ -27,7 +27,7 @@ const GATE_MAX: Duration = Duration::from_secs(10);
 
 /// The parts of the streams' contexts that belong to one generation.
 pub(in crate::reactor) struct GenerationState {
-    /// The generation, and what its calls can reach.
+    /// The generation, and the services of its calls.
     pub(in crate::reactor) live: Arc<LiveGeneration>,
     /// The settings as the latest start-up handlers have left them.
     pub(in crate::reactor) settings: Arc<Settings>,

@@ -68,7 +68,7 @@ impl Applied {
     }
 }
 
-/// How a pause ended.
+/// The end of a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pause {
     Complete,
@@ -132,7 +132,7 @@ pub(in crate::reactor) struct Conclusion<'a> {
     pub(in crate::reactor) memory: &'a mut Memory,
     /// The object as the cycle saw it.
     pub(in crate::reactor) object: &'a Arc<Object>,
-    /// For the operator's own log lines.
+    /// The logger for the operator's own log lines.
     pub(in crate::reactor) logger: &'a Logger,
     /// The object as returned by the operator's last request, if that changed it; also set if a later request fails.
     pub(in crate::reactor) patched: &'a mut Option<Arc<Object>>,

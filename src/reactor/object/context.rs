@@ -29,7 +29,7 @@ use crate::settings::Settings;
 use crate::sorted::CollectSorted as _;
 use crate::telemetry::{Health, QueueSeries};
 
-/// Holds the latest context of a stream for the stream and its workers. Clones share it.
+/// The latest context of a stream, for the stream and its workers. Clones share it.
 ///
 /// Callers that need one version across several steps, as a cycle does, call [`SharedContext::get`] once.
 #[derive(Clone)]

@@ -174,7 +174,7 @@ impl Delivery {
     }
 }
 
-/// Sends the changes of one object's cycle.
+/// A sender of the changes of one object's cycle.
 pub(in crate::reactor) struct Sender<'a> {
     /// The resource and its settings.
     pub(in crate::reactor) serving: &'a StreamContext,

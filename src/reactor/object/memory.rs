@@ -23,7 +23,7 @@ use crate::logic::{
     object::Header,
 };
 
-/// Identifies an object in memory.
+/// The identity of an object in memory.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::reactor) enum Key {
     /// A uid in the usual form. As bytes it needs no allocation, and there is one for every object.

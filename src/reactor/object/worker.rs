@@ -3,7 +3,7 @@
 //! Hop 3 of the walk. Before: `streams/`. After: `cycle.rs`, which joins all decisions.
 //!
 //! Each cycle uses one version of the handlers. When the next version takes over, a waiting worker runs another cycle with the new
-//! handlers; so does a worker in the middle of a cycle, unless something newer brings the object back anyway.
+//! handlers; so does a worker in the middle of a cycle, unless a newer event reaches the new handlers anyway.
 
 use std::{any::Any, panic::AssertUnwindSafe, sync::Arc};
 
@@ -31,7 +31,7 @@ use crate::reactor::object::{
     queue::{Event, Queue},
 };
 
-/// Handles the events of one object until no more arrive, or until the stream has ended.
+/// The worker of one object, which handles its events until no more arrive, or until the stream has ended.
 ///
 /// Changes to the object cause an event, so a worker that changed the object waits for that event for a while; any other worker ends at
 /// once. Most objects of a listing need nothing, and there may be many thousands.

@@ -1,8 +1,8 @@
 //! Observes the resources and namespaces to serve, and their changes.
 //!
 //! A CRD or a namespace that is created after the start is served as if it had existed before; a deleted one is released.
-//! Everything discovered is kept, and each selection starts from all of it: the result does not depend on the order of discovery.
-//! Where access is denied, it is tried again periodically.
+//! All discovered resources and namespaces are kept, and each selection starts from all of them: the result does not depend on the order of
+//! discovery. Requests that are denied are retried periodically.
 
 mod deletions;
 mod namespaces;
@@ -50,7 +50,7 @@ pub(super) type Target = (Arc<Resource>, Option<Arc<str>>);
 /// The streams to run, with the handlers of each resource.
 pub(super) type Targets = BTreeMap<Target, Arc<ResourceHandlers>>;
 
-/// Observes the resources and namespaces to serve.
+/// The observer of the resources and namespaces to serve.
 pub(super) struct Observer<'a> {
     view: View<'a>,
     scripts: &'a dyn Scripts,

@@ -50,7 +50,7 @@ pub struct Operator {
     pub webhooks: Option<Arc<dyn WebhookServer>>,
 }
 
-/// Connects to the cluster.
+/// A function that connects to the cluster.
 pub type Connect =
     Box<dyn Fn(Connecting) -> BoxFuture<'static, Result<Arc<dyn Cluster>, ApiError>> + Send>;
 

@@ -280,7 +280,7 @@ impl OperatorContext {
     }
 }
 
-/// Prevents connections after the end of the operator: the connector contains the operator, and would keep it in memory.
+/// A guard that prevents connections after the end of the operator: the connector contains the operator, and would keep it in memory.
 struct Closing(Kube);
 
 impl Drop for Closing {

@@ -69,7 +69,7 @@ impl Remaining {
     }
 }
 
-/// Ends daemons and timers with the operator, also if its future is dropped: their tasks run separately.
+/// A guard that ends daemons and timers with the operator, also if its future is dropped: their tasks run separately.
 struct Abandoning(Arc<daemons::Daemons>);
 
 impl Drop for Abandoning {

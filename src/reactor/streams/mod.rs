@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `mod.rs` | waits: for events, for the end of workers, for pauses, for its end |
 //! | `taking.rs` | processes events: which objects exist, which are gone |
-//! | `known_objects.rs` | what is stored of the objects, to detect missed deletions |
+//! | `known_objects.rs` | the stored parts of the objects, to detect missed deletions |
 //! | `worker_pool.rs` | the queues and the workers |
 //! | `end.rs` | the end, and the effect on the objects |
 //! | `set.rs` | all streams of the operator: starts, replaces and ends them |
@@ -49,12 +49,12 @@ use crate::reactor::{
 };
 use crate::telemetry::{HealthState, Metrics, Pulse};
 
-/// Yields to the workers after this many events: a list arrives all at once, and its first objects should be finished before all
-/// others have a worker.
+/// Number of events after which the stream yields to the workers: a list arrives all at once, and its first objects should be finished
+/// before all others have a worker.
 const EVENTS_PER_YIELD: usize = 64;
 
-/// While this many objects are waiting for a worker, the stream does not read more of a list, to limit memory. At least two pages
-/// of the list (`settings.watching.chunk_size`), so that the workers never wait for the server.
+/// Maximum number of objects that wait for a worker before the stream stops reading a list, to limit memory. At least two pages of the list
+/// (`settings.watching.chunk_size`), so that the workers never wait for the server.
 const WAITING_MAX: usize = 1000;
 /// Maximum time to delay the reading of a list: servers expire the snapshot of a list after five minutes.
 const PACED_MAX: Duration = Duration::from_mins(2);

@@ -18,7 +18,7 @@ use crate::logic::{
     object::{diff, reason::Reason},
 };
 
-/// Limits how many objects start per second: an edit may affect thousands.
+/// A limit on the number of objects that start per second: an edit may affect thousands.
 #[derive(Debug, Default)]
 pub(in crate::reactor) struct Rate(Mutex<Option<Instant>>);
 
