@@ -208,7 +208,7 @@ impl ObjectDaemons {
         let start = Start { current, object: host.object, unowned, lock };
         heap::lasting(|| {
             if let Some(daemon) = base.daemons.spawn(base, shared, start) {
-                // Most objects have one or two.
+                // Objects with daemons usually have one or two.
                 self.running.reserve_exact(1);
                 self.running.push(daemon);
             }
