@@ -63,7 +63,7 @@ pub fn prepare(common: Common) -> (PeeringTargets, Peering) {
 impl PeeringTargets {
     /// Sets the peering objects to follow. `is_known`: whether the cluster has peering resources at all.
     ///
-    /// If peering is mandatory, the operator is paused when this returns, before any stream can start.
+    /// If peering is mandatory, each new object pauses the operator before this returns, so before any stream can start.
     pub fn set(&self, places: BTreeSet<PeeringScope>, is_known: bool) {
         let Common { settings, pauses, .. } = &self.common;
         if settings.peering.mandatory {
