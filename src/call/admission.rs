@@ -1,4 +1,4 @@
-//! What admission handlers see of a request, and the warnings that they give.
+//! The inputs of admission handlers, and the warnings that they return.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::ports::ReviewClient;
 pub struct AdmissionCause {
     /// The request.
     pub request: Arc<Request>,
-    /// Who sent the review.
+    /// The client that sent the review.
     pub client: ReviewClient,
     /// The kwarg `warnings`.
     pub warnings: Warnings,

@@ -1,7 +1,7 @@
 //! Sub-handlers of a running change handler: the script declares them and requests their execution, the reactor runs them.
 //!
-//! A script never runs a sub-handler itself. It sends an order and waits for the answer; the reactor, which waits for the parent
-//! handler, runs the ordered sub-handlers in the meantime. So no reactor code runs on a script's thread.
+//! A script never runs a sub-handler itself. It sends an order and waits for the result; the reactor, which waits for the parent handler,
+//! runs the ordered sub-handlers in the meantime. So no reactor code runs on a script's thread.
 
 use std::sync::{Arc, atomic::AtomicUsize};
 
@@ -36,7 +36,7 @@ struct Shared {
 pub struct Orders {
     declared: Arc<Mutex<Vec<Arc<Handler>>>>,
     received: mpsc::Receiver<Order>,
-    /// Keeps the script alive that the sub-handlers belong to.
+    /// Keeps the script of the sub-handlers loaded.
     _parent: Arc<Handler>,
 }
 
@@ -53,7 +53,7 @@ pub struct Order {
 impl Children {
     /// Returns both ends for one attempt of this handler. No sub-handlers are declared yet.
     pub fn of(parent: Arc<Handler>) -> (Children, Orders) {
-        // A script waits for each answer, so at most one order is pending.
+        // A script waits for each result, so at most one order is pending.
         let (sender, receiver) = mpsc::channel(1);
         let declared = Arc::<Mutex<_>>::default();
         let inside = parent.for_scripts();
@@ -85,7 +85,7 @@ impl Children {
         let passed = passed.map(|it| self.make_all(it)).transpose()?;
         let (answer, answered) = oneshot::channel();
         let order = Order { passed, chooser, answer };
-        // Orders of a handler that has ended get no answer: the order is dropped, which closes the answer channel.
+        // Orders of a handler that has ended get no result: the order is dropped, which closes the channel of the result.
         drop(self.0.orders.send(order).await);
         let answer = answered.await.unwrap_or_else(|_| Err(gone(&self.0.parent)));
         answer.map_err(ExecuteError::Raised)
@@ -117,7 +117,7 @@ fn check_room(present: usize) -> Result<(), DeclareError> {
     Err(format!("this handler has more than {CHILDREN_MAX} sub-handlers").into())
 }
 
-/// Why sub-handlers could not run, or have not finished.
+/// The reason why sub-handlers could not run, or have not finished.
 #[derive(Clone, Debug)]
 pub enum ExecuteError {
     /// A declaration is invalid.

@@ -7,8 +7,8 @@ use parking_lot::Mutex;
 use super::CallServices;
 use crate::logic::generation::Generation;
 
-/// A generation that serves calls, and what those calls can reach. Several can be live at once: every caller holds the generation
-/// that it makes calls for.
+/// A generation that serves calls, and the services of those calls. Several can be live at once: every caller holds the generation that it
+/// makes calls for.
 #[derive(Clone, Debug, Default)]
 pub struct LiveGeneration {
     /// The handlers of this generation.
@@ -24,7 +24,7 @@ pub struct LiveGeneration {
 pub struct Current(Arc<Mutex<Arc<LiveGeneration>>>);
 
 impl Current {
-    /// Creates it with the first generation.
+    /// Creates a handle to the first generation.
     pub fn new(first: LiveGeneration) -> Self {
         Current(Arc::new(Mutex::new(Arc::new(first))))
     }

@@ -24,7 +24,7 @@ const QUEUE_MAX: usize = 1024;
 /// A threshold that no log level reaches: no line of a logger is posted.
 const NEVER: u32 = u32::MAX;
 
-/// Queues events and returns at once; they are posted in the background. Clones share the queue.
+/// A queue of events that returns at once; they are posted in the background. Clones share the queue.
 #[derive(Clone)]
 pub struct EventQueue(Arc<Shared>);
 
@@ -33,7 +33,7 @@ pub struct EventQueue(Arc<Shared>);
 pub struct QueuedEvent {
     /// The object that the event is about.
     pub about: Arc<ObjectRef>,
-    /// What the event says.
+    /// The content of the event.
     pub note: Note,
     /// Pauses between the attempts to post it.
     pub backoffs: Vec<Duration>,
@@ -76,7 +76,7 @@ impl EventQueue {
         self.0.settings.lock().posting.condition.is_some()
     }
 
-    /// Starts to post the lines of loggers, if the settings say so.
+    /// Starts to post the lines of loggers, if the settings enable it.
     pub fn listen(&self) {
         let settings = self.settings();
         let is_on = settings.enabled && settings.loggers;

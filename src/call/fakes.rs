@@ -1,4 +1,4 @@
-//! What a test pretends: functions of the test that respond in the place of servers, containers and Jobs. Only `kopf test` has them.
+//! Fakes: functions of a test that respond in place of servers, containers and Jobs. Only `kopf test` has them.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -15,13 +15,13 @@ use crate::logic::handlers::{function::Function, outcome::Raised};
 
 /// Maximum number of functions of one test.
 const FAKES_MAX: usize = 100;
-/// Calls that are remembered, the latest ones, and their size as JSON.
+/// Maximum number of stored calls; the oldest are dropped first. Their size as JSON is limited by [`BYTES_MAX`].
 const CALLS_MAX: usize = 10_000;
-/// Logs of Jobs that are kept; beyond it, all are forgotten.
+/// Maximum number of stored logs of Jobs; beyond it, all are dropped.
 const LOGS_MAX: usize = 1_000;
 const BYTES_MAX: usize = 16 << 20;
 
-/// What is pretended.
+/// The subject of a fake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Faked {
     /// The servers that `http` calls.
@@ -64,7 +64,7 @@ struct State {
     fakes: Vec<Fake>,
     calls: VecDeque<(Faked, Value)>,
     bytes: usize,
-    /// The logs of Jobs, by how messages name these.
+    /// The logs of Jobs, by the names of the Jobs in messages.
     logs: BTreeMap<String, String>,
     /// The first error of a fake.
     failure: Option<Raised>,
@@ -74,7 +74,7 @@ struct State {
 #[derive(Clone, Debug)]
 struct Fake {
     what: Faked,
-    /// The URLs that it responds for; `*` stands for anything.
+    /// The URLs for which it responds; `*` matches any characters.
     url: String,
     function: Function,
     /// Where it is declared: `FILE:LINE`.
@@ -83,7 +83,7 @@ struct Fake {
     invocation: Arc<Invocation>,
 }
 
-/// What a function of a test has returned.
+/// The result of a function of a test.
 #[derive(Debug)]
 pub struct FakeResponse {
     /// The value.
@@ -99,22 +99,22 @@ impl fmt::Debug for Fakes {
 }
 
 impl Fakes {
-    /// Calls the functions of fakes by these scripts from now on.
+    /// Sets the scripts that call the functions of fakes.
     pub fn open(&self, scripts: Arc<dyn Scripts>) {
         self.0.state.lock().scripts = Some(scripts);
     }
 
-    /// Forgets everything: the test is over.
+    /// Drops all state, because the test is over.
     pub fn close(&self) {
         let state = std::mem::take(&mut *self.0.state.lock());
         // Dropped after the lock is released: functions keep their scripts alive.
         drop(state);
     }
 
-    /// Adds a function that responds to calls; the latest one is asked first.
+    /// Adds a function that responds to calls; the latest one is called first.
     ///
     /// # Errors
-    /// No test is running, or it has too many of them.
+    /// If no test is running, or it has too many fakes.
     pub fn declare(
         &self,
         what: Faked,
@@ -133,10 +133,10 @@ impl Fakes {
         Ok(())
     }
 
-    /// Records a call, and returns the first response that a fake has; `None` if none has one.
+    /// Records a call, and returns the first response of a fake; `None` if no fake responds.
     ///
     /// # Errors
-    /// A fake has failed, which fails the test, too.
+    /// If a fake fails, which also fails the test.
     pub async fn respond(
         &self,
         what: Faked,
@@ -176,7 +176,7 @@ impl Fakes {
         (state.scripts.clone(), fakes)
     }
 
-    /// Fails the test because of a fake. Returns what the operator is told.
+    /// Fails the test because of a fake. Returns the error message for the operator.
     pub fn fail(&self, what: Faked, raised: Raised) -> String {
         let told = format!("the function of fake.{} has failed: {}", what.name(), raised.message);
         let mut state = self.0.state.lock();
@@ -187,7 +187,7 @@ impl Fakes {
         told
     }
 
-    /// Fails the test because of a response that means nothing. Returns what the operator is told.
+    /// Fails the test because of an invalid response. Returns the error message for the operator.
     pub fn reject(&self, response: &FakeResponse, problem: &str) -> String {
         let FakeResponse { what, place, .. } = response;
         let message =
@@ -205,13 +205,13 @@ impl Fakes {
         }
     }
 
-    /// Returns what was called, in order.
+    /// Returns the recorded calls, in order.
     pub fn calls(&self, what: Faked) -> Vec<Value> {
         let state = self.0.state.lock();
         state.calls.iter().filter(|(it, _)| *it == what).map(|(_, call)| call.clone()).collect()
     }
 
-    /// Keeps the log that a fake gives to a Job.
+    /// Stores the log that a fake has returned for a Job.
     pub fn keep_log(&self, job: String, log: String) {
         let mut state = self.0.state.lock();
         if state.logs.len() >= LOGS_MAX {
@@ -220,12 +220,12 @@ impl Fakes {
         state.logs.insert(job, log);
     }
 
-    /// Returns the log that a fake has given to a Job.
+    /// Returns the log that a fake has returned for a Job.
     pub fn log(&self, job: &str) -> Option<String> {
         self.0.state.lock().logs.get(job).cloned()
     }
 
-    /// Returns the URLs that fakes respond for, for messages.
+    /// Returns the URL patterns of the fakes, for messages.
     pub fn urls(&self) -> Vec<Value> {
         let state = self.0.state.lock();
         let fakes = state.fakes.iter().filter(|it| it.what == Faked::Http);
@@ -233,7 +233,7 @@ impl Fakes {
     }
 }
 
-/// Returns whether a URL is one of those that a pattern means: `*` stands for anything. A pattern without a query means any query.
+/// Returns whether a URL matches a pattern: `*` matches any characters. A pattern without a query matches any query.
 fn matches(pattern: &str, url: &str) -> bool {
     let url = if pattern.contains('?') { url } else { url.split('?').next().unwrap_or_default() };
     let mut parts = pattern.split('*');

@@ -37,7 +37,7 @@ use crate::logic::{
 use crate::ports::{BoxFuture, NativeLogins};
 use crate::settings::Settings;
 
-/// Calls script functions. Waiting inside a call suspends only that call.
+/// The functions of scripts. Waiting inside a call suspends only that call.
 ///
 /// A call never panics, and never hangs because of the host: a failure in a script is returned as [`Raised`]. Dropping the future
 /// cancels the call at its next waiting point.
@@ -55,12 +55,12 @@ pub trait Scripts: Send + Sync + 'static {
     /// Receives the settings as start-up handlers have left them, before any other call. Most implementations ignore them.
     fn configure(&self, _settings: &Settings) {}
 
-    /// Keeps the script of a function alive that a call has left behind, until the function is used. Handlers need no such care.
+    /// Keeps the script of a function loaded until the function is used, if a call has left the function behind. Handlers do not need this.
     fn keep(&self, function: Function) -> Function {
         function
     }
 
-    /// Does the same for the functions of a patch.
+    /// Keeps the scripts of all functions of a patch loaded, as [`Scripts::keep`] does.
     fn keep_functions(&self, patch: &mut Patch) {
         for transformation in &mut patch.transformations {
             if let Transformation::Scripted(function) = transformation {
@@ -135,13 +135,13 @@ impl PatchCell {
         lock.map(|mut it| std::mem::take(&mut *it)).unwrap_or_default()
     }
 
-    /// Returns since when the changes wait, from the first time that it is asked; `None` if that was reported.
+    /// Returns since when the changes wait, which is the first call of this function; `None` if the wait was reported.
     pub(super) fn unsent_since(&self) -> Option<Instant> {
         let held = self.0.get().filter(|it| !it.is_reported.load(Ordering::Relaxed))?;
         Some(*held.unsent_since.get_or_init(Instant::now))
     }
 
-    /// Returns whether it was not reported yet that the changes wait; from now on it was.
+    /// Marks the wait of the changes as reported. Returns whether there are changes whose wait was not reported before.
     pub(super) fn report_unsent(&self) -> bool {
         self.0.get().is_some_and(|it| !it.is_reported.swap(true, Ordering::Relaxed))
     }
@@ -166,7 +166,7 @@ impl From<Patch> for PatchCell {
     }
 }
 
-/// Drops the functions of a patch when it is dropped itself: scripts can hold the patch, and its functions would keep them alive.
+/// A guard that drops the functions of a patch at the end: scripts can hold the patch, and its functions would keep them loaded.
 #[derive(Debug)]
 pub struct ClearOnDrop(pub SharedPatch);
 
@@ -176,7 +176,7 @@ impl Drop for ClearOnDrop {
     }
 }
 
-/// Everything that a script function can read in one call: the source of `ctx`.
+/// All inputs of a script function in one call: the source of `ctx`.
 #[derive(Debug)]
 pub struct Invocation {
     /// The handler, or the handler that the filter belongs to; made by [`Handler::for_scripts`], because scripts may hold it. The
@@ -184,7 +184,7 @@ pub struct Invocation {
     pub handler: Arc<Handler>,
     /// `None` in filters.
     pub attempt: Option<Attempt>,
-    /// What the call is about.
+    /// The cause of the call.
     pub cause: Cause,
     /// The object's memo, or the operator's in activities.
     pub memo: Memo,
@@ -207,7 +207,7 @@ pub struct Attempt {
     pub runtime: Duration,
 }
 
-/// What a call is about.
+/// The cause of a call, with its kwargs.
 #[derive(Clone, Debug)]
 pub enum Cause {
     /// The operator itself.
@@ -298,7 +298,7 @@ impl ObjectCause {
 }
 
 impl Invocation {
-    /// Returns another call with the same content: what a call leaves open ends with it, and not with the other one.
+    /// Returns a separate call with the same content, but without sub-handlers: each of the two calls closes only what it leaves open.
     #[must_use]
     pub fn again(&self) -> Self {
         Invocation {
@@ -330,7 +330,7 @@ impl Invocation {
         }
     }
 
-    /// Returns the kwargs of daemons and timers, if the call is one of theirs.
+    /// Returns the kwargs of daemons and timers, if the call is that of a daemon or a timer.
     pub fn background(&self) -> Option<&BackgroundCause> {
         match &self.cause {
             Cause::Object(ObjectCause { detail: ObjectDetail::Background(it), .. }) => Some(it),

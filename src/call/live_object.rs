@@ -48,7 +48,7 @@ impl LiveObject {
         LiveObject::share(latest, None)
     }
 
-    /// Keeps an object for a long time, compressed.
+    /// Wraps an object that is kept for a long time, compressed.
     pub fn kept(object: &Arc<Object>, packer: &Arc<ObjectPacker>) -> Self {
         let latest = Latest::of(object, Some(packer));
         heap::lasting(|| LiveObject::share(latest, Some(Arc::clone(packer))))

@@ -1,8 +1,8 @@
 //! Log lines about objects and activities.
 //!
 //! Lines go to `tracing` with the fields `message`, `object.…` (the parts of an [`ObjectRef`] one by one, so a line costs no
-//! encoding), `activity` (its name), `extra` (structured fields as a JSON object), `trace` (several lines) and `call.…` (the attempt,
-//! and the line in our own words: `message` is Kopf's); `cli/logging` formats them.
+//! encoding), `activity` (its name), `extra` (structured fields as a JSON object), `trace` (several lines) and `call.…` (the attempt, and
+//! the line in this program's own words: `message` has Kopf's); `cli/logging` formats them.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub const TARGET_UNHANDLED: &str = "kopf.changes";
 /// The tracing target of lines about activities.
 pub const TARGET_ACTIVITIES: &str = "kopf.activities";
 
-/// Which lines of a logger are also posted as Kubernetes events, and which are written at all.
+/// The kind of a logger: which of its lines are also posted as Kubernetes events, and which are written at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoggerKind {
     /// Change handlers, daemons, timers: posted if posting is enabled.
@@ -38,7 +38,7 @@ pub enum LoggerKind {
     Activity,
 }
 
-/// Writes lines about one object or one activity. Cheap to clone.
+/// A writer of lines about one object or one activity. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Logger {
     kind: LoggerKind,
@@ -57,12 +57,12 @@ struct Caller {
     attempt: u64,
 }
 
-/// What a line says about a failed attempt, in our own words.
+/// The fields of a line in this program's own words; `message` has Kopf's.
 #[derive(Clone, Copy, Default)]
 struct Own<'a> {
     text: Option<&'a str>,
     level: Option<u32>,
-    /// Equal in lines that say the same: from a certain number on, they are only counted.
+    /// Equal in lines about the same problem: from a certain number on, they are only counted.
     gist: Option<&'a str>,
     handler: Option<&'a Handler>,
     attempt: Option<u64>,
@@ -103,7 +103,7 @@ impl Logger {
         Logger { kind: LoggerKind::Local, about: About::Activity(None), posts: None, caller: None }
     }
 
-    /// Makes lines of [`LoggerKind::Full`] also Kubernetes events, as the settings say.
+    /// Returns a logger that also posts lines of [`LoggerKind::Full`] as Kubernetes events, according to the settings.
     #[must_use]
     pub fn posting(self, posts: &EventQueue) -> Self {
         Logger { posts: Some(posts.clone()), ..self }
@@ -116,7 +116,7 @@ impl Logger {
         Logger { caller: Some(Arc::new(caller)), ..self }
     }
 
-    /// Adds the name of the activity, which is shown as part of the logger's name.
+    /// Returns a logger with the name of the activity, which is shown as part of the logger's name.
     #[must_use]
     pub fn named(self, activity: &'static str) -> Self {
         Logger { about: About::Activity(Some(activity)), ..self }
@@ -142,7 +142,7 @@ impl Logger {
         self.write(level, text, (None, None), Own::default());
     }
 
-    /// Writes a line that `logic` has decided, with the script's stack trace if the line asks for it.
+    /// Writes a line that `logic` has decided, with the script's stack trace if the line requires it.
     pub fn line(&self, line: &LogLine, trace: Option<&str>) {
         let trace = trace.filter(|_| line.with_trace);
         let gist = (line.level >= LogLevel::Warning).then_some(&*line.text);
@@ -155,7 +155,7 @@ impl Logger {
         self.write(line.level, &line.text, (None, None), own);
     }
 
-    /// Writes the line of an attempt that has failed, at this level in our own formats.
+    /// Writes the line of an attempt that has failed; `level` is the level of the program's own formats.
     pub fn failed(
         &self,
         line: &LogLine,
@@ -211,7 +211,7 @@ impl Logger {
         self.write(LogLevel::Error, text, (Some(trace), fields), Own::default());
     }
 
-    /// Returns whether a line of this level would be written or posted; ask before building a long string.
+    /// Returns whether a line of this level would be written or posted; check this before building a long string.
     pub fn is_enabled(&self, level: LogLevel) -> bool {
         self.is_shown(level) || self.posts_of(level).is_some()
     }

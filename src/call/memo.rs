@@ -133,11 +133,11 @@ impl Document {
 
     /// Packs a small document while it is not in use.
     pub fn rest(&self) {
-        // Scripts are charged for what they store, however it is kept meanwhile.
+        // The memory that scripts are charged for does not depend on how their data are kept meanwhile.
         heap::apart(|| taken(&self.0.content).pack());
     }
 
-    /// Returns a number that identifies the document while it lives, for engines that keep more than data alongside it.
+    /// Returns a number that identifies the document while it exists, for engines that keep more than data alongside it.
     pub fn address(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
     }
@@ -237,7 +237,7 @@ impl Drop for Fields<'_> {
     }
 }
 
-/// Needs no poisoning: a panic while a lock is held cannot leave JSON half-written.
+/// Locks the content, without poisoning: a panic while a lock is held cannot leave JSON half-written.
 fn taken<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock()
 }

@@ -9,12 +9,12 @@ use crate::logic::object::resource::Resource;
 /// Maximum number of bytes used as the sample: objects are alike in their first bytes.
 const SAMPLE_MAX: usize = 16 << 10;
 
-/// Compresses the JSON of similar objects. The first object serves as the dictionary, so little more than the differences is kept of
+/// A compressor for the JSON of similar objects. The first object serves as the dictionary, so little more than the differences is kept of
 /// the others.
 #[derive(Debug, Default)]
 pub struct Packer(OnceLock<Box<[u8]>>);
 
-/// Compresses the JSON of objects of one resource.
+/// A compressor for the JSON of objects of one resource.
 #[derive(Debug)]
 pub struct ObjectPacker {
     resource: Arc<Resource>,

@@ -24,7 +24,7 @@ pub struct Reconcilers(Arc<Mutex<State>>);
 struct State {
     /// By the id of the handler, then by the keys of the object: its uid, and its namespace and name if others name it.
     calls: BTreeMap<Arc<str>, BTreeMap<Key, Vec<Weak<PendingCall>>>>,
-    /// What the objects in each index have in common.
+    /// The properties that the objects in each index share.
     related: BTreeMap<Arc<str>, Related>,
 }
 
@@ -79,7 +79,7 @@ impl PendingCall {
         was_requested
     }
 
-    /// Returns the numbers of its queue.
+    /// Returns the metrics of its queue.
     pub fn queue(&self) -> &Arc<QueueSeries> {
         &self.queue
     }
@@ -143,7 +143,7 @@ impl Reconcilers {
         }
     }
 
-    /// Returns what the objects in an index have in common. [`Reconcilers::learn`] was called for each of their resources before.
+    /// Returns the properties that the objects in an index share. [`Reconcilers::learn`] was called for each of their resources before.
     pub fn related(&self, index: &str) -> Related {
         self.0.lock().related.get(index).cloned().unwrap_or_default()
     }

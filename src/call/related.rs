@@ -11,12 +11,12 @@ use crate::logic::{
     object::{Object, resource::Resource},
 };
 
-/// What the objects in an index of related objects have in common. Clones share the packer.
+/// The properties that the objects in an index of related objects share. Clones share the packer.
 #[derive(Clone, Debug, Default)]
 pub struct Related {
     /// Their resources.
     pub kinds: Vec<Arc<Resource>>,
-    /// Never replaced: it reads what it has written.
+    /// Never replaced, because only this packer can unpack the objects that it has packed.
     packer: Arc<Packer>,
 }
 
@@ -27,7 +27,7 @@ impl Related {
             0 => object.body().to_string().into_bytes(),
             _ => object.essential_bytes(),
         };
-        // The items of lists do not say what they are.
+        // Items of lists contain neither their `apiVersion` nor their `kind`.
         if object.header().kind.is_empty() {
             let api_version = Value::from(resource.api_version());
             let kind = Value::from(resource.kind.as_str());

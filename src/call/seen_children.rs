@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::Related;
 use crate::logic::{background::indexing::Values, object::resource::Resource};
 
-/// The children of an object at one moment. They are unpacked when a function first asks for them: many never do.
+/// The children of an object at one moment. They are unpacked when a function first uses them: many functions never do.
 #[derive(Debug)]
 pub struct SeenChildren {
     /// The namespace of the parent.
@@ -21,14 +21,14 @@ pub struct SeenChildren {
 pub struct SeenKind {
     /// The name of the kind in the declaration.
     pub named: String,
-    /// What the packed objects have in common.
+    /// The properties that the packed objects share.
     pub related: Related,
     /// The packed objects; `None` if there are none.
     pub values: Option<Values>,
 }
 
 impl SeenChildren {
-    /// Notes the children of a parent in this namespace.
+    /// Stores the children of a parent in this namespace.
     pub fn new(home: Option<String>, kinds: Vec<SeenKind>) -> Self {
         SeenChildren { home, kinds, tree: OnceLock::new() }
     }

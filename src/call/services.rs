@@ -7,7 +7,7 @@ use crate::telemetry::Failures;
 /// The services shared by all calls of one operator.
 #[derive(Clone, Debug, Default)]
 pub struct CallServices {
-    /// The in-memory tables, by id: kwargs of every handler and filter.
+    /// The in-memory indexes, by id: kwargs of every handler and filter.
     pub indexes: Indexes,
     /// Receives Kubernetes events.
     pub posts: EventQueue,
@@ -21,8 +21,8 @@ pub struct CallServices {
     pub locks: Locks,
     /// The objects of reconcile handlers.
     pub reconcilers: Reconcilers,
-    /// The handlers of objects that fail.
+    /// The failures of handlers, by object.
     pub failures: Failures,
-    /// What was warned of once.
+    /// The warnings that are logged once.
     pub notices: Notices,
 }

@@ -14,7 +14,7 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::logic::background::stopping::{StopReason, StopReasons};
 use crate::ports::{BoxFuture, Edits};
 
-/// The operator sets this flag, the script reads it. Clones share it.
+/// The flag that the operator sets and the script reads. Clones share it.
 ///
 /// There may be many thousands of these flags, and most of them have a waiting task: the flag is small, and each waiting task keeps
 /// only a clone.
@@ -48,7 +48,7 @@ pub struct Waiting {
 impl Stopped {
     /// Adds a reason and wakes all waiting tasks. Returns whether the reason is new.
     ///
-    /// Adds nothing after [`StopReason::Done`]: what has ended by itself has no other reason.
+    /// Adds nothing after [`StopReason::Done`]: a daemon or timer that has ended by itself has no other reason.
     pub fn set(&self, reason: StopReason) -> bool {
         let add = |known| {
             let known = StopReasons::from_bits(known);

@@ -1,4 +1,4 @@
-//! The changes that a daemon has requested and that are not sent yet: they are sent when its call ends, which may be never.
+//! The changes that a daemon has requested and that are not sent yet: they are sent when its call ends, which may never happen.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep_until};
 use super::{Cause, Invocation, SharedPatch};
 use crate::logic::handlers::{handler::Kind, outcome::LogLevel};
 
-/// Changes that wait for longer are hardly meant to.
+/// Maximum time that changes wait without a warning: a longer wait is hardly intended.
 const WAIT_MAX: Duration = Duration::from_mins(1);
 
 /// The changes of a daemon that is about to wait.
@@ -18,7 +18,7 @@ pub struct Unsent {
 }
 
 impl Unsent {
-    /// Returns the unsent changes of a call, if it is that of a daemon that was not warned yet.
+    /// Returns the unsent changes of a call, if it is the call of a daemon that no warning was logged for yet.
     pub fn of(invocation: Option<&Arc<Invocation>>) -> Option<Self> {
         let invocation = invocation.filter(|it| it.handler.kind == Kind::Daemon)?;
         let Cause::Object(cause) = &invocation.cause else { return None };
@@ -29,7 +29,7 @@ impl Unsent {
         Some(Unsent { invocation, patch, since: since? })
     }
 
-    /// Waits, and warns when the changes have waited for too long.
+    /// Waits; logs a warning if the changes have waited for 1 min, once per patch.
     pub async fn watch<T>(self, wait: impl Future<Output = T>) -> T {
         let mut wait = pin!(wait);
         tokio::select! {

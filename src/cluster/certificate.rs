@@ -1,4 +1,4 @@
-//! Reads the certificate of the API server: it tells which kind of local cluster it belongs to.
+//! Reads the certificate of the API server: it shows which kind of local cluster it belongs to.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use tokio_rustls::TlsConnector;
 /// Time limit of the connection.
 const WITHIN: Duration = Duration::from_secs(10);
 
-/// Where a server is, and which certificates it is trusted by.
+/// The address of a server, and the certificate authorities that it is checked with.
 pub(super) struct ServerAddress {
     url: Uri,
     authorities: Option<Vec<Vec<u8>>>,
@@ -20,7 +20,7 @@ pub(super) struct ServerAddress {
 }
 
 impl ServerAddress {
-    /// Returns the place of the server of a configuration; `None` if a proxy leads there, or without TLS.
+    /// Returns the address of the server of a configuration; `None` if requests pass a proxy, or without TLS.
     pub(super) fn of(config: &Config) -> Option<Self> {
         let is_direct =
             config.proxy_url.is_none() && config.cluster_url.scheme_str() == Some("https");
@@ -32,7 +32,7 @@ impl ServerAddress {
         })
     }
 
-    /// Connects, and returns the certificate of the server, DER.
+    /// Connects to the server, and returns its certificate as DER.
     pub(super) async fn certificate(&self) -> Result<Vec<u8>, String> {
         let read = timeout(WITHIN, self.read()).await;
         read.unwrap_or_else(|_elapsed| Err(format!("no connection within {} s", WITHIN.as_secs())))

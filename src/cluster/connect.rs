@@ -37,7 +37,7 @@ pub struct ConnectOptions {
     pub settings: Arc<Settings>,
     /// Called instead of reading the kubeconfig and the service account.
     pub login: Option<AskLogin>,
-    /// Which kubeconfig and context, and as whom.
+    /// The options that select the kubeconfig, the context and the impersonated user.
     pub overrides: ConfigOverrides,
     /// Where logins and requests are reported and counted.
     pub health: Health,
@@ -47,8 +47,8 @@ pub struct ConnectOptions {
     pub dial: Dial,
 }
 
-/// Creates a client from a configuration. It may run an exec plugin, which may prompt a user: never call it on a thread that others
-/// wait for.
+/// A function that creates a client from a configuration. It may run an exec plugin, which may prompt a user: never call it on a thread
+/// that other tasks need.
 pub type Dial = Arc<dyn Fn(Config) -> kube::Result<Client> + Send + Sync>;
 
 impl Default for ConnectOptions {
@@ -82,7 +82,7 @@ struct Source {
 
 /// Logs in. The sessions log in again when needed.
 pub(super) async fn connect(options: &ConnectOptions) -> Result<Sessions, ApiError> {
-    // The provider lives as long as the process: one that was installed before serves as well.
+    // The provider is global to the process: one that was installed earlier works, too.
     let _already_installed = rustls::crypto::ring::default_provider().install_default().is_err();
     let networking = &options.settings.networking;
     let source = Source {
@@ -133,7 +133,7 @@ impl Source {
         returned: Option<Value>,
     ) -> Result<Found<Arc<Session>>, ApiError> {
         let mut config = self.configuration(login).await?;
-        // Our own policy decides about retries.
+        // Retries follow the policy of `retry.rs`.
         config.default_retry = false;
         config.connect_timeout = Some(self.connect_timeout);
         if let Some(namespace) = &login.default_namespace {
@@ -172,7 +172,7 @@ impl Source {
 
 /// Creates a connection from a configuration. This may run an exec plugin.
 pub(super) async fn session(mut config: Config, dial: Dial) -> Result<Session, ApiError> {
-    // As in client-go, the file is preferred to a token next to it. `kube` would send its line ends along.
+    // As in client-go, the file takes precedence over a token next to it. `kube` would also send its line breaks.
     let token = match config.auth_info.token_file.take().map(PathBuf::from) {
         None => None,
         Some(path) => {

@@ -15,8 +15,8 @@ use tower::{BoxError, Layer as _, ServiceExt as _, util::option_layer};
 
 use super::fence::FencedBody;
 
-/// Idle connections are closed after this time. A burst opens dozens, each with its buffers, and they would stay open; under load,
-/// each is used many times a second.
+/// Time after which idle connections are closed. A burst opens dozens, each with its buffers, and they would stay open; under load, each is
+/// used many times a second.
 pub(super) const IDLE: Duration = Duration::from_secs(5);
 
 /// A peer that acknowledges nothing for this long is considered dead: HTTP/1.1 has no pings.
@@ -28,7 +28,7 @@ const PROBE_EVERY: Duration = Duration::from_secs(5);
 /// Maximum number of unanswered probes.
 const PROBES: u32 = 3;
 
-/// Lets the system detect dead connections, for example if a node or a load balancer is gone.
+/// Enables keep-alive, so that the system detects dead connections, for example if a node or a load balancer is gone.
 fn watch_over(http: &mut HttpConnector) {
     http.set_keepalive(Some(DEAD_AFTER));
     http.set_keepalive_interval(Some(PROBE_EVERY));

@@ -1,6 +1,6 @@
 //! Runs a command in a container: `exec` of a pod, over a WebSocket with a channel in the first byte of each message.
 //!
-//! Not by the client of `kube`, which hides what a server says when it refuses the upgrade: users must see which rule is missing.
+//! Does not use the client of `kube`, which hides the response of a server that refuses the upgrade: users must see the missing rule.
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use futures::{Sink, SinkExt as _, Stream, StreamExt as _, future};
@@ -27,7 +27,7 @@ use super::{
 };
 use crate::ports::{ApiError, Executed, Execution};
 
-/// Before the fifth version, a client could not end the input.
+/// The fifth version of the protocol, the first one in which a client can end the input.
 const V5: &str = "v5.channel.k8s.io";
 const ANY: &str = "v5.channel.k8s.io, v4.channel.k8s.io";
 
@@ -35,12 +35,12 @@ const STDIN: u8 = 0;
 const STDOUT: u8 = 1;
 const STDERR: u8 = 2;
 const ERROR: u8 = 3;
-/// The channel that follows gets no more messages.
+/// The first byte of a message that closes the channel in its second byte.
 const CLOSE: u8 = 255;
 
-/// Of the input; servers take as much in one message.
+/// Maximum number of bytes of the input in one message; servers use the same size.
 const PIECE_BYTES: usize = 32 << 10;
-/// Servers send pieces of 32 KiB.
+/// Maximum size of a message in bytes; servers send pieces of 32 KiB.
 const MESSAGE_BYTES_MAX: usize = 1 << 20;
 const REASON_CHARS: usize = 1024;
 
@@ -108,7 +108,7 @@ async fn send<S: Sink<Message> + Unpin>(
     Ok(outgoing)
 }
 
-/// Collects what a command writes, until the server says how it has ended.
+/// Collects the output of a command, until the server reports its exit status.
 async fn receive<E: std::fmt::Display>(
     mut incoming: impl Stream<Item = Result<Message, E>> + Unpin,
     output_max: usize,
@@ -141,7 +141,7 @@ async fn receive<E: std::fmt::Display>(
     Err(Failure::Disconnected("the connection has ended before the command".into()))
 }
 
-/// Reads how a command has ended.
+/// Parses the exit status of a command.
 fn code(status: &[u8]) -> Result<i32, Failure> {
     let malformed = |it: &str| Failure::Malformed(one_line(it, REASON_CHARS));
     let status: Value = serde_json::from_slice(status).map_err(|it| malformed(&it.to_string()))?;

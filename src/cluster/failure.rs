@@ -1,4 +1,4 @@
-//! Why an attempt failed, and the error for the user. Pure, no requests are made here.
+//! The failures of attempts, and the errors for the user. Pure, no requests are made here.
 
 use std::{fmt, time::Duration};
 
@@ -11,14 +11,14 @@ use super::reason::{
 use crate::logic::{access::kube::StatusDetails, object::resource::Resource, replicas::leadership};
 use crate::ports::{ApiError, ErrorClass};
 
-/// Texts that are not from Kubernetes are truncated to this number of characters, as in Kopf.
+/// Maximum number of characters of a text that is not from Kubernetes, as in Kopf.
 const FOREIGN_TEXT_CHARS: usize = 256;
 
 /// Maximum number of characters of a reason in a message: one log line, not a page.
 const REASON_CHARS: usize = 1024;
 
-/// Every server uses these words for a JSON patch that cannot be applied, including its `test`s, and for no other 422: errors of
-/// schemas and rules name the fields, those of webhooks the webhook.
+/// The words of every server for a JSON patch that cannot be applied, including its `test`s, and for no other 422: errors of schemas and
+/// rules name the fields, those of webhooks the webhook.
 const UNAPPLICABLE: &str = "the server rejected our request due to an error in our request";
 
 /// The purpose of a request, for messages.
@@ -41,7 +41,7 @@ pub(super) enum Action<'a> {
     },
 }
 
-/// Why an attempt failed.
+/// The reason why an attempt failed.
 #[derive(Debug)]
 pub(super) enum Failure {
     /// The server has responded with an error.
@@ -52,7 +52,7 @@ pub(super) enum Failure {
     Disconnected(String),
     /// There was no response in time.
     Timeout(Duration),
-    /// The certificate of the server, or ours, is not accepted.
+    /// The certificate of the server, or that of the client, is not accepted.
     Untrusted(String),
     /// No credentials are available: an exec plugin or a token file failed.
     Credentials(String),
@@ -114,8 +114,8 @@ impl Answer {
         self.retry_after.is_some() || self.retry_after_seconds().is_some()
     }
 
-    /// Returns whether an applied object does not fit the schema of its kind, which API servers report as an error of their own.
-    /// Time cannot mend it.
+    /// Returns whether an applied object does not fit the schema of its kind, which API servers report with the status 500. Retries cannot
+    /// succeed.
     pub(super) fn is_mistyped(&self) -> bool {
         self.status == 500 && self.message.contains(UNTYPED)
     }

@@ -1,9 +1,9 @@
-//! Writes of a leader whose lease has expired are not sent.
+//! Stops the writes of a leader whose lease has expired.
 //!
-//! A request is polled no more, see [`Leadership::while_acting`]. But once it is handed over to its connection, the task of the
-//! connection sends it: if the process is frozen in between, only the body is asked in time whether it may still be sent. A body that
-//! fails takes the head of its request with it, because both are written together. Writes without a body have only the first check,
-//! and so have those through a proxy, which has its own connections.
+//! An attempt is no longer polled then, see [`Leadership::while_acting`]. But once a request is passed to its connection, the task of the
+//! connection sends it: if the process is frozen in between, only the body can still check the lease. If the body fails, the head of its
+//! request is not sent either, because both are written together. Writes without a body have only the first check, and so have those
+//! through a proxy, which has its own connections.
 
 use std::{
     future::Future,
@@ -19,7 +19,7 @@ use tower::BoxError;
 
 use crate::ports::Leadership;
 
-/// What a request must not be sent without: attached to it until it reaches its connection.
+/// The leadership that a request requires, attached to the request until it reaches its connection.
 #[derive(Clone)]
 pub(super) struct Fence(pub(super) Leadership);
 

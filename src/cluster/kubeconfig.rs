@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 
 type Fields = Map<String, Value>;
 
-/// Why a kubeconfig could not be read.
+/// The reason why a kubeconfig could not be read.
 #[derive(Debug)]
 pub(super) enum Unreadable {
     File(io::Error),
@@ -103,7 +103,7 @@ fn cluster(it: &mut Fields) -> Result<Cluster, String> {
         proxy_url: text(it, "proxy-url")?,
         disable_compression: flag(it, "disable-compression")?,
         tls_server_name: text(it, "tls-server-name")?,
-        // Exec plugins can ask for one of them.
+        // Exec plugins can request one of them.
         extensions: Some(list(it, "extensions", |it| {
             let extension = it.remove("extension").unwrap_or_default();
             Ok(NamedExtension { name: name(it)?, extension })
@@ -327,6 +327,6 @@ pub(super) fn chain(error: &KubeconfigError) -> String {
     {
         text = format!("{text}: {source}");
     }
-    // A YAML error draws its location below the first line, and paths have two kinds of quotes.
+    // A YAML error shows its location below the first line, and paths have two kinds of quotes.
     text.lines().next().unwrap_or_default().replace("'\"", "'").replace("\"'", "'")
 }

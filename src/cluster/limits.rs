@@ -35,7 +35,7 @@ pub(super) const SLOW_REQUESTS_MAX: usize = 128;
 /// A request without a response for this long is slow. Its connection exists, so it no longer counts for a burst.
 pub(super) const SLOW_AFTER: Duration = Duration::from_secs(1);
 
-/// Unused semaphores of resources are removed if there are more than this many.
+/// Maximum number of semaphores of resources before unused ones are removed.
 const RESOURCES_KEPT: usize = 64;
 
 /// The origin of a request.
@@ -62,7 +62,7 @@ struct OriginLimits {
     resources: Mutex<BTreeMap<(String, String), Arc<Semaphore>>>,
 }
 
-/// Permits one request; dropping it permits the next one.
+/// The permit of one request; dropping it permits the next one.
 #[derive(Default)]
 pub(super) struct Permit {
     /// When the request counts as slow; `None` until it is sent.
@@ -141,7 +141,7 @@ impl Permit {
     }
 }
 
-/// Returns whether waiting for this resource costs an operator more than time.
+/// Returns whether requests for this resource need no permit, because a delay would lose more than time.
 fn is_vital(resource: &Resource) -> bool {
     leadership::is_lease(resource)
         || peering::is_peering(resource)

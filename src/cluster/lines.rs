@@ -12,14 +12,14 @@ pub(super) const LINE_BYTES_MAX: usize = 64 << 20;
 /// as long as any line of it: thousands of objects that wait for a worker would each keep a buffer.
 const COPIED_BYTES_MAX: usize = 64 << 10;
 
-/// Reads lines. Cancel-safe: data that was read is kept.
+/// A reader of lines. Cancel-safe: data that was read is kept.
 pub(super) struct Lines {
     body: Frames,
     splitter: Splitter,
     ended: bool,
 }
 
-/// Why there are no more lines, other than the end of the body.
+/// The reason why there are no more lines, other than the end of the body.
 #[derive(Debug, PartialEq)]
 pub(super) enum Broken {
     /// The connection broke.
@@ -60,7 +60,7 @@ impl Lines {
     }
 }
 
-/// Splits frames into lines: a long line within one frame is a slice of it, one that spans frames is assembled.
+/// A splitter of frames into lines: a long line within one frame is a slice of it, one that spans frames is assembled.
 #[derive(Debug, Default)]
 pub(super) struct Splitter {
     /// The beginning of an incomplete line.

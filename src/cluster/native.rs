@@ -22,7 +22,7 @@ use super::{
 use crate::logic::access::login::Method;
 use crate::ports::{ApiError, NativeLogins};
 
-/// Which kubeconfig and context, and as whom: the options of kubectl.
+/// The kubeconfig, its context, and the impersonated user and groups: the options of kubectl.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConfigOverrides {
     /// The file; `None`: those of `KUBECONFIG`, else `~/.kube/config`.
@@ -86,7 +86,7 @@ pub(super) fn present(overrides: &ConfigOverrides) -> NativeLogins {
 
 /// Returns the login of operators whose scripts have none, and its name.
 ///
-/// A kubeconfig was put there on purpose, so it is preferred to the service account, which every pod has.
+/// A kubeconfig was created on purpose, so it takes precedence over the service account, which every pod has.
 pub(super) fn first(overrides: &ConfigOverrides) -> (Method, &'static str) {
     let files = files();
     let all_missing =

@@ -25,7 +25,7 @@ const SPREAD: Duration = Duration::from_millis(500);
 /// The interval of log lines during an outage.
 const LINE_EVERY: Duration = Duration::from_secs(30);
 
-/// After this time, the operator is not ready. A restart of the server takes less.
+/// Time after which the operator is not ready. A restart of the server takes less.
 const UNREADY_AFTER: Duration = Duration::from_secs(5);
 
 /// The part of the health report that exists during a long outage.
@@ -34,7 +34,7 @@ const PART: &str = "api-server";
 /// The tracing target of the lines.
 const TARGET: &str = "kopf.cluster";
 
-/// Whether the server is unreachable, and the tasks that wait for it.
+/// The state of the connection to the server: whether there is an outage, and the tasks that wait for its end.
 #[derive(Default)]
 pub(super) struct Outage {
     is_on: AtomicBool,
@@ -43,7 +43,7 @@ pub(super) struct Outage {
     waiting: AtomicUsize,
     /// When it began, and when that was logged last.
     logged: Mutex<Option<(Instant, Instant)>>,
-    /// Held by the task that tries.
+    /// Held by the task that tries to connect.
     probe: tokio::sync::Mutex<()>,
     jitter: Jitter,
     /// Where a long outage is reported.

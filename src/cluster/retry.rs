@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::failure::{Answer, Failure};
 use crate::settings::Networking;
 
-/// Maximum pause that a server may request; ours are tens of seconds. Newer events of an object wait for it.
+/// Maximum pause that a server may request, longer than the default pauses of the settings. Newer events of an object wait for it.
 const RETRY_AFTER_MAX: Duration = Duration::from_mins(1);
 
 /// The consequence of a failed attempt.
@@ -26,7 +26,7 @@ pub(super) enum Verdict {
 /// The time until the next attempt.
 #[derive(Debug, PartialEq)]
 pub(super) struct Pause {
-    /// Our own pause.
+    /// The pause according to the settings.
     pub(super) own: Duration,
     /// The pause that the server requested, if it is used.
     pub(super) asked: Option<Duration>,

@@ -36,12 +36,12 @@ pub(super) struct Session {
     token: Option<TokenFile>,
     /// The address, for messages; empty if unknown.
     server: String,
-    /// Where the server is; `None` if unknown.
+    /// The address for reading the certificate of the server; `None` if unknown.
     place: Option<ServerAddress>,
     retired: CancellationToken,
 }
 
-/// Logs in. Returns credentials, each with its connection.
+/// A function that logs in. It returns credentials, each with its connection.
 pub(super) type LogIn =
     Box<dyn Fn() -> BoxFuture<'static, Result<Vec<Found<Arc<Session>>>, ApiError>> + Send + Sync>;
 
@@ -60,7 +60,7 @@ pub(super) struct Sessions {
     pulse: Pulse,
 }
 
-/// What a request does after its 401.
+/// The next step of a request after its 401.
 pub(super) enum Advice {
     /// Retry at once, with other credentials.
     Again,
@@ -76,13 +76,13 @@ impl Session {
         Session { client, token, server, place: None, retired: CancellationToken::new() }
     }
 
-    /// Returns the same connection, to a server at this place.
+    /// Returns the connection with this address of its server.
     pub(super) fn at(mut self, place: Option<ServerAddress>) -> Self {
         self.place = place;
         self
     }
 
-    /// Returns where the server is, if known.
+    /// Returns the address of the server, if known.
     pub(super) fn place(&self) -> Option<&ServerAddress> {
         self.place.as_ref()
     }

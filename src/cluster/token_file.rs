@@ -9,7 +9,7 @@ use tokio::time::Instant;
 /// The file is read again after this time. The kubelet rotates a token long before it expires; client-go uses the same minute.
 const AGE_MAX: Duration = Duration::from_mins(1);
 
-/// Provides the token of a file, at most [`AGE_MAX`] older than the file.
+/// The token of a file, at most [`AGE_MAX`] older than the file.
 pub(super) struct TokenFile {
     path: PathBuf,
     last: Mutex<(HeaderValue, Instant)>,

@@ -407,7 +407,7 @@ impl Transport {
         &self.outage
     }
 
-    /// Returns what a request must not be sent without: writes need the lease, except for the lease itself.
+    /// Returns the fence of a request: writes need the lease, except for the operator's writes of leases.
     fn fence_of(&self, request: &Request<'_>) -> Option<Fence> {
         let is_read = request.method == Method::GET && request.websocket.is_none();
         let needs_no_lease =
@@ -433,9 +433,9 @@ impl Transport {
 
 /// The options of the attempts of one request.
 struct Attempts<'a> {
-    /// The timeout of each.
+    /// The timeout of each attempt.
     limit: Duration,
-    /// The limits that each needs a permit of.
+    /// The limits that each attempt needs a permit of.
     limits: Option<&'a RequestLimits>,
     /// Ends a pause before another attempt.
     interrupt: Option<Interrupt<'a>>,
@@ -493,7 +493,7 @@ impl<'a> AttemptLog<'a> {
         }
     }
 
-    /// Logs a failed attempt in Kopf's words and in ours: at debug level in an outage, which `outage.rs` reports once for all requests.
+    /// Logs a failed attempt, as Kopf does and in this program's words: at debug level in an outage, which `outage.rs` reports once.
     fn failed(&self, end: &str, next: &str, failure: &Failure) {
         let (number, attempts, label) = (self.number(), &self.attempts, self.label());
         let is_outage = matches!(failure, Failure::Unreachable(_));

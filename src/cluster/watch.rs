@@ -58,7 +58,7 @@ struct Watcher {
     path: String,
     /// The selectors of the settings.
     restrictions: Restrictions,
-    /// Where it reports its health.
+    /// The pulse that reports the health of the stream.
     pulse: Arc<Pulse>,
     /// Consecutive failures; the pauses grow with them. A list does not reset them: a resource that can be listed but not watched
     /// would be listed continuously.

@@ -1,7 +1,7 @@
 //! Calls the filter functions of scripts.
 //!
-//! Filters are decided in `logic`, which cannot call scripts: it returns the question whose answer it needs; this module asks the
-//! script, and `logic` decides again. Most filters need no call.
+//! `logic` decides filters, but cannot call scripts: it returns the filter function whose result it needs; this module calls the function,
+//! and `logic` decides again. Most filters need no call.
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,17 +23,17 @@ use crate::logic::{
     text::python_text,
 };
 
-/// Time limit of a function that decides about other functions: a filter, a lifecycle, a selector. Such a function has little to
-/// wait for, and others wait for it.
+/// Time limit of a function that decides about other functions: a filter, a lifecycle, a selector. Such a function has little to wait for,
+/// and other calls wait for it.
 pub const ANSWER_MAX: Duration = Duration::from_secs(10);
 
 /// Minimum time for a filter, regardless of how long the other filters of the cycle have taken.
 const ANSWER_MIN: Duration = Duration::from_secs(1);
 
-/// Filters run one after another. A filter that takes longer than this runs concurrently with the following ones.
+/// Maximum time that a filter runs alone. A filter that takes longer runs concurrently with the following ones.
 const PROMPT: Duration = Duration::from_millis(50);
 
-/// Calls filter functions for one object and cause.
+/// The inputs for calling filter functions for one object and cause.
 pub struct Asker<'a> {
     /// The scripts.
     pub scripts: &'a dyn Scripts,
@@ -69,7 +69,7 @@ pub struct FilterRetries<'a> {
     pub deadline: Instant,
 }
 
-/// A question and its answer.
+/// A filter function that was called, and its result.
 struct Asked {
     ask: OpenQuestion,
     took: Duration,
@@ -118,7 +118,7 @@ impl Asker<'_> {
                     None
                 }
                 Err(ask) => {
-                    // Counts as failed until the answer arrives.
+                    // Counts as failed until the result arrives.
                     answers.note_failure(ask.question.clone());
                     asked.push(self.answer(ask, retries.deadline));
                     time::timeout(PROMPT, asked.next()).await.ok().flatten()
@@ -138,7 +138,7 @@ impl Asker<'_> {
         let answer = self.scripts.ask(ask.question.clone(), self.invocation(&ask.handler));
         let answer = within(limit, answer).await;
         let took = start.elapsed();
-        // The full limit counts, however little time was left.
+        // The full limit counts, regardless of how much time was left.
         let took = if took < limit { took } else { ANSWER_MAX };
         Asked { ask, took, answer }
     }
@@ -188,10 +188,10 @@ impl FilterRetries<'_> {
     }
 }
 
-/// Waits for an answer, at most this long.
+/// Waits for a result, up to this limit.
 ///
 /// # Errors
-/// If there is no answer in time.
+/// If there is no result in time.
 pub async fn within<T>(
     limit: Duration,
     answer: impl Future<Output = Result<T, Raised>>,
@@ -203,7 +203,7 @@ pub async fn within<T>(
     })
 }
 
-/// Returns the filter of a question, as in log lines.
+/// Returns the name of a filter for log lines.
 fn shown(question: &Question) -> String {
     let Question { function: Function { name, .. }, about } = question;
     match (name.is_empty(), about) {

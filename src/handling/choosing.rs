@@ -1,7 +1,7 @@
 //! Calls the functions of selectors to find the resources that they select.
 //!
-//! Selectors are matched in `logic`, which cannot call scripts: the functions are called before, once for each description of a
-//! resource, and the answers are kept.
+//! `logic` matches selectors, but cannot call scripts: the functions are called before, once for each description of a resource, and their
+//! results are stored.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -20,7 +20,7 @@ use crate::logic::{
 /// Maximum number of concurrent calls of one function. In Rhai, each call takes a thread of the script.
 const ASKED_MAX: usize = 4;
 
-/// The answers of the functions.
+/// The results of the functions, by function and resource.
 #[derive(Debug, Default)]
 pub struct Choices(BTreeMap<Function, BTreeMap<Resource, Choice>>);
 
@@ -43,8 +43,8 @@ struct Asked {
 }
 
 impl Choices {
-    /// Calls the functions for resources without an answer. A function that fails does not select the resource. All calls of one
-    /// function together are limited to [`ANSWER_MAX`]; it does not select the resources left over.
+    /// Calls the functions for resources without a result. A function that fails does not select the resource. All calls of one function
+    /// together are limited to [`ANSWER_MAX`]; it does not select the remaining resources.
     pub async fn ask(
         &mut self,
         scripts: &dyn Scripts,
@@ -73,7 +73,7 @@ impl Choices {
         failures
     }
 
-    /// Copies the answers of unedited functions from the previous generation.
+    /// Copies the results of unedited functions from the previous generation.
     pub fn inherit(&mut self, before: &Registry, now: &Registry) {
         for handler in now.handlers() {
             let Some(function) = function_of(handler) else { continue };
@@ -85,7 +85,7 @@ impl Choices {
         }
     }
 
-    /// Drops the answers of functions that these handlers do not use.
+    /// Drops the results of functions that these handlers do not use.
     pub fn keep(&mut self, registry: &Registry) {
         let asked = registry.handlers().iter().filter_map(|it| function_of(it));
         let asked = asked.collect::<Vec<_>>();
@@ -99,7 +99,7 @@ impl Choices {
     }
 }
 
-/// Calls a function for resources, in this order. The errors are messages.
+/// Calls a function for resources, and returns the results in the same order. The errors are messages.
 async fn answers(
     scripts: &dyn Scripts,
     function: &Function,
@@ -147,7 +147,7 @@ impl Failures {
         }
     }
 
-    /// Returns the error if a function of these handlers has failed for every resource, so that it can select nothing.
+    /// Returns an error if a function of these handlers has failed for every resource, so that it selects nothing.
     pub fn hopeless(&self, registry: &Registry) -> Option<String> {
         let mut hopeless = self.0.iter().filter(|(_, asked)| !asked.has_answered);
         let (function, asked) = hopeless.next()?;
@@ -160,7 +160,7 @@ impl Failures {
     }
 }
 
-/// Formats one resource by its name, several by their number: a cluster has many dozens.
+/// Formats one resource by its name, several by their number: a cluster has dozens of them.
 fn list(resources: &[String]) -> String {
     match resources {
         [only] => only.clone(),

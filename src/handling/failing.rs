@@ -24,7 +24,7 @@ pub struct Conclusion<'a> {
     pub before: Effort,
     /// How the attempt ended.
     pub outcome: &'a Outcome,
-    /// Kopf's line about it.
+    /// The log line of Kopf about it.
     pub line: &'a LogLine,
     /// The stack trace of the script.
     pub trace: Option<&'a str>,
@@ -32,10 +32,10 @@ pub struct Conclusion<'a> {
     pub resource: Option<&'a Arc<Resource>>,
 }
 
-/// Where the ends of attempts are reported.
+/// The destinations of reports about attempts.
 #[derive(Clone, Copy)]
 pub struct Reporter<'a> {
-    /// Counts the failures.
+    /// The services of the operator, which count the failures.
     pub services: &'a CallServices,
     /// The clock for the times of events.
     pub clock: Clock,
@@ -94,7 +94,7 @@ fn is_review(handler: &Handler) -> bool {
     matches!(handler.kind, Kind::Validate | Kind::Mutate)
 }
 
-/// Returns the command that calls a handler again which has failed permanently.
+/// Returns the command that retries a handler that has failed permanently; `None` if handlers of this kind cannot be retried.
 fn command(kind: Kind, object: &ObjectRef) -> Option<String> {
     if !matches!(kind, Kind::Create | Kind::Update | Kind::Resume | Kind::Field) {
         return None;

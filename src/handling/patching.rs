@@ -24,7 +24,7 @@ use crate::ports::{
 };
 use crate::settings::Persistence;
 
-/// Sends patches of objects of one resource.
+/// A sender of patches for objects of one resource.
 #[derive(Clone, Copy)]
 pub struct Patcher<'a> {
     /// The cluster to send to.
@@ -39,7 +39,7 @@ pub struct Patcher<'a> {
     pub seen: Option<NonZeroU64>,
     /// The source of newer events of the object, if a worker handles them after the patch.
     pub events: Option<&'a dyn NewerEvents>,
-    /// The source of edits of the handlers that want the patch.
+    /// The source of edits of the handlers that request the patch.
     pub edits: &'a dyn Edits,
     /// Which fields are not logged.
     pub persistence: &'a Persistence,
@@ -62,7 +62,7 @@ pub struct Received {
     pub is_restored: bool,
 }
 
-/// A rejected transformation; retries would not help.
+/// A transformation that was rejected, or that conflicted too often. It is not sent again.
 #[derive(Debug)]
 pub struct Refused {
     /// The transformation.
@@ -91,7 +91,7 @@ pub struct Patched {
     pub is_gone: bool,
 }
 
-/// Why a patch could not be sent.
+/// The reason why a patch could not be sent.
 #[derive(Debug, thiserror::Error)]
 pub enum PatchError {
     /// The API rejected the request.
@@ -187,7 +187,7 @@ impl Patcher<'_> {
         }
     }
 
-    /// Does the same without resolving conflicts: conflicting parts stay in the patch.
+    /// Sends the whole patch without resolving conflicts: conflicting parts stay in the patch.
     ///
     /// # Errors
     /// If a request fails for another reason than a conflict.
@@ -210,7 +210,7 @@ impl Patcher<'_> {
         );
         let latest = if is_refused { self.latest(object).await } else { return Err(error) };
         match latest {
-            // Another object with this name has another uid, so it rejects ours.
+            // Another object with this name has another uid, so the server rejects the patch.
             Ok(None) => Ok(self.gone()),
             // An earlier attempt was accepted, but its response was lost.
             Ok(Some(latest))
@@ -256,7 +256,7 @@ impl Patcher<'_> {
         Patched { is_gone: true, ..Patched::default() }
     }
 
-    /// Returns whether the status or the transformations met a newer version of the object.
+    /// Sends the patch once. Returns whether the status or the transformations met a newer version of the object.
     async fn send(
         &self,
         object: &Arc<Object>,
@@ -388,8 +388,8 @@ impl Patcher<'_> {
     /// Sends the transformations one after another, and removes those that are applied or rejected.
     ///
     /// # Errors
-    /// Also if a transformation of the operator itself is rejected: without its finalizer an object would be lost, or would stay
-    /// forever.
+    /// If a request fails; also if a transformation of the operator itself is rejected: without its finalizer, an object would be lost, or
+    /// would stay permanently.
     async fn transform_each(
         &self,
         freshest: &mut Arc<Object>,
@@ -476,7 +476,7 @@ impl Patcher<'_> {
         self.logger.log(LogLevel::Debug, &text);
     }
 
-    /// Warns if the cluster did not store the patch as sent: most often a schema has pruned unknown fields.
+    /// Warns if the cluster did not store the patch as sent: usually because a schema has pruned unknown fields.
     fn verify(&self, merge: &Map<String, Value>, answer: &Object) {
         if merge.is_empty() || answer.is_known_to_contain(merge) {
             return;
@@ -554,8 +554,8 @@ impl Patcher<'_> {
     }
 }
 
-/// Makes a patch invalid for another object of the same name. Servers ignore the uid in a merge-patch of a subresource: there the
-/// version takes its role.
+/// Makes a patch invalid for another object of the same name. Servers ignore the uid in a merge-patch of a subresource; there, the version
+/// has this effect.
 fn insist(payload: &mut Value, subresource: Option<&str>, uid: &str) {
     match payload {
         Value::Array(operations) => {

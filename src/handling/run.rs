@@ -28,7 +28,7 @@ use crate::logic::{
 use crate::ports::Clock;
 use crate::settings::Execution;
 
-/// What the attempts of all handlers share.
+/// The inputs that the attempts of all handlers share.
 #[derive(Clone, Copy)]
 pub struct Runner<'a> {
     /// The scripts.
@@ -49,7 +49,7 @@ pub struct Try {
     pub retries: u64,
     /// When the first attempt was due.
     pub started: Timestamp,
-    /// What the call is about, already reduced to the handler's field.
+    /// The cause of the call, already reduced to the handler's field.
     pub cause: Cause,
     /// The memo for the call.
     pub memo: Memo,
@@ -59,9 +59,9 @@ pub struct Try {
 
 /// A started attempt: the state kept while its call waits, as small as possible.
 pub struct Begun {
-    /// Keeps the script alive even if the handler is replaced meanwhile: the call may leave functions behind.
+    /// Keeps the script loaded even if the handler is replaced meanwhile: the call may leave functions behind.
     handler: Arc<Handler>,
-    /// What the call is about.
+    /// The function to call, with all its inputs.
     pub invocation: Arc<Invocation>,
 }
 
@@ -71,8 +71,8 @@ impl Runner<'_> {
         self.run_with(attempt, None, |invocation| self.scripts.call(invocation)).await
     }
 
-    /// Makes the attempt for a handler that others wait for: the call is dropped at `settings.execution.event_timeout`. In that
-    /// case, also returns how long not to call the handler for the same object.
+    /// Makes the attempt for a handler that other work waits for: the call is dropped at `settings.execution.event_timeout`. In that case,
+    /// also returns how long not to call the handler for the same object.
     pub async fn run_briefly(&self, attempt: Try) -> (Outcome, Option<Duration>) {
         let Some(limit) = self.settings.event_timeout else {
             return (self.run(attempt).await, None);
@@ -92,7 +92,7 @@ impl Runner<'_> {
 
     /// Makes the attempt for a handler that may have sub-handlers: `call` makes the call and runs them.
     ///
-    /// When the handler's time is up, the call is dropped, whatever it waits for.
+    /// When the handler's time is up, the call is dropped, even if it waits for something else.
     pub async fn run_with<F: Future<Output = Ended>>(
         &self,
         attempt: Try,
@@ -109,7 +109,7 @@ impl Runner<'_> {
         let time_left = begun.time_left();
         let ended = leadership.while_acting(async move {
             match time_left {
-                // A call that ends at the very last moment has ended in time.
+                // A call that ends exactly at the limit has ended in time.
                 Some(left) => time::timeout(left, call).await.ok(),
                 None => Some(call.await),
             }
@@ -118,7 +118,7 @@ impl Runner<'_> {
         self.end(&begun, ended)
     }
 
-    /// Returns what reports the ends of attempts.
+    /// Returns a reporter of the ends of attempts.
     pub fn reporter(&self) -> Reporter<'_> {
         Reporter { services: self.services, clock: self.clock, settings: self.settings }
     }
@@ -197,7 +197,7 @@ impl Runner<'_> {
 }
 
 impl Runner<'_> {
-    /// Warns once of a handler whose result is a whole object: it is stored in the status, which is hardly meant.
+    /// Warns once per handler if its result is a whole object: it is stored in the status, which is hardly intended.
     fn warn_of_object(&self, handler: &Handler, result: &Value, logger: &Logger) {
         use Kind::{Create, Daemon, Delete, Field, Resume, Sub, Timer, Update};
         let is_stored = matches!(

@@ -17,14 +17,14 @@ mod tests;
 /// Maximum number of locks that one call holds.
 const HELD_MAX: usize = 100;
 
-/// Identifies a running call.
+/// The identity of a running call.
 pub type CallId = usize;
 
 /// The locks of one operator. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Locks(Arc<Mutex<State>>);
 
-/// A call that wants a lock.
+/// A call that requests a lock.
 #[derive(Clone, Debug)]
 pub struct Wanting {
     /// The call.
@@ -80,7 +80,7 @@ impl Locks {
         } else {
             let new = Lock { holder: place, queue: VecDeque::new() };
             state.locks.insert(Arc::clone(&lock), new);
-            // The receiver is below.
+            // The receiver exists, so this cannot fail.
             let _sent = sender.send(());
         }
         Ok(Ticket { number, lock, turn })
@@ -89,7 +89,7 @@ impl Locks {
     /// Waits until the ticket holds its lock.
     ///
     /// # Errors
-    /// If that takes longer than `timeout`: names the holder.
+    /// If that takes longer than `timeout`; the error names the holder.
     pub async fn wait(&self, ticket: Ticket, timeout: Duration) -> Result<(), String> {
         let Ticket { number, lock, turn } = ticket;
         if let Ok(Ok(())) = time::timeout(timeout, turn).await {
@@ -111,7 +111,7 @@ impl Locks {
         self.0.lock().leave(|it| it.number == number);
     }
 
-    /// Frees everything that a call holds or waits for, because it has ended.
+    /// Frees the locks that a call holds or waits for, because it has ended.
     pub fn free_all(&self, call: CallId) {
         let mut state = self.0.lock();
         if !state.locks.is_empty() {
@@ -126,7 +126,7 @@ impl Locks {
 }
 
 impl State {
-    /// Returns why a call must not wait for a lock.
+    /// Returns the error if a call must not wait for a lock.
     fn check(&self, lock: &str, call: CallId) -> Result<(), String> {
         let held: Vec<_> =
             self.locks.iter().filter(|(_, it)| it.holder.wanting.call == call).collect();
@@ -169,7 +169,7 @@ impl State {
             match lock.queue.pop_front() {
                 Some((place, turn)) => {
                     lock.holder = place;
-                    // A waiter that is gone frees its place itself.
+                    // A waiter that no longer exists frees its place itself.
                     let _gone = turn.send(());
                     true
                 }

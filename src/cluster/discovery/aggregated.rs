@@ -13,7 +13,7 @@ use crate::logic::object::resource::Resource;
 pub(super) const ACCEPT: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
      application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
 
-/// The server could not refresh the resources of this version: they are as of an earlier time, or missing.
+/// The marker of a version whose resources the server could not refresh: they are as of an earlier time, or missing.
 const STALE: &str = "Stale";
 
 /// A group with all its resources.

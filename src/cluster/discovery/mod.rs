@@ -31,8 +31,8 @@ use crate::settings::Networking;
 /// Maximum number of documents that are read at once. A cluster has some dozens of them.
 const READS_MAX: usize = 4;
 
-/// Maximum time for the document of a group, which is requested once: the operator waits for it at each start, and reads it again
-/// later anyway.
+/// Time limit of the document of a group, which is requested once: the operator waits for it at each start, and reads it again later
+/// anyway.
 const DOCUMENT_MAX: Duration = Duration::from_secs(5);
 
 /// `/api` or `/apis`, in either form.
@@ -119,7 +119,7 @@ pub(super) async fn discover(
     Ok(found)
 }
 
-/// Reads the versions, with their resources if the server returns them along.
+/// Reads the versions, with their resources if the server includes them.
 async fn versions(
     transport: &Transport,
     filter: &GroupFilter,

@@ -41,7 +41,7 @@ async fn an_idle_connection_is_closed() {
     assert_eq!(bytes_at_end, 0);
 }
 
-/// The lease may expire between the attempt and its connection, if the process is frozen there.
+/// Tests that a write is not sent if the lease expires between the attempt and its connection, as in a frozen process.
 #[tokio::test]
 async fn a_write_that_its_connection_gets_too_late_is_not_sent() {
     drop(rustls::crypto::ring::default_provider().install_default());
@@ -78,7 +78,7 @@ async fn a_write_that_its_connection_gets_too_late_is_not_sent() {
     assert!(received[1] > 0);
 }
 
-/// The system shows the timer of a socket: 02 is keep-alive.
+/// Reads the timer of a socket from the system: 02 is keep-alive.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_connection_that_is_silent_is_probed() {

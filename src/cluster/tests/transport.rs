@@ -159,7 +159,7 @@ async fn a_certificate_authority_that_rotates_means_a_new_login() {
     assert_eq!(start.elapsed(), Duration::ZERO);
 }
 
-/// A server that is trusted once, and then never again.
+/// Simulates a server that is trusted once, and then never again.
 #[tokio::test(start_paused = true)]
 async fn an_untrusted_server_is_tried_again_after_growing_pauses() {
     let made = Arc::new(Mutex::new(Vec::new()));

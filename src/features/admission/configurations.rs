@@ -1,9 +1,9 @@
-//! Keeps the webhook configurations of the cluster as the handlers need them.
+//! Keeps the webhook configurations of the cluster in line with the handlers.
 //!
-//! There are two, of one name: for validating and for mutating webhooks; and the CRDs whose objects handlers convert, each with a
-//! webhook in its spec. All are written when the handlers, their resources or the server have changed, and when somebody else has
-//! changed or deleted them. Only one replica writes: the leader. The last writer is stored in an annotation: a process leaves the
-//! webhooks to another one that has written them later, as in a rolling update, until that one has removed them.
+//! There are two with one name, for validating and for mutating webhooks; and the CRDs whose objects handlers convert, each with a webhook
+//! in its spec. All are written when the handlers, their resources or the server have changed, and when another client has changed or
+//! deleted them. Only the leader writes. The last writer is stored in an annotation: a process does not change webhooks that another
+//! process has written later, as in a rolling update, until that process has removed them.
 //!
 //! Webhooks of CRDs are never removed: without them, API servers would serve and store objects unconverted.
 
@@ -39,7 +39,7 @@ use crate::telemetry::{Health, HealthState};
 
 /// The name of the part in the health report.
 const PART: &str = "webhook-configurations";
-/// The same for CRDs.
+/// The name of the part for CRDs.
 const CONVERSIONS: &str = "conversion-webhooks";
 
 /// The annotation with the identity of the last writer.
@@ -52,10 +52,10 @@ const PAUSE_MAX: Duration = Duration::from_mins(1);
 /// Time limit of the removal at the end.
 const END_MAX: Duration = Duration::from_secs(5);
 
-/// What the configurations must contain.
+/// The content of the configurations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wanted {
-    /// How API servers reach the operator.
+    /// The address at which API servers reach the operator.
     pub client: ClientConfig,
     /// The handlers, each with the resources that it selects.
     pub rules: Vec<Rule>,
@@ -74,7 +74,7 @@ pub struct Configurations {
     pub settings: Arc<Settings>,
     /// The name of both objects.
     pub name: String,
-    /// What the webhooks do not review.
+    /// The objects that the webhooks do not review.
     pub own: OwnObjects,
     /// The identity of this process.
     pub identity: String,
@@ -84,13 +84,13 @@ pub struct Configurations {
     pub pauses: Pauses,
     /// Where problems are reported.
     pub health: Health,
-    /// The CRDs that were written at least once, or that another replica writes.
+    /// The CRDs for which the first attempt to write has ended, or that another replica writes.
     pub settled: watch::Sender<BTreeSet<String>>,
 }
 
 impl Configurations {
-    /// Keeps all objects until `stop`, and then removes the webhooks that are not persistent, unless another process has written them
-    /// meanwhile. Dropped before, it keeps them: other replicas answer the reviews.
+    /// Keeps all objects up to date until `stop`, and then removes the webhooks that are not persistent, unless another process has written
+    /// them meanwhile. If it is dropped before, the webhooks stay: other replicas answer the reviews.
     pub async fn run(self, wanted: watch::Receiver<Option<Wanted>>, stop: CancellationToken) {
         self.health.note(PART, HealthState::Unready, "the webhooks are not configured yet");
         let keep = |part| Keeper::new(&self, part, wanted.clone()).run(stop.clone());
@@ -125,15 +125,15 @@ enum Part {
     Conversion(String),
 }
 
-/// Keeps one of the objects.
+/// The task that keeps one of the objects up to date.
 struct Keeper<'a> {
     parts: &'a Configurations,
     part: Part,
     resource: Arc<Resource>,
     wanted: watch::Receiver<Option<Wanted>>,
-    /// What was written last.
+    /// The content that was written last.
     written: Option<Written>,
-    /// The object as the server shows it: its webhooks. `None`: it does not exist.
+    /// The webhooks of the object on the server; `None` if the object does not exist.
     shown: Option<Value>,
     /// Another process has written the object later.
     is_left: bool,
@@ -143,16 +143,16 @@ struct Keeper<'a> {
     retry: Option<(Instant, Duration)>,
 }
 
-/// What was written last.
+/// The content that was written last.
 struct Written {
     webhooks: Value,
-    /// What the server made of it.
+    /// The content as the server has stored it.
     stored: Value,
-    /// The version that the server made, if it is a number: older ones do not show it.
+    /// The version that the server has returned, if it is a number: older versions do not show the content.
     version: Option<u64>,
 }
 
-/// As whom an object is written.
+/// The writer of an object.
 #[derive(Clone, Copy)]
 struct Writer<'a> {
     /// The identity that is stored; `None` removes it.
@@ -216,7 +216,7 @@ impl<'a> Keeper<'a> {
                 }
             }
             Some(Ok(StreamEvent::Listed)) if !self.is_listed && self.was_written() => {
-                // Deleted while nobody watched.
+                // The object was deleted while the watch was interrupted.
                 (self.written, self.shown, self.is_left) = (None, None, false);
             }
             Some(Ok(StreamEvent::Listed | StreamEvent::Alive) | Err(_)) | None => {}
@@ -260,10 +260,10 @@ impl<'a> Keeper<'a> {
         self.parts.leadership.is_leading() && !self.parts.pauses.is_paused()
     }
 
-    /// Writes the object, unless it is as wanted.
+    /// Writes the object, unless it has the wanted content.
     async fn write(&mut self) {
         if !self.is_writer() {
-            // The leader writes.
+            // Another replica writes, or the operator is paused.
             (self.written, self.is_left) = (None, false);
             self.settle("configured by another replica");
             return;
@@ -279,7 +279,7 @@ impl<'a> Keeper<'a> {
         }
         let is_needless = self.shown.is_none() && webhooks == json!([]);
         if is_needless && self.written.is_none() {
-            // Nobody needs an empty object.
+            // An object without webhooks is not created.
             self.settle("configured");
             return;
         }
@@ -370,7 +370,7 @@ impl<'a> Keeper<'a> {
         self.parts.cluster.patch(request).await
     }
 
-    /// Removes the webhooks that nobody answers from now on.
+    /// Removes the webhooks that no process answers after the end.
     async fn end(self) {
         let is_ours = self.written.is_some() && !self.is_left && self.is_writer();
         if !is_ours {
@@ -406,7 +406,7 @@ impl<'a> Keeper<'a> {
         );
     }
 
-    /// Returns what the object must contain; `None`: it is left as it is.
+    /// Returns the wanted content of the object; `None` if it is not changed.
     fn webhooks(&self, wanted: &Wanted, extent: Extent) -> Option<Value> {
         let Wanted { client, rules, conversions, guarded } = wanted;
         match &self.part {
@@ -458,7 +458,7 @@ impl Part {
         matches!(self, Part::Reviews(_))
     }
 
-    /// Returns the part of an object that is kept.
+    /// Returns the part of an object that is kept up to date.
     fn content_of(&self, object: &Object) -> Value {
         let body = object.body();
         match self {

@@ -32,11 +32,11 @@ pub(super) struct Converter<'a> {
     pub(super) memo: &'a Memo,
 }
 
-/// A handler with what its calls see of the resource.
+/// A handler, its versions, and the resource as its calls see it.
 type Step = (Arc<Handler>, Conversion, Arc<Resource>);
 
 impl Converter<'_> {
-    /// Converts all objects. One that fails makes the whole review fail.
+    /// Converts all objects. The whole review fails if one of them fails.
     pub(super) async fn convert(&self, review: &ConversionReview) -> Result<Vec<Value>, String> {
         let mut chains: BTreeMap<(&str, &str), Vec<Step>> = BTreeMap::new();
         let mut converted = Vec::with_capacity(review.objects.len());

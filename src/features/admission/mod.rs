@@ -1,8 +1,7 @@
-//! Webhooks: answers reviews, and keeps the webhook configurations of the cluster as the handlers need them.
+//! Webhooks: answers reviews, and keeps the webhook configurations of the cluster in line with the handlers.
 //!
-//! `reviewer.rs` calls the handlers for one review, `converter.rs` those of a conversion; `configurations.rs` writes to the cluster which
-//! reviews the operator wants.
-//! The reactor tells both which handlers are served; servers in `webhooks/` or in this process deliver the reviews.
+//! `reviewer.rs` calls the handlers for one review, `converter.rs` those of a conversion; `configurations.rs` writes the configurations.
+//! The reactor sets the handlers of both; servers in `webhooks/` or in this process deliver the reviews.
 
 mod configurations;
 mod converter;

@@ -1,6 +1,6 @@
 //! Calls the handlers for one review.
 //!
-//! Reviews are answered on every replica, also on standbys and while the operator is paused: nobody else would answer them.
+//! Reviews are answered on every replica, also on standbys and while the operator is paused: no other process would answer them.
 
 use std::{
     sync::{
@@ -49,17 +49,17 @@ use crate::telemetry::Metrics;
 /// The log target of admission.
 pub(super) const TARGET: &str = "kopf.admission";
 
-/// How long API servers wait by default.
+/// The default timeout of API servers for a review.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
-/// How long API servers wait for a conversion.
+/// The timeout of API servers for a conversion.
 const CONVERSION_TIMEOUT: Duration = Duration::from_secs(30);
-/// The part of the time that is left for the response to arrive.
+/// The divisor of the remaining time that yields the part reserved for the delivery of the response.
 const RESERVE: u32 = 10;
 
-/// Returns the memo of an object that the operator knows.
+/// A function that returns the memo of a known object.
 pub type RecallMemo = Arc<dyn Fn(&Header) -> Option<Memo> + Send + Sync>;
 
-/// The handlers that answer reviews, and what their calls need.
+/// The handlers that answer reviews, and the inputs of their calls.
 #[derive(Clone)]
 pub struct AdmissionHandlers {
     /// The generation of the handlers.
@@ -70,7 +70,7 @@ pub struct AdmissionHandlers {
     pub resources: Vec<(Arc<Resource>, Selected)>,
 }
 
-/// Answers reviews with the handlers of one operator.
+/// A reviewer that calls the handlers of one operator.
 pub struct OperatorReviewer {
     /// The scripts.
     pub scripts: Arc<dyn Scripts>,
@@ -287,7 +287,7 @@ impl Call<'_> {
         selected.map_err(late)?.map_err(|it| ReviewError::Internal(it.to_string()))
     }
 
-    /// Calls one handler. Returns why the request must be denied.
+    /// Calls one handler. Returns the failure if the request must be denied.
     async fn run(&self, handler: &Arc<Handler>, warnings: &Warnings) -> Option<Failure> {
         let attempt = Try {
             handler: Arc::clone(handler),

@@ -74,18 +74,18 @@ struct Members {
     is_closed: bool,
 }
 
-/// What a daemon or timer starts with.
+/// The inputs of a starting daemon or timer.
 pub(super) struct Start<'a> {
     pub(super) current: Arc<CurrentHandler>,
     /// The object as its cycle sees it. The live object stays compressed until the first call.
     pub(super) object: &'a Object,
-    /// What the previous version of a reconcile handler has sent.
+    /// The unowned children of the previous version of a reconcile handler.
     pub(super) unowned: UnownedChildren,
-    /// Only of exclusive timers.
+    /// The lock of an exclusive timer; `None` for all others.
     pub(super) lock: Option<ChangeLock>,
 }
 
-/// What the driver waits for when no daemon is woken.
+/// The next wait of the driver when no daemon is woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// The next daemon is due after this time.
@@ -196,7 +196,7 @@ impl Daemons {
         }
     }
 
-    /// Returns what to wait for when no daemon is woken.
+    /// Returns the next wait of the driver when no daemon is woken.
     pub(super) fn next(&self) -> Next {
         let now = self.uptime();
         let mut members = self.lock();
@@ -283,7 +283,7 @@ impl Daemons {
         }
     }
 
-    /// Cancels all daemons at once, because another replica may act from now on. No new ones start.
+    /// Cancels all daemons at once, because another replica may act now. No new ones start.
     pub async fn cancel_all(&self) {
         self.lock().is_closed = true;
         self.tasks.close();
@@ -298,7 +298,7 @@ impl Daemons {
         self.abandoned.cancel();
     }
 
-    /// Asks all daemons to stop and escalates, concurrently, until each has ended or is given up.
+    /// Requests all daemons to stop and escalates, concurrently, until each has ended or is given up.
     async fn stop(&self, reason: StopReason, settings: &Background) {
         let requested: Vec<_> =
             self.all().into_iter().filter(|it| it.request_stop(reason)).collect();
@@ -310,7 +310,7 @@ impl Daemons {
         future::join_all(left.iter().map(|it| it.escalate(settings))).await;
     }
 
-    /// Lets daemons exit before anything else is done. Continues as long as some of them exit: thousands need their time.
+    /// Gives daemons time for an instant exit. Continues as long as some of them exit: thousands of daemons take longer than one.
     async fn instant_exits(&self, mut left: Vec<Arc<Daemon>>, settings: &Background) {
         let mut turns = 0;
         loop {

@@ -44,9 +44,9 @@ pub struct Daemon {
     current: Arc<CurrentHandler>,
     /// Its key among all daemons.
     pub(super) key: u64,
-    /// The kwarg `stopped`; also tells whether the daemon has ended.
+    /// The kwarg `stopped`; it also shows whether the daemon has ended.
     pub(super) stopped: Stopped,
-    /// When the daemon was first asked to stop, on the clock of all daemons.
+    /// The time when the daemon was first requested to stop, on the clock of all daemons.
     stop_requested: Moment,
     /// Whether the daemon is in the driver's queue.
     is_queued: AtomicBool,
@@ -56,7 +56,7 @@ pub struct Daemon {
     special: Option<Box<Special>>,
 }
 
-/// What only some daemons and timers have.
+/// The state that only some daemons and timers have.
 pub(super) enum Special {
     /// A reconcile handler.
     Reconciler(Box<Level>),
@@ -65,7 +65,7 @@ pub(super) enum Special {
 }
 
 impl Daemon {
-    /// Creates a daemon that has not started and was not asked to stop.
+    /// Creates a daemon that has not started and was not requested to stop.
     pub(super) fn new(
         (base, shared, current, key): (Arc<Base>, Arc<DaemonShared>, Arc<CurrentHandler>, u64),
         special: Option<Special>,
@@ -112,7 +112,7 @@ impl Daemon {
         }
     }
 
-    /// Returns what an exclusive timer locks while it is called.
+    /// Returns the lock that an exclusive timer holds while it is called.
     pub(super) fn change_lock(&self) -> Option<&ChangeLock> {
         match self.special.as_deref()? {
             Special::Exclusive(lock) => Some(lock),
@@ -120,23 +120,23 @@ impl Daemon {
         }
     }
 
-    /// Returns whether the daemon has ended without being asked to: it must not start again for this object.
+    /// Returns whether the daemon has ended without a request to stop: it must not start again for this object.
     pub(super) fn is_over(&self) -> bool {
         let is_alone = self.stopped.reasons() == StopReasons::default().with(StopReason::Done);
         is_alone || self.level().is_some_and(Level::is_finalized)
     }
 
-    /// Returns whether the daemon was asked to stop and is still running.
+    /// Returns whether the daemon was requested to stop and is still running.
     pub(super) fn is_stopping(&self) -> bool {
         self.stopped.reasons().is_stopping()
     }
 
-    /// Returns whether the daemon was asked to stop, whether or not it has ended.
+    /// Returns whether the daemon was requested to stop, whether or not it has ended.
     pub(super) fn was_stop_requested(&self) -> bool {
         self.stop_requested.get().is_some()
     }
 
-    /// Asks the daemon to stop; returns whether the reason is new.
+    /// Requests the daemon to stop; returns whether the reason is new.
     pub(super) fn request_stop(self: &Arc<Self>, reason: StopReason) -> bool {
         let is_new = self.stopped.set(reason);
         if is_new {
@@ -154,7 +154,7 @@ impl Daemon {
         }
     }
 
-    /// Lets a timer whose times depend on its object determine them again.
+    /// Marks the times of a timer as outdated if a function computes them, and wakes the timer.
     pub(super) fn plan_again(self: &Arc<Self>) {
         if matches!(self.handler().background.times, Some(Times::Computed(..))) {
             self.is_outdated.store(true, Ordering::Release);
@@ -211,8 +211,8 @@ impl Daemon {
         Some(delay.saturating_sub(began.elapsed()))
     }
 
-    /// Makes all steps one after another, until the daemon has ended or is given up. It was asked to stop before, and had time for
-    /// an instant exit.
+    /// Makes all steps one after another, until the daemon has ended or is given up. The daemon was requested to stop before, and had time
+    /// for an instant exit.
     pub(super) async fn escalate(self: &Arc<Self>, settings: &Background) {
         let handler = self.handler();
         let timeouts = StopTimeouts::with(&handler, settings);
@@ -222,7 +222,7 @@ impl Daemon {
             }
             self.apply(&stage);
             match stage.delay {
-                // Even daemons without any time limit get the chance to notice the reason.
+                // Daemons without a time limit, too, get time to notice the reason.
                 Some(delay) if delay.is_zero() => self.instant_exit(settings).await,
                 Some(delay) => drop(time::timeout(delay, self.end()).await),
                 None => {}
@@ -238,7 +238,7 @@ impl Daemon {
         }
     }
 
-    /// Lets the daemon exit before anything else is done.
+    /// Gives the daemon time for an instant exit, before any further step.
     async fn instant_exit(&self, settings: &Background) {
         if let Some(timeout) = settings.instant_exit_timeout {
             drop(time::timeout(timeout, self.end()).await);

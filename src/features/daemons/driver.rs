@@ -9,10 +9,10 @@ use tokio::{task, time};
 
 use super::all::{Daemons, Next};
 
-/// Daemons to run before other tasks get a turn.
+/// Number of daemons to run before the task yields.
 const TURNS: usize = 64;
 
-/// Runs the daemons that are woken.
+/// The task that runs woken daemons.
 pub(super) struct Driver {
     daemons: Arc<Daemons>,
     is_over: bool,
@@ -39,7 +39,7 @@ impl Driver {
                 }
                 Next::Wakeup => self.daemons.wakeup().await,
                 Next::Pause(pause) => tokio::select! {
-                    biased; // any order will do: due daemons stay due
+                    biased; // the order makes no difference: due daemons stay due
                     () = self.daemons.wakeup() => {}
                     () = time::sleep(pause) => {}
                 },

@@ -15,7 +15,7 @@ pub(super) type TimerGuard = OwnedRwLockReadGuard<()>;
 pub(super) type ChangeGuard = OwnedRwLockWriteGuard<()>;
 
 impl ChangeLock {
-    /// Waits until no change is being handled. Those who wait longer come first.
+    /// Waits until no change is being handled. Requests are served in order.
     pub(super) async fn timer(&self) -> TimerGuard {
         Arc::clone(&self.0).read_owned().await
     }

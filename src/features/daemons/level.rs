@@ -1,4 +1,4 @@
-//! What a reconcile handler needs in addition to a timer: requests of calls, and the end of its object.
+//! State of a reconcile handler in addition to that of a timer: requests of calls, and the end of its object.
 
 use std::{
     sync::{
@@ -33,7 +33,7 @@ pub(super) struct Level {
     memory: Mutex<Memory>,
 }
 
-/// Wakes a daemon, without keeping it.
+/// A waker that wakes a daemon without keeping it.
 struct WeakWaker<D>(Weak<D>);
 
 impl<D: Wake + Send + Sync + 'static> Wake for WeakWaker<D> {
@@ -80,17 +80,17 @@ impl Level {
         self.phase.store(FINALIZING, Ordering::Release);
     }
 
-    /// Takes what is remembered between calls.
+    /// Takes the state that is kept between calls.
     pub(super) fn take_memory(&self) -> Memory {
         std::mem::take(&mut *self.memory.lock())
     }
 
-    /// Stores what is remembered between calls.
+    /// Stores the state that is kept between calls.
     pub(super) fn set_memory(&self, memory: Memory) {
         *self.memory.lock() = memory;
     }
 
-    /// Takes what the next version of the handler must know.
+    /// Takes the unowned children, for the next version of the handler.
     pub(super) fn take_unowned(&self) -> UnownedChildren {
         self.memory.lock().take_unowned()
     }
@@ -100,12 +100,12 @@ impl Level {
         self.phase.load(Ordering::Acquire) == FINALIZING
     }
 
-    /// Returns whether there is nothing to do any more for the object.
+    /// Returns whether the object needs no more work.
     pub(super) fn is_finalized(&self) -> bool {
         self.phase.load(Ordering::Acquire) == FINALIZED
     }
 
-    /// Notes that there is nothing to do any more: the object is finalized, or gone.
+    /// Notes that the object needs no more work: it is finalized, or gone.
     pub(super) fn finalized(&self) {
         self.phase.store(FINALIZED, Ordering::Release);
     }
@@ -121,16 +121,16 @@ impl Level {
         self.memory.lock().not_before
     }
 
-    /// Notes the status that our own request has made.
+    /// Stores the status from the response to the operator's own request.
     pub(super) fn note_response(&self, object: &Object) {
         self.memory.lock().note_response(object);
     }
 }
 
-/// What reconcile handlers share, besides what daemons and timers do.
+/// The state that reconcile handlers share, in addition to that of all daemons and timers.
 pub(super) struct LevelBase<'a> {
     pub(super) bound: &'a Bound,
     pub(super) metrics: &'a Metrics,
-    /// What the previous version of the handler has sent.
+    /// The unowned children of the previous version of the handler.
     pub(super) unowned: UnownedChildren,
 }

@@ -36,7 +36,7 @@ use crate::ports::{Clock, Cluster};
 use crate::settings::Settings;
 use crate::telemetry::Metrics;
 
-/// What all daemons and timers of one resource share.
+/// The state that all daemons and timers of one resource share.
 pub struct Base {
     /// The resource of their objects.
     pub resource: Arc<Resource>,
@@ -54,7 +54,7 @@ pub struct Base {
     pub daemons: Arc<Daemons>,
     /// Their handlers.
     pub handlers: Arc<CurrentHandlers>,
-    /// Tells whether the children of reconcile handlers are listed.
+    /// The readiness of the indexes: whether the children of reconcile handlers are listed.
     pub readiness: Readiness,
     /// The namespaces that the operator serves; `None` is all of them.
     pub namespaces: Option<Arc<[NamespacePattern]>>,

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-/// No moment yet.
+/// The value for no moment yet.
 const NEVER: u64 = u64::MAX;
 
 /// A moment on the clock of all daemons, if it was set.

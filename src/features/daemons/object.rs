@@ -1,4 +1,4 @@
-//! The daemons and timers of one object: which run, which must not run again, and what they see of the object.
+//! The daemons and timers of one object: which run, which must not run again, and their view of the object.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -30,7 +30,7 @@ use crate::logic::{
 #[derive(Debug)]
 pub struct ObjectDaemons {
     running: Vec<Arc<Daemon>>,
-    /// What the running ones share.
+    /// The state that the running ones share.
     shared: Option<Arc<DaemonShared>>,
     rare: Option<Box<Rare>>,
     /// The fingerprint of the last seen essence; `None` until it is needed.
@@ -39,18 +39,18 @@ pub struct ObjectDaemons {
     changed: Nanos,
 }
 
-/// What few objects have; those without it are smaller.
+/// The state that few objects have; those without it are smaller.
 #[derive(Debug, Default)]
 struct Rare {
     /// The handlers that have ended by themselves.
     over: Box<[Mark]>,
-    /// What ended reconcile handlers have sent, by their ids, for their next versions.
+    /// The unowned children of ended reconcile handlers, by their ids, for their next versions.
     unowned: BTreeMap<Arc<str>, UnownedChildren>,
-    /// Only with exclusive timers.
+    /// The lock for exclusive timers; `None` without any.
     exclusion: Option<Exclusion>,
 }
 
-/// What the running daemons of one object share.
+/// The state that the running daemons of one object share.
 #[derive(Debug)]
 pub(super) struct DaemonShared {
     /// The object as they see it.
@@ -133,7 +133,7 @@ impl ObjectDaemons {
         }
     }
 
-    /// Processes ended daemons: those that were asked to stop may start again, the others must not.
+    /// Processes ended daemons: those that were requested to stop may start again, the others must not.
     pub fn reap(&mut self) {
         let ended: Vec<_> = self.running.extract_if(.., |it| it.has_ended()).collect();
         let over = ended.iter().filter(|it| it.is_over()).map(|it| it.handler().mark());
@@ -208,7 +208,7 @@ impl ObjectDaemons {
         let start = Start { current, object: host.object, unowned, lock };
         heap::lasting(|| {
             if let Some(daemon) = base.daemons.spawn(base, shared, start) {
-                // One or two are usual.
+                // Objects with daemons usually have one or two.
                 self.running.reserve_exact(1);
                 self.running.push(daemon);
             }
@@ -241,12 +241,12 @@ impl ObjectDaemons {
         delays.into_iter().flatten().collect()
     }
 
-    /// Returns whether any of these running daemons was asked to stop.
+    /// Returns whether any of these running daemons was requested to stop.
     pub fn is_stopping(&self, which: impl Fn(&Handler) -> bool) -> bool {
         self.running.iter().any(|it| it.is_stopping() && which(&it.handler()))
     }
 
-    /// Waits until any daemon that was asked to stop has ended; never completes if none was.
+    /// Waits until any daemon that was requested to stop has ended; never completes if none was.
     pub async fn exit(&self) {
         let stopping = self.running.iter().filter(|it| it.was_stop_requested());
         let ends: Vec<_> = stopping.map(|it| Box::pin(it.end())).collect();
@@ -260,7 +260,7 @@ impl ObjectDaemons {
     pub fn dismiss(self, base: &Arc<Base>, reason: StopReason) {
         for daemon in self.running.into_iter().filter(|it| !it.has_ended()) {
             if let Some(level) = daemon.level() {
-                // The object is gone: there is nothing to hold any more.
+                // The object is gone: its deletion is not held any more.
                 level.finalized();
             }
             base.daemons.stop_detached(daemon, reason, base);

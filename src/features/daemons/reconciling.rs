@@ -1,4 +1,4 @@
-//! The calls of a reconcile handler: when they begin, what becomes of their results, and the end of the object.
+//! The calls of a reconcile handler: when they begin, how their results are applied, and the end of the object.
 
 use std::{future, pin::pin, sync::Arc, task::Poll, time::Duration};
 
@@ -26,7 +26,7 @@ use crate::settings::Execution;
 
 /// The longest pause after errors, and the first one.
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(5));
-/// How often to check whether the children are listed.
+/// The interval of checks whether the children are listed.
 const LISTING_CHECK: Duration = Duration::from_secs(1);
 
 /// Reasons to stop although the object still has to be finalized.
@@ -116,7 +116,7 @@ impl Runner {
         is_finalizing && self.handler().reconcile.as_ref().is_some_and(|it| it.finalize.is_none())
     }
 
-    /// Ends an attempt: does first what its function has returned.
+    /// Ends an attempt: applies the result of its function first.
     pub(super) async fn end_attempt(
         &self,
         begun: &Begun,
@@ -170,7 +170,7 @@ impl Runner {
         let ids = children.iter().chain(watched).cloned().collect::<Ids>();
         while readiness.lacks(&ids) && !self.daemon.must_end() {
             tokio::select! {
-                biased; // any order will do: both lead to another look
+                biased; // the order makes no difference: both lead to another check
                 () = readiness.changes() => {}
                 () = time::sleep(LISTING_CHECK) => {}
             }
@@ -221,7 +221,7 @@ impl Runner {
         }
     }
 
-    /// Does what the function of a reconcile handler has returned. Returns how the call has ended with that.
+    /// Applies the result of a reconcile function. Returns the end of the call: an error if the result could not be applied.
     pub(super) async fn reconcile(
         &self,
         level: &Level,

@@ -33,7 +33,7 @@ use crate::logic::{
     text::{duration, nanos::Nanos},
 };
 
-/// Runs a woken daemon or timer.
+/// The runner of a woken daemon or timer.
 pub(super) struct Runner {
     /// The daemon.
     pub(super) daemon: Arc<Daemon>,
@@ -41,7 +41,7 @@ pub(super) struct Runner {
     pub(super) progress: Progress,
 }
 
-/// What the daemon waits for next.
+/// The next wait of a daemon.
 pub(super) enum After {
     /// Nothing: it has its turn, if it needs one.
     Go(Progress, Option<Box<Turn>>),
@@ -59,7 +59,7 @@ pub(super) struct Attempt {
     patch: SharedPatch,
     /// The started attempt, or the outcome that prevented its start.
     begun: Result<Begun, Box<Outcome>>,
-    /// Only of reconcile handlers.
+    /// The turn of a reconcile handler or of an exclusive timer.
     pub(super) turn: Option<Box<Turn>>,
 }
 
@@ -71,7 +71,7 @@ pub(super) enum End {
 }
 
 impl Runner {
-    /// Waits for a turn before [`Runner::go`]. After the start, all objects are due at once: what waits here is much smaller.
+    /// Waits for a turn before [`Runner::go`]. After the start, all objects are due at once: the state that waits here is much smaller.
     pub(super) async fn approach(mut self) -> After {
         self.renew_schedule();
         self.lists_complete().await;
@@ -209,7 +209,7 @@ impl Runner {
         };
         let ended = self.deliver((begun.as_ref(), attempt.patch), outcome).await;
         let Some(outcome) = ended else { return false };
-        // Most daemons read neither until their next call.
+        // Most daemons read neither the object nor the memo until their next call.
         self.shared().live.rest();
         self.shared().memo.rest();
         let now = self.now();
@@ -257,7 +257,7 @@ impl Runner {
             }
         };
         let (uptime, now) = (self.now(), self.daemon.bound().services.clock.now());
-        // It is over, or a moment ahead.
+        // The moment is in the past, or slightly ahead.
         let (ahead, ago) = (after.saturating_sub(uptime), uptime.saturating_sub(after));
         let after = now.saturating_add(ahead).and_then(|it| it.saturating_sub(ago)).ok()?;
         Some(run::since(now, cron.next(after)?))
@@ -310,7 +310,7 @@ impl Runner {
 
     fn cause(&self, patch: SharedPatch) -> ObjectCause {
         let is_finalizing = self.daemon.level().is_some_and(Level::is_finalizing);
-        // A function that finalizes is to run to its end.
+        // A finalizing function must run to its end.
         let stopped = if is_finalizing { Stopped::default() } else { self.daemon.stopped.clone() };
         let live = self.shared().live.clone();
         let background = BackgroundCause { stopped, live, children: self.children() };
@@ -327,12 +327,12 @@ impl Runner {
         self.daemon.handler()
     }
 
-    /// Returns what the daemons of the resource share.
+    /// Returns the state that the daemons of the resource share.
     pub(super) fn base(&self) -> &Arc<Base> {
         &self.daemon.base
     }
 
-    /// Returns what the daemons of the object share.
+    /// Returns the state that the daemons of the object share.
     pub(super) fn shared(&self) -> &DaemonShared {
         &self.daemon.shared
     }

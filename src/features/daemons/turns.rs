@@ -1,7 +1,7 @@
 //! Turns of reconcile handlers and of exclusive timers.
 //!
-//! Few reconcile handlers are at work at a time: after the start, all objects are due at once, and what their functions see and return takes memory
-//! until its requests are sent.
+//! Few reconcile handlers run at the same time: after the start, all objects are due at once, and the inputs and results of their functions
+//! take memory until the requests are sent.
 
 use std::{
     future::Future as _,
@@ -17,24 +17,24 @@ use tokio::{
     time::{self, Sleep},
 };
 
-/// How many calls are at work at a time. More do not make API servers faster.
+/// Maximum number of calls that run at the same time. More do not make API servers faster.
 const TURNS_MAX: usize = 16;
 
-/// After this time, a function is waiting rather than at work, and lets others begin.
+/// Time after which a function counts as waiting, and its turn passes to another call.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The turns of an operator.
 #[derive(Debug)]
 pub(super) struct Turns(Arc<Semaphore>);
 
-/// The right to be at work, until it is dropped.
+/// The right to run, until it is dropped.
 pub(super) struct Turn {
     _right: Right,
     /// `None`: the turn lasts until the end of the call.
     patience: Option<Pin<Box<Sleep>>>,
 }
 
-/// What nobody else may have meanwhile.
+/// The exclusive part of a turn.
 #[expect(dead_code, reason = "it is held, and dropped")]
 enum Right {
     Work(OwnedSemaphorePermit),
@@ -62,7 +62,7 @@ impl Turn {
         Some(Box::new(Turn { _right: Right::Timer(lock.timer().await), patience: None }))
     }
 
-    /// Returns whether the function has had its turn for long enough; wakes the task when it has.
+    /// Returns whether the function has had its turn for long enough; wakes the task when that is the case.
     pub(super) fn is_over(&mut self, cx: &mut Context<'_>) -> bool {
         self.patience.as_mut().is_some_and(|it| it.as_mut().poll(cx) == Poll::Ready(()))
     }

@@ -108,7 +108,7 @@ impl Calling {
         if self.deadline.as_mut().is_some_and(|it| it.as_mut().poll(cx).is_ready()) {
             return Poll::Ready(End::TimedOut);
         }
-        // A call that waits for long lets others begin.
+        // A call that waits for long passes its turn on.
         self.attempt.turn.take_if(|it| it.is_over(cx));
         // The request to stop has woken the daemon.
         if daemon.stopped.reasons().contains(StopReason::DaemonCancelled) {

@@ -1,4 +1,4 @@
-//! Notices a second operator with the same handlers: holds a Lease, or reports who holds it. `logic/replicas/duplicates.rs` decides.
+//! Detects a second operator with the same handlers: holds a Lease, or reports its holder. `logic/replicas/duplicates.rs` decides.
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,13 +26,13 @@ const PAUSE: &str = "pause";
 /// Time limit of releasing the lease. If it fails, it expires.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Watches for a second operator.
+/// A watcher for a second operator.
 pub struct Duplicates {
     /// The cluster.
     pub cluster: Arc<dyn Cluster>,
     /// The name of the lease.
     pub name: String,
-    /// Who this process is.
+    /// The identity of this process.
     pub identity: String,
     /// The clock for the times in the lease.
     pub clock: Clock,
@@ -41,7 +41,7 @@ pub struct Duplicates {
 }
 
 impl Duplicates {
-    /// Watches until `stop`, then releases the lease.
+    /// Watches until `stop`, then releases the lease. Ends early if the access is denied.
     pub async fn watch(self, stop: CancellationToken) {
         let mut observer = Observer::new(self.identity.clone(), self.name.clone());
         let resource = leases();
@@ -92,7 +92,7 @@ impl Duplicates {
             self.cluster.create(new).await
         };
         match written {
-            // Another process was faster: the next look shows it.
+            // Another process was faster: the next check shows it.
             Err(error) if error.class == ErrorClass::Conflict => Ok(()),
             Err(error) => Err(error),
             Ok(_) => Ok(()),

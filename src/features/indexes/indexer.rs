@@ -30,7 +30,7 @@ use crate::logic::{
 };
 use crate::sorted::CollectSorted as _;
 
-/// Indexes one object.
+/// The inputs for indexing one object.
 pub struct Indexer<'a> {
     /// Calls handlers; its services include the indexes.
     pub runner: Runner<'a>,
@@ -57,8 +57,8 @@ struct Called {
 impl Indexer<'_> {
     /// Calls the matching handlers that are due; then updates the indexes.
     ///
-    /// Handlers of different scripts run concurrently. The values of the object are removed from each index whose handler was not
-    /// called, for whatever reason; but they stay while the filter of a handler has no answer.
+    /// Handlers of different scripts run concurrently. The values of the object are removed from each index whose handler was not called,
+    /// for whatever reason; but they stay while the filter of a handler has no result.
     pub async fn run(self, failures: &mut Failures, retries: FilterRetries<'_>) {
         let Selection { selected, undecided } = self.sort(retries).await;
         let keep = |it: &Arc<Handler>| (Arc::clone(&it.id), Contribution::Keep);

@@ -62,7 +62,7 @@ struct Pending {
     indexed: BTreeSet<Owner>,
 }
 
-/// Which handlers wait for the objects of a stream.
+/// The handlers that wait for the objects of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waiting {
     /// All handlers: the stream existed at the start.
@@ -76,7 +76,7 @@ enum Waiting {
 /// The indexes that handlers may use; `None` means all.
 type Users<'a> = Option<&'a Ids>;
 
-/// Holds the handlers of a new generation back until its new indexes are complete, but only up to a moment, so that the service
+/// A gate that holds the handlers of a new generation back until its new indexes are complete, but only up to a moment, so that the service
 /// continues in any case.
 #[derive(Clone, Debug)]
 pub struct Gate {
@@ -86,7 +86,7 @@ pub struct Gate {
     pub until: Option<Instant>,
 }
 
-/// The part of one stream in the readiness: what it waits for, and what others wait for because of it.
+/// The part of one stream in the readiness: what it waits for, and the objects that others wait for.
 #[derive(Debug)]
 pub struct Hold {
     readiness: Readiness,
@@ -155,7 +155,7 @@ impl Readiness {
         self.0.borrow().is_reached
     }
 
-    /// Returns what is missing, one text per stream.
+    /// Returns the missing parts, one string per stream.
     pub fn missing(&self) -> Vec<String> {
         self.0.borrow().pending.values().map(Pending::to_text).collect()
     }
@@ -173,7 +173,7 @@ impl Readiness {
     /// Waits until nothing is missing.
     pub async fn settled(&self) {
         let mut receiver = self.0.subscribe();
-        // The sender lives as long as `self`: there is no error to handle.
+        // The sender exists as long as `self`: there is no error to handle.
         drop(receiver.wait_for(|state| state.pending.is_empty()).await);
     }
 
@@ -184,7 +184,7 @@ impl Readiness {
     /// Waits for the next change of the readiness.
     pub fn changes(&self) -> impl Future<Output = ()> + use<> {
         let mut receiver = self.0.subscribe();
-        // The sender lives as long as the operator; without it, there is nothing to report.
+        // The sender exists as long as the operator; without it, there is nothing to report.
         async move { drop(receiver.changed().await) }
     }
 
@@ -315,7 +315,7 @@ impl Hold {
     pub async fn open_to(&self, gate: Option<&Gate>, indexes: &Ids) {
         let users = Some(indexes);
         let mut receiver = self.readiness.0.subscribe();
-        // The sender lives as long as `self`: there is no error to handle.
+        // The sender exists as long as `self`: there is no error to handle.
         drop(receiver.wait_for(|state| state.is_open_to(self.own, users)).await);
         if let Some(Gate { version, until }) = gate {
             let opened = receiver.wait_for(|state| state.has_brought_all(*version, users));
@@ -328,7 +328,7 @@ impl Hold {
 
     fn change(&self, change: impl FnOnce(&mut Pending)) {
         let Some(own) = self.own else { return };
-        // The usual case during the life of a stream, for every event: nothing to do, and only a read lock.
+        // The usual case in a running stream, for every event: nothing to do, and only a read lock.
         if !self.readiness.0.borrow().pending.contains_key(&own) {
             return;
         }

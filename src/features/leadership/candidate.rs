@@ -61,7 +61,7 @@ impl Candidate {
         }
     }
 
-    /// Takes part in the election, leads, and releases the lease when told to stop. Returns the released lease; `None` if this
+    /// Takes part in the election, leads, and releases the lease when `stop` is cancelled. Returns the released lease; `None` if this
     /// replica did not lead, or could not release it.
     pub(super) async fn run(mut self, stop: CancellationToken) -> Option<Released> {
         loop {

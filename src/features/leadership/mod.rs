@@ -27,8 +27,8 @@ pub struct Election {
 }
 
 impl Election {
-    /// Joins the election, as a standby at first. From now on, the cluster adapter sends requests that write only while this
-    /// replica may act.
+    /// Joins the election, as a standby at first. After this call, the cluster adapter sends requests that write only while this replica
+    /// may act.
     pub fn start(
         cluster: Arc<dyn Cluster>,
         terms: Terms,
@@ -49,7 +49,7 @@ impl Election {
         self.leadership.clone()
     }
 
-    /// Waits until the leadership is lost; returns the reason. From then on nothing may be done.
+    /// Waits until the leadership is lost; returns the reason. No action is allowed after that.
     pub async fn lost(&self) -> String {
         self.leadership.lost().await
     }

@@ -7,7 +7,7 @@ use tokio::time;
 use crate::logic::replicas::leadership::{Terms, leases};
 use crate::ports::{Address, ApiError, Cluster};
 
-/// Standbys read the lease once in each retry period, plus some jitter: in twice that time, each has read it.
+/// Number of reads of the lease, in two retry periods. Standbys read it once in each period, plus some jitter: each has read it by then.
 const LOOKS: u32 = 4;
 
 /// A lease that this replica has released.
@@ -17,8 +17,8 @@ pub struct Released {
 }
 
 impl Released {
-    /// Returns whether no other replica takes the lease in two retry periods: then this replica is the last one. Returns `false` if
-    /// the API server does not say.
+    /// Returns whether no other replica takes the lease in two retry periods: then this replica is the last one. Returns `false` if the
+    /// lease cannot be read.
     pub async fn is_left(&self) -> bool {
         let Terms { retry_period, renew_deadline, .. } = &self.terms;
         for _ in 0..LOOKS {

@@ -1,4 +1,4 @@
-//! `kopf freeze` and `kopf resume`: write a peering record for a person, and remove it.
+//! `kopf freeze` and `kopf resume`: write a peering record on behalf of a user, and remove it.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -29,7 +29,7 @@ pub struct Command {
     pub record: Option<Record>,
 }
 
-/// Why the command failed, completely or partly.
+/// The reason why the command failed, completely or partly.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
     /// The cluster does not have the resource.
@@ -58,7 +58,7 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// Returns what to do about the problem.
+    /// Returns the next step for the user, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
             Problem::NoResource { .. } => Some(

@@ -1,4 +1,4 @@
-//! What all members of peerings share.
+//! State that all members of peerings share.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -13,7 +13,7 @@ use crate::telemetry::Health;
 /// The log target of peering.
 pub(super) const TARGET: &str = "kopf.peering";
 
-/// What all members share.
+/// The state that all members share.
 #[derive(Clone)]
 pub struct Common {
     /// The cluster.
@@ -22,7 +22,7 @@ pub struct Common {
     pub settings: Arc<Settings>,
     /// The clock for records.
     pub clock: Clock,
-    /// Our key among peers.
+    /// The key of this operator among peers.
     pub identity: String,
     /// Where members add and remove blockers.
     pub pauses: Pauses,

@@ -1,4 +1,4 @@
-//! One peering object: keeps our record in it, and reads the records of others.
+//! One peering object: keeps the record of this operator in it, and reads the records of others.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,11 +21,11 @@ use crate::telemetry::HealthState;
 /// The pause after a failed request.
 const RETRY: Duration = Duration::from_secs(2);
 
-/// The minimum time until our record is written again after its removal: two operators whose clocks differ must not keep removing
-/// and writing records.
+/// The minimum time until the record of this operator is written again after its removal: two operators whose clocks differ must not keep
+/// removing and writing records.
 const REMOVED_PAUSE: Duration = Duration::from_secs(5);
 
-/// Time limit of leaving. If it fails, other operators wait until our record expires.
+/// Time limit of leaving. If it fails, other operators wait until the record of this operator expires.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A hanging request is aborted after this fraction of the lifetime, to leave time for another one.
@@ -44,11 +44,11 @@ pub(super) struct Member {
     request: Option<Request>,
     /// Records to remove.
     dead: Vec<String>,
-    /// When to renew our record.
+    /// The time to renew the record of this operator.
     announce_at: Instant,
-    /// When our record was last renewed.
+    /// The time when the record of this operator was last renewed.
     announced: Option<Instant>,
-    /// When the record of the first peer that pauses us expires.
+    /// The time when the record of the first peer expires that pauses this operator.
     read_at: Option<Instant>,
     /// Whether the object was ever seen.
     is_seen: bool,
@@ -59,7 +59,7 @@ pub(super) struct Member {
 }
 
 impl Member {
-    /// Creates a member that knows no peers yet.
+    /// Creates a member without known peers.
     pub(super) fn new(common: Common, place: PeeringScope, read_places: ReadPlaces) -> Self {
         Member {
             blocker: common.blocker(&place),
@@ -79,7 +79,7 @@ impl Member {
         }
     }
 
-    /// Follows the peering object until told to stop, then leaves it.
+    /// Follows the peering object until `stop`, then leaves it.
     pub(super) async fn run(mut self, stop: CancellationToken) {
         let (resource, namespace) = &self.place;
         let mut events = self.common.cluster.stream(StreamTarget {
@@ -141,7 +141,7 @@ impl Member {
         } else if !self.dead.is_empty() {
             Some(Purpose::Remove(std::mem::take(&mut self.dead)))
         } else {
-            // Our own change causes an event, which makes other operators read the object, too.
+            // The change causes an event, which makes other operators read the object, too.
             (is_reading || self.announce_at <= now).then_some(Purpose::Announce)
         };
         let Some(purpose) = purpose else { return };
@@ -245,7 +245,7 @@ impl Member {
         self.conclude(now);
     }
 
-    /// Evaluates a missing object: nobody can have renewed a record in it.
+    /// Evaluates a missing object: no peer can have renewed a record in it.
     fn judge_absence(&mut self) {
         let now = self.start.elapsed();
         self.known.forget_dead(now);
@@ -277,7 +277,7 @@ impl Member {
         }
         pauses.set(&self.blocker, verdict.pause);
         self.read_at = verdict.look_again.and_then(|it| self.start.checked_add(it));
-        // Our own old record is replaced, not removed.
+        // The old record of this operator is replaced, not removed.
         self.dead = verdict.dead.into_iter().filter(|it| it != identity).collect();
         if let Some(announced) = self.announced.filter(|_| !verdict.is_announced) {
             self.announce_at = self.announce_at.min(announced + REMOVED_PAUSE);
@@ -285,10 +285,10 @@ impl Member {
         self.note();
     }
 
-    /// Removes our record, so that others need not wait for its expiry.
+    /// Removes the record of this operator, so that others need not wait for its expiry.
     async fn leave(mut self) {
         if let Some(request) = self.request.take() {
-            // The server may have processed it already, and must not process it after our removal.
+            // The server may have processed it already, and must not process it after the removal.
             drop(time::timeout(LEAVE_TIMEOUT, request).await);
         }
         if self.common.leadership.is_leading() {
@@ -326,7 +326,7 @@ impl Member {
         let name = &self.common.settings.peering.name;
         let text =
             format!("Cannot {what} the peering '{name}' {place}, retrying: {}", problem.text());
-        // Without mandatory peering, an operator without permission for it works all the same.
+        // Without mandatory peering, an operator works without permission for it, too.
         let is_needed = self.common.settings.peering.mandatory;
         let state = if is_needed { HealthState::Unready } else { HealthState::Ready };
         self.common.health.note(&self.part(), state, &text);
@@ -356,7 +356,7 @@ impl Member {
     }
 }
 
-/// The text of a problem, for people.
+/// The message of a problem, for users.
 trait Problem {
     fn text(&self) -> String;
 }

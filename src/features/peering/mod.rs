@@ -34,14 +34,14 @@ const READ_TIMEOUT: Duration = Duration::from_secs(5);
 /// The pause before a member restarts after a bug.
 const RESTART_PAUSE: Duration = Duration::from_secs(5);
 
-/// Sets the peering objects, on the side of the reactor.
+/// The reactor's side of peering: sets the peering objects.
 pub struct PeeringTargets {
     common: Common,
     places: watch::Sender<BTreeSet<PeeringScope>>,
     read_places: ReadPlaces,
 }
 
-/// Follows the peering objects.
+/// The other side of peering: the task that follows the peering objects.
 pub struct Peering {
     common: Common,
     places: watch::Receiver<BTreeSet<PeeringScope>>,
@@ -61,9 +61,9 @@ pub fn prepare(common: Common) -> (PeeringTargets, Peering) {
 }
 
 impl PeeringTargets {
-    /// Follows these peering objects from now on. `is_known` tells whether the cluster has peering resources at all.
+    /// Sets the peering objects to follow. `is_known`: whether the cluster has peering resources at all.
     ///
-    /// A mandatory peering pauses the operator from this moment on, before any stream can start.
+    /// If peering is mandatory, each new object pauses the operator before this returns, so before any stream can start.
     pub fn set(&self, places: BTreeSet<PeeringScope>, is_known: bool) {
         let Common { settings, pauses, .. } = &self.common;
         if settings.peering.mandatory {
@@ -101,7 +101,7 @@ impl PeeringTargets {
 }
 
 impl Peering {
-    /// Follows the peering objects until told to stop; then leaves all of them.
+    /// Follows the peering objects until `stop`; then leaves all of them.
     pub async fn run(mut self, stop: CancellationToken) {
         let mut running: BTreeMap<PeeringScope, CancellationToken> = BTreeMap::new();
         let mut members: JoinSet<PeeringScope> = JoinSet::new();
@@ -125,7 +125,7 @@ impl Peering {
                 });
             }
             tokio::select! {
-                biased; // the end first; then ended members, whose place may come back
+                biased; // the end first; then ended members, whose objects may be followed again
                 () = stop.cancelled() => break,
                 Some(left) = members.join_next() => if let Ok(place) = left { running.remove(&place); },
                 changed = self.places.changed() => if changed.is_err() {
@@ -139,8 +139,7 @@ impl Peering {
     }
 }
 
-/// Follows one peering object until told to stop, and returns it. A bug must not end this: two operators would handle the same
-/// objects.
+/// Follows one peering object until `end`, and returns it. A panic must not end this: two operators would handle the same objects.
 async fn follow(
     common: Common,
     place: PeeringScope,
@@ -160,7 +159,7 @@ async fn follow(
         );
         tracing::error!(target: TARGET, "{text}");
         common.health.note(&part, HealthState::Unready, &text);
-        // Told to stop, the member starts once more to leave the peering object.
+        // After `end`, the member starts once more to leave the peering object.
         let _is_over = time::timeout(RESTART_PAUSE, end.cancelled()).await;
         common.health.forget(&part);
     }

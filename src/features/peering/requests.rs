@@ -15,7 +15,7 @@ use crate::ports::{Address, ApiError, BoxFuture, PatchKind, PatchRequest};
 /// The purpose of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Purpose {
-    /// Renew our record.
+    /// Renew the record of this operator.
     Announce,
     /// Remove these records.
     Remove(Vec<String>),

@@ -23,7 +23,7 @@ const CONFLICTS_MAX: usize = 5;
 /// The reason of a condition when no handler fails any more.
 const SUCCEEDED: &str = "HandlersSucceeded";
 
-/// Writes conditions, without end.
+/// Writes conditions; never completes.
 pub(super) async fn run(
     failures: Failures,
     posts: &EventQueue,

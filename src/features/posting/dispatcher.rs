@@ -32,7 +32,7 @@ struct Queue {
     is_full: bool,
 }
 
-/// Posts events of many objects.
+/// A dispatcher that posts the events of many objects.
 pub(super) struct Dispatcher {
     client: Arc<EventClient>,
     settings: Posting,
@@ -43,7 +43,7 @@ pub(super) struct Dispatcher {
     waiting: usize,
 }
 
-/// Identifies an object: by its uid, or else by its other identifying fields.
+/// The identity of an object: its uid, or else its other identifying fields.
 type Key = Arc<str>;
 
 struct EventClient {

@@ -14,10 +14,10 @@ use crate::telemetry::Failures;
 /// The pause between two requests: at most 20 per second.
 const PACE: Duration = Duration::from_millis(50);
 
-/// How long not to post after the server has denied it.
+/// The pause in posting after the server has denied a request.
 const DENIED: Duration = Duration::from_mins(10);
 
-/// Posts events about failures, without end.
+/// Posts events about failures; never completes.
 pub(super) async fn run(failures: Failures, posts: &EventQueue, cluster: &Arc<dyn Cluster>) {
     let mut muted: Option<Instant> = None;
     loop {
@@ -53,7 +53,7 @@ pub(super) async fn run(failures: Failures, posts: &EventQueue, cluster: &Arc<dy
     }
 }
 
-/// Changes an event that exists. One that has expired is created anew with the next failure.
+/// Changes an event that exists. An expired event is created again with the next failure.
 async fn change(
     cluster: &dyn Cluster,
     event: &FailureEvent,

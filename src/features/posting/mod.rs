@@ -1,9 +1,9 @@
 //! Posts Kubernetes events: in order for each object, concurrently for different objects, and without delaying anything else.
 //!
-//! `logic/background/posting.rs` decides the content of an event; scripts and loggers put events into `call/event_queue.rs`. A
-//! failure is logged and the event dropped: events are for people, nothing depends on them.
+//! `logic/background/posting.rs` decides the content of an event; scripts and loggers put events into `call/event_queue.rs`. A failure is
+//! logged and the event dropped: events are for users, nothing depends on them.
 //!
-//! One task does it all. It keeps nothing of objects without events, so it costs nothing when idle and has no workers that
+//! One task posts all events. It keeps nothing of objects without events, so it costs nothing when idle and has no workers that
 //! `posting.idle_timeout` could end.
 
 mod conditions;
@@ -23,10 +23,10 @@ use crate::call::{EventQueue, EventReceiver};
 use crate::ports::{Clock, Cluster};
 use crate::telemetry::Failures;
 
-/// Receives the cluster, once it is connected.
+/// The receiver of the cluster, once it is connected.
 pub type Connected = oneshot::Receiver<Arc<dyn Cluster>>;
 
-/// Posts events until told to stop; then posts the waiting ones, for at most `grace`.
+/// Posts events until `stop`; then posts the waiting ones, for at most `grace`.
 ///
 /// If the operator never connects to a cluster, the events are lost.
 pub async fn run(
@@ -65,7 +65,7 @@ async fn serve(dispatcher: &mut Dispatcher, inbox: &mut EventReceiver, stop: &Ca
             () = stop.cancelled() => return,
             post = inbox.recv(), if dispatcher.has_room() => match post {
                 Some(post) => dispatcher.accept(post),
-                // All senders are gone.
+                // All senders are dropped.
                 None => return,
             },
         }

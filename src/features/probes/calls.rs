@@ -23,7 +23,7 @@ use crate::ports::BoxFuture;
 use crate::settings::Settings;
 use crate::telemetry::{HandlerLabels, Metrics};
 
-/// Wraps scripts, and counts their calls.
+/// A wrapper of scripts that counts their calls.
 pub struct CountedScripts {
     scripts: Arc<dyn Scripts>,
     metrics: Arc<Metrics>,

@@ -13,7 +13,7 @@ pub struct Endpoint {
     pub path: String,
 }
 
-/// Why a string is not a valid endpoint.
+/// The reason why a string is not a valid endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
     /// The scheme is not `http`.

@@ -8,7 +8,7 @@ use tokio::{sync::Mutex, time::Instant};
 
 use crate::handling::activities::{ActivityError, RepeatedActivity};
 
-/// How long a result is reused; the same as in Kopf.
+/// Time for which a result is reused; the same as in Kopf.
 const FRESH: Duration = Duration::from_secs(10);
 
 /// The probe handlers of an operator and their last results.
@@ -19,7 +19,7 @@ pub struct Liveness {
 }
 
 impl Liveness {
-    /// Creates it without results.
+    /// Creates the state without results.
     pub fn new(probe: RepeatedActivity) -> Self {
         Liveness { probe, last: Mutex::new(None) }
     }

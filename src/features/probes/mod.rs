@@ -1,7 +1,7 @@
 //! The HTTP endpoints of the operator: Kopf's liveness endpoint, `/healthz`, `/livez`, `/readyz`, and `/metrics`.
 //!
-//! `server.rs` speaks HTTP, `routes.rs` responds, `report.rs` evaluates the health of the parts, `liveness.rs` runs the probe
-//! handlers, `exposition.rs` writes the metrics that `calls.rs` and others count. Only the liveness path ever waits for a script.
+//! `server.rs` serves HTTP, `routes.rs` responds, `report.rs` evaluates the health of the parts, `liveness.rs` runs the probe handlers,
+//! `exposition.rs` writes the metrics that `calls.rs` and others count. Only the liveness path waits for a script.
 
 mod calls;
 mod endpoint;

@@ -1,4 +1,4 @@
-//! Reports that the operator is paused: it is healthy then, but people may wonder why it does nothing.
+//! Reports that the operator is paused: it is healthy then, but users may wonder why it is idle.
 
 use tokio_util::sync::CancellationToken;
 

@@ -6,12 +6,12 @@ use tokio::time::Instant;
 
 use crate::telemetry::{HealthState, PartHealth};
 
-/// The question of a request.
+/// The kind of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Check {
-    /// `/healthz`, `/livez`: would a restart help?
+    /// `/healthz`, `/livez`: fails if a part is dead, because then a restart may help.
     Alive(&'static str),
-    /// `/readyz`: does everything work?
+    /// `/readyz`: passes if all parts are ready.
     Ready,
 }
 

@@ -1,4 +1,4 @@
-//! Serves the probes over HTTP/1.1, with limits on everything that clients could make long or many.
+//! Serves the probes over HTTP/1.1, with limits on the connections, the requests and their times.
 
 use std::{
     convert::Infallible,
@@ -35,7 +35,7 @@ const END_WITHIN: Duration = Duration::from_secs(1);
 /// The pause before the next attempt when the system cannot accept a connection, for example because too many files are open.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Why an address cannot be listened on.
+/// The reason why an address cannot be listened on.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {host}:{port}: {source}")]
 pub struct BindError {
@@ -78,7 +78,7 @@ impl Listener {
         self.socket.local_addr()
     }
 
-    /// Serves requests until `stop`; then gives responses in progress a moment to finish.
+    /// Serves requests until `stop`; then waits for responses in progress, for at most 1 s.
     pub async fn serve(self, routes: Arc<Routes>, stop: CancellationToken) {
         let mut connections = JoinSet::new();
         loop {
@@ -129,7 +129,7 @@ async fn connection(stream: TcpStream, peer: IpAddr, routes: Arc<Routes>, stop: 
     let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
     // The way a connection ends is up to the client, so errors are ignored.
     tokio::select! {
-        biased; // any order will do: the next poll notices the end
+        biased; // the order makes no difference: the next poll notices the end
         () = stop.cancelled() => served.as_mut().graceful_shutdown(),
         _ended = served.as_mut() => return,
     }

@@ -106,7 +106,7 @@ fn an_endpoint_is_a_url_with_defaults() {
     assert_eq!(UrlError::Scheme("https://x".into()).to_string(), "Unsupported scheme: https://x");
 }
 
-/// Knows one level, and remembers what was set.
+/// A log with one level, which stores the levels that were set.
 #[derive(Default)]
 struct FakeLog(Mutex<LogLevels>);
 

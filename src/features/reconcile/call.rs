@@ -1,4 +1,4 @@
-//! One call of a reconcile handler: what it sees, and what becomes of its result.
+//! One call of a reconcile handler: its inputs, and how its result is applied.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
@@ -34,13 +34,13 @@ impl UnownedChildren {
     }
 }
 
-/// What is remembered of an object between the calls of its reconcile handler.
+/// The state of an object between the calls of its reconcile handler.
 #[derive(Debug, Default)]
 pub struct Memory {
     applied: Known,
     unowned: UnownedChildren,
     pace: Pace,
-    /// The status as our last request has made it, as JSON, with its version.
+    /// The status as made by the operator's last request, as JSON, with its version.
     status: Option<(u64, Box<str>)>,
     /// No call before this moment, on the clock of all daemons.
     pub not_before: Duration,
@@ -52,22 +52,22 @@ impl Memory {
         Memory { unowned, ..Memory::default() }
     }
 
-    /// Takes what the next version of the handler must know.
+    /// Takes the unowned children, for the next version of the handler.
     pub fn take_unowned(&mut self) -> UnownedChildren {
         std::mem::take(&mut self.unowned)
     }
 
-    /// Stores the status that the response to our own request shows: its event may come later.
+    /// Stores the status from the response to the operator's own request: its event may arrive later.
     pub fn note_response(&mut self, object: &Object) {
         let status = object.body().get("status").unwrap_or(&Value::Null).to_string();
         self.status = order::number(object).map(|version| (version.get(), status.into()));
     }
 }
 
-/// When to call next.
+/// The time of the next call.
 #[derive(Debug, Default)]
 pub struct Next {
-    /// After this pause, as the function wants.
+    /// The pause that the function has requested.
     pub requeue: Option<Duration>,
 }
 
@@ -79,7 +79,7 @@ pub struct Reconciliation<'a> {
     pub services: &'a CallServices,
     /// The ids of its indexes.
     pub relations: &'a RelationIds,
-    /// Where children are applied.
+    /// The cluster in which children are applied.
     pub cluster: &'a dyn Cluster,
     /// The resource of the object.
     pub resource: &'a Resource,
@@ -87,7 +87,7 @@ pub struct Reconciliation<'a> {
     pub object: &'a Object,
     /// The namespaces that the operator serves; `None` is all of them.
     pub namespaces: Option<&'a [NamespacePattern]>,
-    /// For lines about the object.
+    /// The logger for lines about the object.
     pub logger: &'a Logger,
     /// The present moment, on the clock of all daemons.
     pub now: Duration,
@@ -120,10 +120,10 @@ impl Reconciliation<'_> {
         seen.collect()
     }
 
-    /// Does what the function wants: applies and deletes children, and adds the changes of the status to the patch.
+    /// Applies the result of the function: applies and deletes children, and adds the changes of the status to the patch.
     ///
     /// # Errors
-    /// Says what is wrong with the result, or which request failed. Nothing is deleted then.
+    /// If the result is invalid, or a request fails. No child is deleted before all wanted children are applied.
     pub async fn conclude(
         &self,
         result: Option<Value>,
@@ -168,7 +168,7 @@ impl Reconciliation<'_> {
     /// before.
     ///
     /// # Errors
-    /// Says which request failed.
+    /// If a request fails.
     pub async fn delete_unowned(&self, memory: &Memory) -> Result<(), String> {
         let uid = self.object.header().uid.as_deref().unwrap_or_default();
         let mut places = memory.unowned.0.clone();
@@ -183,7 +183,7 @@ impl Reconciliation<'_> {
         Ok(())
     }
 
-    /// Applies what has changed, then deletes what is not wanted any more. Returns when to look again.
+    /// Applies changed children, then deletes those that are not wanted any more. Returns the time of the next check, if one is needed.
     async fn apply_all(
         &self,
         manifests: Vec<Manifest>,

@@ -16,7 +16,7 @@ use crate::logic::{
 };
 use crate::sorted::CollectSorted as _;
 
-/// Returns what an object contributes to the index of its relation, if no function decides it.
+/// Returns the contribution of an object to the index of its relation, if no function determines it.
 pub fn own_contribution(
     services: &CallServices,
     handler: &Handler,
@@ -40,10 +40,10 @@ pub fn own_contribution(
     }
 }
 
-/// Returns what the function of a watched kind contributes: the objects that it names.
+/// Returns the contribution by the function of a watched kind: the objects that it names.
 ///
 /// # Errors
-/// If it returned something else.
+/// If the function returned an invalid value.
 pub fn mapped_contribution(outcome: Outcome, object: &Object) -> Result<Contribution, String> {
     if outcome.error.is_some() {
         return Ok(Contribution::Remove);
@@ -109,7 +109,7 @@ pub fn apply(
     }
 }
 
-/// Removes what a deleted object has contributed to any index.
+/// Removes the contributions of a deleted object from all indexes.
 pub fn remove(services: &CallServices, handlers: &[Arc<Handler>], owner: &Owner) {
     for handler in handlers.iter().filter(|it| it.relation.is_some()) {
         apply(services, handler, owner, Contribution::Remove);

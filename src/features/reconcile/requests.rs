@@ -15,19 +15,19 @@ use crate::ports::{ApiError, Cluster, Demand, ErrorClass, Verb};
 const APPLY: &str = "application/apply-patch+yaml";
 const JSON: &str = "application/json";
 
-/// Sends the requests for children.
+/// A sender of requests for children.
 pub(super) struct Requests<'a>(pub(super) &'a dyn Cluster);
 
 impl Requests<'_> {
     /// Applies a child that the watch does not show: it is new, or belongs to the handler with this label and the object with this uid.
-    /// Returns what the server has made of it.
+    /// Returns the child as the server has stored it.
     pub(super) async fn create(
         &self,
         child: &Child,
         manager: &str,
         owner: (&str, &str),
     ) -> Result<Value, String> {
-        // A version makes the server refuse the request if there is an object; no child is as old as this.
+        // With a version, the server rejects the request if the object exists; no child has a version as old as this.
         let mut body = child.body.clone();
         if let Some(Value::Object(metadata)) = body.get_mut("metadata") {
             metadata.insert("resourceVersion".to_owned(), "1".into());
@@ -62,7 +62,7 @@ impl Requests<'_> {
         ))
     }
 
-    /// Applies a child; returns what the server has made of it.
+    /// Applies a child; returns it as the server has stored it.
     pub(super) async fn apply(
         &self,
         child: &Child,
@@ -98,7 +98,7 @@ impl Requests<'_> {
         self.delete_at(&place, child.uid()).await
     }
 
-    /// Deletes what is at a place, if one of the handlers with these labels has applied it for the object with this uid.
+    /// Deletes the object at an address, if one of the handlers with these labels has applied it for the object with this uid.
     pub(super) async fn delete_own(
         &self,
         place: &ChildAddress,

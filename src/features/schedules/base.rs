@@ -1,4 +1,4 @@
-//! What all schedules of an operator share.
+//! State that all schedules of an operator share.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::settings::Settings;
 /// The log target.
 pub(super) const TARGET: &str = "kopf.schedules";
 
-/// What all schedules of an operator share.
+/// The state that all schedules of an operator share.
 pub struct Base {
     /// The cluster with the Lease.
     pub cluster: Arc<dyn Cluster>,
@@ -28,8 +28,8 @@ pub struct Base {
     pub settings: Arc<Mutex<Settings>>,
     /// The memo of the operator.
     pub memo: Memo,
-    /// Only a leader runs schedules, if there is an election.
+    /// The leadership: with an election, only a leader runs schedules.
     pub leadership: Leadership,
-    /// No schedules run while the operator is paused.
+    /// The pauses: no schedules run while the operator is paused.
     pub pauses: Pauses,
 }

@@ -33,7 +33,7 @@ struct Inner {
     turn: Mutex<()>,
 }
 
-/// Why the Lease cannot be used.
+/// The reason why the Lease cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Problem(String);
 
@@ -103,7 +103,7 @@ impl Lease {
     }
 }
 
-/// What becomes of a change of the slots.
+/// The result of a change of the slots.
 enum Change {
     /// The slots are to be written.
     Write,

@@ -35,12 +35,12 @@ impl Schedules {
         Schedules(watch::Sender::new(Arc::clone(live)))
     }
 
-    /// Takes over those of the next generation.
+    /// Replaces the schedules with those of the next generation.
     pub fn renew(&self, live: &Arc<LiveGeneration>) {
         self.0.send_replace(Arc::clone(live));
     }
 
-    /// Runs them until `stop`. Running functions then have the time that workers have, `settings.queueing.exit_timeout`.
+    /// Runs the schedules until `stop`. Running functions may then continue for at most `settings.queueing.exit_timeout`.
     pub fn run(&self, base: Base, stop: CancellationToken) -> impl Future<Output = ()> + use<> {
         let mut live = self.0.subscribe();
         async move {
@@ -104,7 +104,7 @@ impl Members {
                 known: Arc::clone(&known),
             };
             if let Some(sender) = self.0.get(&key) {
-                // A function that was not edited is another one in each generation, too.
+                // Each generation has new function references, also of functions that were not edited.
                 sender.send_replace(bound);
                 continue;
             }

@@ -41,7 +41,7 @@ struct Undecided(Option<Candidate>);
 pub(in crate::reactor) struct ReadyCandidate {
     /// Its declarations and its version.
     pub(in crate::reactor) generation: Generation,
-    /// What differs from the live generation.
+    /// The differences from the live generation.
     pub(in crate::reactor) changes: Changes,
     /// The settings, if the start-up handlers of the candidate have changed them.
     pub(in crate::reactor) settings: Option<Settings>,
@@ -96,7 +96,7 @@ impl Candidates {
         {
             return candidate;
         }
-        // All senders are gone.
+        // All senders are dropped.
         self.reloads = None;
         std::future::pending().await
     }
@@ -160,7 +160,7 @@ impl Undecided {
 
     fn decide(mut self, verdict: Result<Changes, Rejection>) {
         if let Some(candidate) = self.0.take() {
-            // The sender of the candidate may be gone.
+            // The sender of the candidate may no longer wait.
             let _unheard = candidate.verdict.send(verdict);
         }
     }

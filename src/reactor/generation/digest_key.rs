@@ -14,11 +14,11 @@ use crate::logic::{
 use crate::ports::{Address, Cluster, ErrorClass, Kube, NewObject};
 use crate::settings::{DigestKey, Persistence, Settings};
 
-/// The key of the data.
+/// The key in the data of the Secret.
 const KEY: &str = "key";
-/// The length of a new key.
+/// The length of a new key in bytes.
 const KEY_BYTES: usize = 32;
-/// The label of the Secret, for people who find it.
+/// The label of the Secret that names its owner, for administrators.
 const OWNER: &str = "app.kubernetes.io/managed-by";
 
 /// Returns the settings with the key, if handlers may need it and the settings have none yet.
@@ -60,7 +60,7 @@ pub fn stores_digests(persistence: &Persistence, registry: &Registry) -> bool {
         || !persistence.plain_secrets && selectors.any(|it| it.check(&secrets, &|_, _| true))
 }
 
-/// Reads the key, or creates it. Operators that start together agree by the rules of the API: only one of them creates it.
+/// Reads the key, or creates it. If several operators start at the same time, the API server lets only one of them create it.
 async fn read(cluster: &dyn Cluster, name: &str) -> Result<DigestKey, String> {
     let namespace = cluster.default_namespace();
     let resource = Resource::secrets();

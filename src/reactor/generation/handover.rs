@@ -1,4 +1,4 @@
-//! Lets the next version of its handlers take over a stream: the connection, the queues and the known objects stay.
+//! Hands a stream over to the next version of its handlers: the connection, the queues and the known objects stay.
 //!
 //! `logic/generation/recheck/mod.rs` decides which objects must be handled again. Each object is shown to new handlers once: see
 //! `reactor/object/pending_calls.rs`.
@@ -18,8 +18,8 @@ use crate::reactor::{
 use crate::settings::RetryFailed;
 
 impl Stream {
-    /// Continues with the latest version. Running cycles continue, and only the necessary objects are handled again: those that
-    /// daemons know, or all by a relist. `is_watching`: whether the stream will not list next anyway.
+    /// Continues with the latest version. Running cycles continue, and only the necessary objects are handled again: those with affected
+    /// daemons, or all of them by a relist. `is_watching`: whether the stream is watching, so that no other list follows anyway.
     pub(in crate::reactor) fn take_over(&mut self, is_watching: bool) {
         let now = self.shared.get();
         let before = std::mem::replace(&mut self.context, now);
@@ -48,8 +48,8 @@ impl Stream {
             && self.known.keys().any(|it| memories.has_failed(it))
     }
 
-    /// Returns the objects for which any of these daemons and timers runs; `None` if one has ended by itself for some object,
-    /// because that object is no longer known.
+    /// Returns the objects for which any of these daemons and timers runs; `None` if one has ended by itself for some object, because that
+    /// object was not kept.
     fn running(&self, ids: &BTreeSet<Arc<str>>) -> Option<Vec<(Key, Arc<Object>)>> {
         let mut objects = Vec::new();
         for key in self.known.keys().filter(|_| !ids.is_empty()) {
@@ -92,7 +92,7 @@ impl Stream {
         }
     }
 
-    /// Brings an object to its handlers although nothing has happened to it.
+    /// Queues an object for its handlers although nothing has happened to it.
     fn recheck(&mut self, key: &Key, object: Arc<Object>) {
         let shown = self.known.shown(key).unwrap_or_default().max(self.workers.shown(key));
         let handlers = self.relist.as_ref().map(|it| it.handlers_since(shown)).unwrap_or_default();

@@ -1,22 +1,22 @@
-//! Lets a new generation of scripts take over from the live one, with all the effects of an edit on what is running.
+//! Replaces the live generation of scripts with a new one, with all the effects of an edit on what is running.
 //!
 //! | file | does |
 //! |---|---|
 //! | `candidates.rs` | runs the start-up handlers of a candidate; accepts or rejects it |
 //! | `state.rs` | the generation that took over last: its indexes and settings, and what its handlers wait for |
 //! | `contexts.rs` | makes the next context of each stream whose handlers have changed |
-//! | `reactor/object/context.rs` | what a stream and its workers share, and how they find it |
-//! | `handover.rs` | lets a stream continue with its next context |
+//! | `reactor/object/context.rs` | the state that a stream and its workers share |
+//! | `handover.rs` | hands a stream over to its next context |
 //! | `reactor/streams/relist.rs` | lists the objects once more, because new handlers must see them |
 //! | `reactor/object/pending_calls.rs` | which handlers must still be called for an event |
 //!
-//! There is one counter, [`crate::logic::generation::Version`], and everything carries it: the context of a stream, an event, a
-//! pending call, a known object, an index. Code that serves an object never asks for "the" generation: it has a context, and a
-//! context belongs to one generation. So several generations can be live at once, each with its own [`state::GenerationState`].
+//! There is one counter, [`crate::logic::generation::Version`], and it is attached to everything: the context of a stream, an event, a
+//! pending call, a known object, an index. Code that serves an object never uses "the" generation: it has a context, and a context belongs
+//! to one generation. So several generations can be live at once, each with its own [`state::GenerationState`].
 //!
 //! # The effects on what is running
 //!
-//! Which edit of a handler concerns which objects is a separate table, in `logic/generation/recheck/mod.rs`. An edited handler has
+//! A separate table, in `logic/generation/recheck/mod.rs`, shows which edit of a handler concerns which objects. An edited handler has
 //! other code or options; a removed handler is treated like an edited one, unless the table says otherwise.
 //!
 //! | what | state at the takeover | becomes | see |
@@ -31,7 +31,7 @@
 //! | event | in a queue | reaches the new handlers | `reactor/object/queue/mod.rs` |
 //! | object | idle | is shown to new handlers once; to others with its next event | `reactor/generation/handover.rs` |
 //! | object | pauses after errors | is tried at once | `reactor/object/worker.rs` |
-//! | stream | watching, still wanted | continues with the next context, without a list of its own | `reactor/generation/handover.rs` |
+//! | stream | watching, still wanted | continues with the next context, without another list | `reactor/generation/handover.rs` |
 //! | stream | listing | continues; the list shows the objects to the new handlers | `reactor/streams/taking.rs` |
 //! | stream | paused, or waiting after a failure | takes over at once; its next list shows the objects | `reactor/streams/mod.rs` |
 //! | stream | no longer wanted | finishes its workers, drops its objects, ends | `reactor/streams/end.rs` |

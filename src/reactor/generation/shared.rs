@@ -1,4 +1,4 @@
-//! What all handlers of an operator share, from its start to its end.
+//! State that all handlers of an operator share, from its start to its end.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::reactor::object::{change::Rate, memory::Memories};
 use crate::settings::Settings;
 use crate::telemetry::Health;
 
-/// What all streams share after the cluster is connected.
+/// The state that all streams share after the cluster is connected.
 pub(in crate::reactor) struct Shared<'a> {
     pub(in crate::reactor) cluster: &'a Arc<dyn Cluster>,
     pub(in crate::reactor) start: Instant,
@@ -31,7 +31,7 @@ pub(in crate::reactor) struct Shared<'a> {
 /// The part of the health report for the end of the operator.
 pub(in crate::reactor) const STOPPING: &str = "shutdown";
 
-/// What all handlers of an operator share, from its start to its end.
+/// The state that all handlers of an operator share, from its start to its end.
 #[derive(Clone)]
 pub(in crate::reactor) struct OperatorContext {
     pub(in crate::reactor) scripts: Arc<dyn Scripts>,
@@ -40,7 +40,7 @@ pub(in crate::reactor) struct OperatorContext {
     pub(in crate::reactor) current: Current,
     /// The settings as start-up handlers have left them.
     pub(in crate::reactor) settings: Arc<Mutex<Settings>>,
-    /// The clock for timestamps that others see.
+    /// The clock for stored timestamps.
     pub(in crate::reactor) clock: Clock,
     /// The clock for pauses and timeouts.
     pub(in crate::reactor) steady: Clock,
@@ -48,7 +48,7 @@ pub(in crate::reactor) struct OperatorContext {
     pub(in crate::reactor) health: Health,
 }
 
-/// Returns the result, or `None` after a stop.
+/// Waits for the result; returns `None` if the operator is stopped first.
 pub(in crate::reactor) async fn unless_stopped<T>(
     stop: &CancellationToken,
     work: impl Future<Output = T>,

@@ -22,26 +22,26 @@ use crate::reactor::generation::shared::OperatorContext;
 use crate::settings::Settings;
 use crate::sorted::CollectSorted as _;
 
-/// How long new handlers of a generation wait for its new indexes at most.
+/// Maximum time that new handlers of a generation wait for its new indexes.
 const GATE_MAX: Duration = Duration::from_secs(10);
 
 /// The parts of the streams' contexts that belong to one generation.
 pub(in crate::reactor) struct GenerationState {
-    /// The generation, and what its calls can reach.
+    /// The generation, and the services of its calls.
     pub(in crate::reactor) live: Arc<LiveGeneration>,
     /// The settings as the latest start-up handlers have left them.
     pub(in crate::reactor) settings: Arc<Settings>,
-    /// The present pass over the streams.
+    /// The number of the current pass over the streams.
     pub(super) version: Version,
     /// The indexes that the generation has added.
     pub(super) new_indexes: BTreeSet<Arc<str>>,
-    /// What the new handlers wait for.
+    /// The indexes that the new handlers wait for.
     pub(super) gate: Option<Gate>,
     /// The indexes that each script may use.
     pub(super) uses: Arc<BTreeMap<ScriptId, Ids>>,
-    /// Some values in the indexes may come from handlers that have changed.
+    /// Whether some values in the indexes may come from handlers that have changed.
     pub(in crate::reactor) has_outdated_values: bool,
-    /// Why to stop daemons and timers whose resource no handler selects any more.
+    /// The reason for stopping daemons and timers whose resource no handler selects any more.
     pub(in crate::reactor) stop_reason: StopReason,
 }
 

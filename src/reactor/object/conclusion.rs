@@ -22,7 +22,7 @@ use crate::logic::{
 };
 use crate::reactor::object::{context::StreamContext, permits::WorkerPermit, queue::Queue};
 
-/// What is left after the change handlers have run.
+/// The work that is left after the change handlers have run.
 #[derive(Debug, Default)]
 pub(in crate::reactor) struct Left {
     /// Pauses until stopping daemons and timers are checked again.
@@ -33,7 +33,7 @@ pub(in crate::reactor) struct Left {
     pub(in crate::reactor) is_awaited: bool,
 }
 
-/// What the worker does after a cycle.
+/// The next step of the worker after a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::reactor) enum Next {
     /// Waits for the next event.
@@ -46,7 +46,7 @@ pub(in crate::reactor) enum Next {
     Anew,
 }
 
-/// What the changes of a cycle have brought about.
+/// The effect of the changes of a cycle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::reactor) struct Applied {
     /// There was something to send.
@@ -68,24 +68,24 @@ impl Applied {
     }
 }
 
-/// How a pause ended.
+/// The end of a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pause {
     Complete,
     Interrupted,
-    /// A daemon or timer that was told to stop has ended, or the handlers have changed.
+    /// A daemon or timer that was requested to stop has ended, or the handlers have changed.
     Outdated,
 }
 
-/// What a cycle could not send.
+/// The changes that a cycle could not send.
 #[derive(Debug)]
 pub(in crate::reactor) struct Unsent {
     /// The changes that the server has not accepted yet.
     pub(in crate::reactor) delivery: Delivery,
     /// The object as the cycle saw it. The event may show an older one, without the records that the delivery removes.
     pub(in crate::reactor) object: Arc<Object>,
-    /// What is left after the delivery; `None` if the delivery belongs to an earlier event: the present event must still be handled
-    /// then.
+    /// The work that is left after the delivery; `None` if the delivery belongs to an earlier event: the present event must still be
+    /// handled then.
     pub(in crate::reactor) left: Option<Left>,
     /// Whether the server may have accepted the last request, although it failed.
     is_uncertain: bool,
@@ -132,9 +132,9 @@ pub(in crate::reactor) struct Conclusion<'a> {
     pub(in crate::reactor) memory: &'a mut Memory,
     /// The object as the cycle saw it.
     pub(in crate::reactor) object: &'a Arc<Object>,
-    /// For the operator's own log lines.
+    /// The logger for the operator's own log lines.
     pub(in crate::reactor) logger: &'a Logger,
-    /// The object as returned by our last request, if that changed it; also set if a later request fails.
+    /// The object as returned by the operator's last request, if that changed it; also set if a later request fails.
     pub(in crate::reactor) patched: &'a mut Option<Arc<Object>>,
 }
 
@@ -172,7 +172,7 @@ impl Conclusion<'_> {
         self.sender().is_idle(delivery)
     }
 
-    /// Sends what an earlier event left behind.
+    /// Sends the changes that remain from an earlier event.
     pub(in crate::reactor) async fn catch_up(
         mut self,
         delivery: Delivery,
@@ -222,7 +222,7 @@ impl Conclusion<'_> {
     fn receive(&mut self, received: Received) -> bool {
         let before = &self.object.header().resource_version;
         let newer = received.object.filter(|it| {
-            // An object without its last finalizer is deleted in its present version.
+            // When the last finalizer is removed, the server deletes the object without a newer version.
             it.header().is_released() || it.header().resource_version != *before
         });
         let is_newer = newer.is_some();
@@ -243,7 +243,7 @@ impl Conclusion<'_> {
 
     /// Sleeps until handlers are due, and then triggers an event.
     async fn wait(&mut self, delay: Duration) -> Result<Next, CycleError> {
-        // Other workers may run meanwhile.
+        // Other workers use the permit meanwhile.
         match self.permit.release_while(self.sleep(delay)).await {
             Pause::Complete => self.touch().await,
             Pause::Interrupted => Ok(Next::Event),
@@ -261,7 +261,7 @@ impl Conclusion<'_> {
                 () = self.serving.replaced.cancelled() => Next::Again,
             }
         };
-        // Other workers may run meanwhile.
+        // Other workers use the permit meanwhile.
         self.permit.release_while(wait).await
     }
 

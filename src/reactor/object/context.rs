@@ -29,7 +29,7 @@ use crate::settings::Settings;
 use crate::sorted::CollectSorted as _;
 use crate::telemetry::{Health, QueueSeries};
 
-/// Holds the latest context of a stream for the stream and its workers. Clones share it.
+/// The latest context of a stream, for the stream and its workers. Clones share it.
 ///
 /// Callers that need one version across several steps, as a cycle does, call [`SharedContext::get`] once.
 #[derive(Clone)]
@@ -78,7 +78,7 @@ impl Cooldown {
     }
 }
 
-/// One resource and everything needed to handle its objects, with the handlers of one version.
+/// One resource and all inputs for handling its objects, with the handlers of one version.
 pub(in crate::reactor) struct StreamContext {
     /// The resource.
     pub(in crate::reactor) resource: Arc<Resource>,
@@ -198,7 +198,7 @@ impl StreamContext {
         }
     }
 
-    /// Returns an asker of filters for an object.
+    /// Returns an [`Asker`] of filters for an object.
     pub(in crate::reactor) fn asker<'a>(
         &'a self,
         cause: &'a ObjectCause,

@@ -1,7 +1,7 @@
 //! One pass over one event: recall → decide → handle → settle → patch.
 //!
-//! The only place that joins decisions with the world. Before: `worker.rs`. Its steps: `watching.rs`, `daemon_sync.rs`,
-//! `holding.rs`, `undecided.rs`. After: `change/`, then `conclusion.rs`.
+//! The only place that connects the pure decisions with I/O. Before: `worker.rs`. Its steps: `watching.rs`, `daemon_sync.rs`, `holding.rs`,
+//! `undecided.rs`. After: `change/`, then `conclusion.rs`.
 
 use std::{collections::BTreeSet, pin::pin, sync::Arc, time::Duration};
 
@@ -46,14 +46,14 @@ use crate::reactor::object::{
     queue::{Event, Queue},
 };
 
-/// After this time, indexing releases its worker permit to other objects.
+/// Time limit after which indexing releases its worker permit to other objects.
 const PROMPT: Duration = Duration::from_secs(1);
 
 /// One pass over one event.
 pub(in crate::reactor) struct Cycle<'a> {
     /// The resource and its handlers.
     pub(in crate::reactor) serving: &'a StreamContext,
-    /// Where newer events wait.
+    /// The queue of newer events.
     pub(in crate::reactor) queue: &'a Queue,
     /// The worker's permit, released while it waits for something other than its own work.
     pub(in crate::reactor) permit: &'a WorkerPermit,
@@ -61,48 +61,48 @@ pub(in crate::reactor) struct Cycle<'a> {
     pub(in crate::reactor) memory: &'a mut Memory,
     /// The event.
     pub(in crate::reactor) event: Event,
-    /// For the operator's own lines.
+    /// The logger for the operator's own lines.
     pub(in crate::reactor) logger: &'a Logger,
-    /// Our own patch that has not come back yet.
+    /// The operator's own patch whose event has not arrived yet.
     pub(in crate::reactor) expected: Option<&'a Expectation>,
-    /// The handlers that are still to be called, besides those of changes, daemons and timers.
+    /// The handlers that must still be called, besides those of changes, daemons and timers.
     pub(in crate::reactor) calls: &'a mut PendingCalls,
 }
 
-/// What all steps of one pass have in common.
+/// The inputs that all steps of one pass share.
 #[derive(Clone, Copy)]
 pub(in crate::reactor) struct Pass<'a> {
-    /// What handlers want to change.
+    /// The changes that handlers request.
     pub(in crate::reactor) patch: &'a SharedPatch,
     /// The object's memo.
     pub(in crate::reactor) memo: &'a Memo,
-    /// Who cannot be decided about yet.
+    /// The scripts that wait for indexes, and the deadline of filters.
     pub(in crate::reactor) filters: &'a FilterContext,
 }
 
-/// How the wait for the indexes has ended.
+/// The end of the wait for the indexes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Opening {
     /// Handlers may be called, but not yet those of these scripts.
     Open(BTreeSet<ScriptId>),
     /// The stream ends.
     Ended,
-    /// There are other handlers now.
+    /// The handlers of the stream were replaced.
     Replaced,
 }
 
-/// What the handlers of changes have to do with an event.
+/// The relation of the change handlers to an event.
 struct Detected {
-    /// `None` if none of them certainly cares for the object.
+    /// `None` unless the object is certainly in the scope of any of them.
     change: Option<Change>,
-    /// Whether any of them needs to hold it.
+    /// Whether any of them requires the finalizer.
     required: Certainty,
-    /// What their filters have answered so far.
+    /// The results of their filters so far.
     answers: Answers,
 }
 
 impl Cycle<'_> {
-    /// Runs the pass. `patched` is the object as our last request has changed it, also when a later step fails.
+    /// Runs the pass. Sets `patched` to the object as returned by the operator's last request, also if a later step fails.
     pub(in crate::reactor) async fn run(
         mut self,
         patched: &mut Option<Arc<Object>>,
@@ -121,7 +121,7 @@ impl Cycle<'_> {
             return self.send_again(delivery, left, patched).await;
         }
         let patch = SharedPatch::default();
-        // Also when the cycle fails.
+        // Drops the functions of the patch also if the cycle fails.
         let _clear = ClearOnDrop(Arc::clone(&patch));
         let memo = self.memory.memo(&self.serving.memo);
         let mut filters = FilterContext::new(self.memory);
@@ -148,7 +148,7 @@ impl Cycle<'_> {
         if let Some(unsent) = self.memory.unsent.take() {
             let effect = self.catch_up(*unsent, patched).await?;
             if effect.is_changed {
-                // What handlers of this event have changed goes as well.
+                // The changes of this event's handlers are sent, too.
                 let delivery = self.delivery(Wanted { patch: patch.take(), ..wanted });
                 self.conclusion(patched).run(delivery, Left::default()).await?;
                 return Ok(effect.next());
@@ -169,7 +169,7 @@ impl Cycle<'_> {
         self.conclude(delivery, left, (&filters, patched)).await
     }
 
-    /// Sends what was left of the same event. If that brings no event, those that nothing could be decided about come next.
+    /// Sends the remaining changes of the same event. If that causes no event, the undecided handlers come next.
     async fn send_again(
         mut self,
         delivery: Delivery,
@@ -182,7 +182,7 @@ impl Cycle<'_> {
         Ok(if is_last && is_waiting { Next::Again } else { next })
     }
 
-    /// Sends what an earlier event left behind.
+    /// Sends the changes that remain from an earlier event.
     async fn catch_up(
         &mut self,
         mut unsent: Unsent,
@@ -194,8 +194,8 @@ impl Cycle<'_> {
         conclusion.catch_up(unsent.delivery).await
     }
 
-    /// Sends what the cycle wants, and waits for what is due first: handlers that were delayed, or those that nothing could be
-    /// decided about.
+    /// Sends the changes of the cycle, or waits for delayed handlers. Waits for undecided handlers if they are due earlier and there is
+    /// nothing to send, or if no event follows.
     async fn conclude(
         mut self,
         mut delivery: Delivery,
@@ -210,7 +210,7 @@ impl Cycle<'_> {
             return Ok(self.waits(filters).run(&delays).await);
         }
         match self.conclusion(patched).run(delivery, left).await? {
-            // Nothing else brings the object back.
+            // No event follows, so the wait is for the undecided handlers.
             Next::Event => Ok(self.wait(filters).await),
             next @ (Next::Coming | Next::Again | Next::Anew) => Ok(next),
         }
@@ -256,7 +256,7 @@ impl Cycle<'_> {
         }
     }
 
-    /// Leaves an object alone that cannot be read: its handlers would see an empty one. The next version brings it back.
+    /// Skips an object that cannot be read: its handlers would see an empty one. The event of its next version is handled as usual.
     fn pass_over(&mut self, problem: &Unreadable) {
         let header = self.event.object.header();
         let serving = self.serving;
@@ -275,7 +275,7 @@ impl Cycle<'_> {
         }
     }
 
-    /// Returns whether no handler may be called for the object, because a person has suspended it.
+    /// Returns whether no handler may be called for the object, because a user has suspended it.
     fn is_suspended(&self) -> bool {
         let persistence = &self.serving.settings.persistence;
         let is_suspended = suspended::is_suspended(persistence, self.event.object.header());
@@ -286,12 +286,12 @@ impl Cycle<'_> {
         is_suspended
     }
 
-    /// Whether the event is not for us. The list after the pause brings the object back; only its end is told but once.
+    /// Returns whether a pause skips the event. Deletions are never skipped: the list after the pause shows only existing objects.
     fn is_paused(&self) -> bool {
         self.event.event_type != Some(EventType::Deleted) && self.serving.pauses.is_paused()
     }
 
-    /// Brings the tables up to date, before any handler looks at them.
+    /// Updates the indexes before any other handler is called.
     async fn index(&mut self, memo: &Memo, filters: &FilterContext) {
         let (serving, logger) = (self.serving, self.logger);
         let undecided = self.memory.undecided.as_ref();
@@ -311,7 +311,7 @@ impl Cycle<'_> {
         } else {
             let mut failures = self.memory.unindexed.take().unwrap_or_default();
             let news = self.event.new_handlers.as_ref().map(|it| &it.indexes);
-            // What failed before was another function.
+            // The earlier failures are those of another version of the function.
             news.into_iter().chain(&only).flatten().for_each(|id| failures.forget(id));
             let indexer = Indexer {
                 runner: serving.runner(),
@@ -334,7 +334,7 @@ impl Cycle<'_> {
         serving.hold.indexed(header);
     }
 
-    /// Waits until the tables are complete that handlers use.
+    /// Waits until the indexes are complete that handlers use.
     async fn opening(&self) -> Opening {
         let StreamContext { replaced, .. } = self.serving;
         if self.serving.is_open() {
@@ -342,7 +342,7 @@ impl Cycle<'_> {
         }
         let wait = async {
             tokio::select! {
-                biased; // both at once: nothing new begins at the end, and nothing old after a reload
+                biased; // if both are ready: nothing new starts after the end, and no replaced handlers run after a reload
                 () = self.queue.ended() => Opening::Ended,
                 () = replaced.cancelled() => Opening::Replaced,
                 waiting = self.serving.opening() => Opening::Open(waiting),
@@ -352,11 +352,10 @@ impl Cycle<'_> {
         self.permit.release_while(wait).await
     }
 
-    /// Returns whether the event may be handled as a change: it shows the object as it is, or the server was asked.
+    /// Returns whether the event may be handled as a change: it shows the present object, or the object was read from the server.
     ///
     /// # Errors
-    ///
-    /// When the server cannot be asked; the object is tried again.
+    /// If the object cannot be read from the server; the cycle is retried.
     async fn refresh(&mut self) -> Result<bool, CycleError> {
         let now = Instant::now();
         let expected = self.expected.filter(|it| now < it.deadline);
@@ -375,7 +374,7 @@ impl Cycle<'_> {
         match view.freshness() {
             Freshness::Current => Ok(true),
             Freshness::Awaited => {
-                // A list is not repeated: until our own event comes, the answer to our request stands in for it.
+                // A list is not repeated: until the event of the operator's own patch arrives, the response to the patch takes its place.
                 if let Some(expected) = expected.filter(|_| view.event_type.is_none()) {
                     self.event.object = Arc::clone(&expected.object);
                     self.memory.unconfirmed = Some(expected.deadline);
@@ -392,7 +391,7 @@ impl Cycle<'_> {
         self.memory.unsent.as_ref().is_some_and(|it| it.is_uncertain(&self.serving.handlers))
     }
 
-    /// Reads the object from the server, unless a newer event comes first. Returns whether the event shows the answer now.
+    /// Reads the object from the server, unless a newer event arrives first. Returns whether the event shows the response now.
     async fn read(&mut self) -> Result<bool, CycleError> {
         let header = self.event.object.header();
         let address = Address {
@@ -404,13 +403,13 @@ impl Cycle<'_> {
         let unconfirmed = self.memory.unconfirmed.take();
         let is_uncertain = self.is_uncertain();
         let answer = tokio::select! {
-            biased; // a newer event tells more
+            biased; // a newer event takes precedence over the response
             () = self.queue.wait(seen), if !is_uncertain => return Ok(false),
             answer = self.serving.cluster.get(address) => answer,
         };
         let object = match answer {
             Ok(object) if object.header().uid == header.uid => object,
-            // The event that says so is to come.
+            // The event of the deletion is still to come.
             Ok(_) => return Ok(false),
             Err(error) if error.is_missing(header.name.as_deref()) => return Ok(false),
             Err(error) => {
@@ -419,10 +418,10 @@ impl Cycle<'_> {
             }
         };
         if order::is_older(&object, self.memory.own) {
-            // The server itself has gone back, as after a restored backup: the order of versions starts again.
+            // The server itself shows an older version, as after a restored backup: the order of versions starts again.
             self.memory.own = None;
         } else if is_uncertain {
-            // Events from before our request may still come.
+            // Events from before the operator's own request may still arrive.
             self.memory.own = order::number(&object);
         }
         self.memory.is_gone = false;
@@ -430,7 +429,7 @@ impl Cycle<'_> {
         Ok(true)
     }
 
-    /// Everything about changes: what happened, whether we hold the object, the handlers, the release.
+    /// Handles changes: detects the change, adds or removes the finalizer, and calls the change handlers.
     async fn change(
         &mut self,
         wanted: &mut Wanted,
@@ -442,7 +441,7 @@ impl Cycle<'_> {
         let Detected { change, required: needed, mut answers } = self.detect(&object, pass).await?;
         let ongoing = object.header().deletion_timestamp.is_some();
         let has_finalizer = |it: &Object| it.header().finalizers.contains(&persistence.finalizer);
-        // The event may be older than our own request which added it.
+        // The event may be older than the operator's own request, which has added the finalizer.
         let blocked =
             has_finalizer(&object) || self.expected.is_some_and(|it| has_finalizer(&it.object));
         let DaemonSync { required, mut delays, is_awaited } = sync;
@@ -451,7 +450,7 @@ impl Cycle<'_> {
         let Held { blocked, wait } = self.held(required, blocked, is_ending);
         let is_gone = self.event.event_type == Some(EventType::Deleted);
         let hold = match required {
-            // Whatever is decided could be wrong.
+            // Any decision could be wrong.
             Certainty::Unknown => Hold::Keep,
             Certainty::Yes | Certainty::No => {
                 plan::hold(required == Certainty::Yes, blocked, ongoing || is_gone)
@@ -497,7 +496,7 @@ impl Cycle<'_> {
         Ok(Left { delays, looked_at, is_awaited })
     }
 
-    /// What happened, if any change handler cares for the object, and whether any of them needs to hold it.
+    /// Detects the change, if the object is certainly in the scope of any handler, and whether any handler requires the finalizer.
     async fn detect(
         &mut self,
         object: &Arc<Object>,
@@ -540,21 +539,21 @@ impl Cycle<'_> {
         Ok(Detected { change, required, answers })
     }
 
-    /// Whether what we see is not older than what we did ourselves. Waits for it if there is nothing better to do.
+    /// Returns whether the operator's own patch is no longer awaited. Waits for its deadline if there is nothing to send.
     async fn consistent(&self, patch: &SharedPatch) -> bool {
         let Some(expected) = self.expected else { return true };
         if !patch.lock().is_empty() {
             return false;
         }
         tokio::select! {
-            biased; // at the deadline we go on, even if something newer came at the same moment
+            biased; // at the deadline the cycle continues, even if a newer event arrives at the same time
             () = time::sleep_until(expected.deadline) => true,
             () = self.queue.pressure() => false,
         }
     }
 
-    /// Waits until no exclusive timer of the object is being called; none is until the change is handled. Returns false if something
-    /// else comes first.
+    /// Waits until no exclusive timer of the object is being called, and blocks their calls until the change is handled. Returns false if a
+    /// newer event or a reload comes first.
     async fn exclude_timers(&mut self) -> bool {
         let Some(background) = &mut self.memory.background else { return true };
         let Some(lock) = background.change_lock() else { return true };
@@ -562,13 +561,13 @@ impl Cycle<'_> {
         if change.is_none() {
             let wait = async {
                 tokio::select! {
-                    biased; // at the end of the call, the change is handled, even if something newer came at the same moment
+                    biased; // at the end of the call, the change is handled, even if a newer event arrives at the same time
                     change = lock.change() => Some(change),
                     () = self.queue.pressure() => None,
                     () = self.serving.replaced.cancelled() => None,
                 }
             };
-            // Other workers may run meanwhile.
+            // Other workers use the permit meanwhile.
             change = self.permit.release_while(wait).await;
         }
         let is_taken = change.is_some();

@@ -24,10 +24,10 @@ use crate::logic::{
 };
 use crate::reactor::object::{context::StreamContext, queue::Queue};
 
-/// Brings the daemons and timers of one object in line with one event.
+/// The inputs for updating the daemons and timers of one object after one event.
 pub(in crate::reactor) struct SyncDaemons<'a> {
     pub(in crate::reactor) serving: &'a StreamContext,
-    /// Where newer events wait.
+    /// The queue of newer events.
     pub(in crate::reactor) queue: &'a Queue,
     pub(in crate::reactor) background: &'a mut Background,
     pub(in crate::reactor) undecided: &'a mut Option<Box<Undecided>>,
@@ -35,16 +35,16 @@ pub(in crate::reactor) struct SyncDaemons<'a> {
     pub(in crate::reactor) object: &'a Arc<Object>,
     pub(in crate::reactor) memo: &'a Memo,
     pub(in crate::reactor) logger: &'a Logger,
-    /// Knows the handlers whose filters cannot be decided yet.
+    /// The scripts that wait for indexes, and the deadline of filters.
     pub(in crate::reactor) filters: &'a FilterContext,
 }
 
-/// What the daemons and timers require from the rest of the cycle.
+/// The requirements of the daemons and timers for the rest of the cycle.
 #[derive(Debug)]
 pub(in crate::reactor) struct DaemonSync {
     /// Whether daemons or timers must see the end of the object.
     pub(in crate::reactor) required: Certainty,
-    /// Pauses until the stop of running daemons must be checked again. The object keeps its finalizer meanwhile.
+    /// Pauses until running daemons are checked again that must stop. The object keeps its finalizer meanwhile.
     pub(in crate::reactor) delays: Vec<Duration>,
     /// Some daemons or timers must run, but their earlier run has not stopped yet.
     pub(in crate::reactor) is_awaited: bool,
@@ -57,7 +57,7 @@ impl DaemonSync {
 }
 
 impl SyncDaemons<'_> {
-    /// Starts those that must run and stops those that must not.
+    /// Starts the handlers that must run and stops those that must not.
     pub(in crate::reactor) async fn run(mut self) -> DaemonSync {
         if self.serving.handlers.spawning.is_empty() && self.background.is_none() {
             return DaemonSync::new(Certainty::No);
@@ -100,11 +100,10 @@ impl SyncDaemons<'_> {
             let is_outdated = |it: &daemons::Daemon| !it.is_current();
             let mut delays = background.stop(StopReason::ScriptReloaded, is_outdated, base).await;
             background.reap();
-            // During a pause, all running ones are stopped elsewhere, all at once.
+            // During a pause, `Daemons::stop_on_pause` stops all of them at once.
             if !self.serving.pauses.is_paused() {
                 let host = daemons::SpawnContext { object: self.object, memo: self.memo };
-                // Meanwhile, while filters were evaluated and others stopped, the object may have been deleted, or a handler may
-                // have ended by itself.
+                // While filters were evaluated and others stopped, the object may have been deleted, or a handler may have ended by itself.
                 let is_gone = self.queue.has_deletion();
                 for handler in wanted.iter().filter(|it| may_start(it, base, self.object)) {
                     if !is_gone && !background.is_over(handler) {
@@ -112,7 +111,7 @@ impl SyncDaemons<'_> {
                     }
                 }
             }
-            // Undecided ones stay as they are.
+            // Undecided ones keep their state.
             let may_stay = |it: &Handler| {
                 is_wanted(it) || undecided.iter().any(|undecided| undecided.id == it.id)
             };
@@ -120,14 +119,14 @@ impl SyncDaemons<'_> {
             delays.extend(background.stop(StopReason::FiltersMismatch, is_mismatch, base).await);
             delays
         };
-        // Those that have ended by now need not be waited for.
+        // Ended ones are not waited for.
         background.reap();
         let is_awaited = !is_ending && background.is_stopping(is_wanted);
-        // Most objects have no daemons or timers: they must cost nothing.
+        // Most objects have no daemons or timers: their state must not take memory.
         if background.is_empty() && !is_timed {
             *self.background = None;
         }
-        // Those that do not run need not see the end.
+        // Handlers that do not run need not see the end of the object.
         let required = match required {
             Certainty::Unknown if is_ending && delays.is_empty() => Certainty::No,
             Certainty::Unknown if is_ending => Certainty::Yes,
@@ -177,8 +176,8 @@ fn is_required(wanted: &[Arc<Handler>], undecided: &[Arc<Handler>]) -> Certainty
     }
 }
 
-/// Returns whether a handler may start: what one that finalizes its object has done before the finalizer is there would not be undone
-/// if the object were deleted meanwhile.
+/// Returns whether a handler may start. A handler that finalizes its object must wait for the finalizer: if the object were deleted before,
+/// the work of the handler would not be undone.
 fn may_start(handler: &Handler, base: &daemons::Base, object: &Object) -> bool {
     !handler.finalizes() || is_held(base, object)
 }
@@ -199,7 +198,7 @@ async fn finalize(
     if finalizing.is_empty() {
         return;
     }
-    // An edited function takes the place of the one that is retried.
+    // An edited function replaces the one that is retried.
     let is_outdated = |it: &daemons::Daemon| !it.is_current() && it.handler().finalizes();
     let delays = background.stop(StopReason::ScriptReloaded, is_outdated, base).await;
     background.reap();

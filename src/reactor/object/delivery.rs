@@ -6,9 +6,9 @@
 //! | request | content |
 //! |---|---|
 //! | merge-patch of the status | results, `ctx.patch.status`; records that are kept there |
-//! | JSON patches | `ctx.patch.fns`, `ctx.conditions`; our finalizer, if it must be added |
+//! | JSON patches | `ctx.patch.fns`, `ctx.conditions`; the operator's finalizer, if it must be added |
 //! | merge-patch | `ctx.patch`, the records, the essence; after a deletion without the records |
-//! | JSON patch | our finalizer, if it must be removed |
+//! | JSON patch | the operator's finalizer, if it must be removed |
 //! | merge-patch | after a deletion: removes the records, if other finalizers hold the object |
 //!
 //! Each part that comes from a script has an author: the attempt that requested it. A rejected part is dropped, and its attempt
@@ -47,7 +47,7 @@ const MESSAGE_BYTES: [usize; 3] = [512, 64, 0];
 /// The changes of a cycle. Parts that the server has accepted are removed.
 #[derive(Debug, Default)]
 pub(in crate::reactor) struct Delivery {
-    /// The part from scripts that is sent before the records; also our finalizer, if it must be added.
+    /// The part from scripts that is sent before the records; also the operator's finalizer, if it must be added.
     first: Patch,
     /// The part from scripts that is sent together with the records.
     main: Map<String, Value>,
@@ -55,7 +55,7 @@ pub(in crate::reactor) struct Delivery {
     attempts: Attempts,
     /// The records to write.
     settling: Option<Box<Settling>>,
-    /// The removal of our finalizer, if necessary.
+    /// The removal of the operator's finalizer, if necessary.
     release: Option<Transformation>,
     /// Whether an attempt has failed since the records were made.
     has_failed: bool,
@@ -70,7 +70,7 @@ pub(in crate::reactor) struct Wanted {
     pub(in crate::reactor) attempts: Attempts,
     /// The records to write.
     pub(in crate::reactor) settling: Option<Settling>,
-    /// The change of our finalizer, if any.
+    /// The change of the operator's finalizer, if any.
     pub(in crate::reactor) finalizer: Option<Transformation>,
 }
 
@@ -83,7 +83,7 @@ impl Delivery {
             other => (None, other),
         };
         let Patch { mut merge, mut transformations, is_main_applied } = patch;
-        // Functions see the object as the merge-patch has left it, and nothing is recorded before our finalizer is set.
+        // Functions receive the object after the merge-patch, and nothing is recorded before the operator's finalizer is set.
         let is_function = |it: &Transformation| matches!(it, Transformation::Scripted(_));
         let are_ordered = added.is_some() || transformations.iter().any(is_function);
         transformations.extend(added);
@@ -119,7 +119,7 @@ impl Delivery {
         self.settling.as_ref().map(|it| it.settlement(now).delays).unwrap_or_default()
     }
 
-    /// Keeps the functions alive: a delivery in the memory outlives the generation of its scripts.
+    /// Keeps the scripts of the functions loaded: a delivery in the memory can outlive the generation of its scripts.
     pub(in crate::reactor) fn keep(&mut self, serving: &StreamContext) {
         serving.scripts.keep_functions(&mut self.first);
     }
@@ -174,7 +174,7 @@ impl Delivery {
     }
 }
 
-/// Sends the changes of one object's cycle.
+/// A sender of the changes of one object's cycle.
 pub(in crate::reactor) struct Sender<'a> {
     /// The resource and its settings.
     pub(in crate::reactor) serving: &'a StreamContext,
@@ -184,9 +184,9 @@ pub(in crate::reactor) struct Sender<'a> {
     pub(in crate::reactor) memory: &'a mut Memory,
     /// The object as the cycle saw it.
     pub(in crate::reactor) object: &'a Arc<Object>,
-    /// For the operator's own log lines.
+    /// The logger for the operator's own log lines.
     pub(in crate::reactor) logger: &'a Logger,
-    /// What the server has returned so far.
+    /// The responses of the server so far.
     pub(in crate::reactor) received: Received,
 }
 
@@ -218,7 +218,7 @@ impl Sender<'_> {
         if own.is_empty() && delivery.is_empty() {
             return Ok(Sent::default());
         }
-        // After a deletion the changes are pointless, and another object may have the same name.
+        // After a deletion, the changes have no effect, and another object may have the same name.
         let is_gone = self.queue.has_deletion() || self.steps(delivery, own).await?;
         Ok(Sent { is_any: true, is_gone })
     }
@@ -246,7 +246,7 @@ impl Sender<'_> {
         Ok(patched.is_gone)
     }
 
-    /// Returns the latest known version of the object: from waiting events and from our own requests.
+    /// Returns the latest known version of the object: from waiting events and from the operator's own requests.
     fn seen(&self) -> Option<NonZeroU64> {
         let of_background = self.memory.background.as_ref().and_then(|it| it.own_version());
         self.queue.latest_version().max(self.memory.own).max(of_background)
@@ -293,7 +293,7 @@ impl Sender<'_> {
         Ok(self.send_main(delivery, own).await? || self.release(delivery).await?)
     }
 
-    /// Removes our finalizer, if necessary. Returns whether the object is gone.
+    /// Removes the operator's finalizer, if necessary. Returns whether the object is gone.
     async fn release(&mut self, delivery: &mut Delivery) -> Result<bool, PatchError> {
         let transformations = Vec::from_iter(delivery.release.clone());
         let is_gone = self.apply(&mut Patch { transformations, ..Patch::default() }).await?;
@@ -424,12 +424,12 @@ impl Sender<'_> {
     /// Returns the records of the change.
     fn own(&self, delivery: &mut Delivery) -> Map<String, Value> {
         let Delivery { settling, attempts, .. } = delivery;
-        // Most cycles record nothing, and need no body: those that follow our own patches.
+        // Most cycles record nothing and need no body: those that follow the operator's own patches.
         let Some(settling) = settling else { return Map::new() };
         settling.own(self.serving, self.object.body(), attempts)
     }
 
-    /// Removes the annotation that has only triggered an event.
+    /// Removes the annotation that was only added to trigger an event.
     fn untouch(&self, own: &mut Map<String, Value>) {
         let storage = &self.serving.settings.persistence.progress_storage;
         progress::touch(storage, self.object.body(), own, None);

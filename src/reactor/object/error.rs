@@ -7,7 +7,7 @@ use crate::logic::{
 };
 use crate::ports::ErrorClass;
 
-/// Why a cycle ended early. Errors of handlers are not among these: they are outcomes.
+/// The reason why a cycle ended early. Errors of handlers are not among these: they are outcomes.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::reactor) enum CycleError {
     /// The state stored on the object cannot be read.

@@ -1,6 +1,6 @@
-//! Decides whether our finalizer holds an object.
+//! Determines whether the operator's finalizer holds an object.
 //!
-//! Before: `cycle.rs`, which knows which handlers require the finalizer. The remembered state: `logic/change/claim.rs`.
+//! Before: `cycle.rs`, which determines whether handlers require the finalizer. The remembered state: `logic/change/claim.rs`.
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,15 +23,15 @@ use crate::settings::ProgressStorage;
 /// The state of an object's finalizer.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::reactor) struct Held {
-    /// The object has the finalizer, and the finalizer is ours.
+    /// The object has the finalizer, and the finalizer is that of this operator.
     pub(in crate::reactor) blocked: bool,
-    /// How long the deletion still waits for another operator, to which the finalizer seems to belong.
+    /// The time that the deletion still waits for another operator, to which the finalizer seems to belong.
     pub(in crate::reactor) wait: Option<Duration>,
 }
 
 impl Cycle<'_> {
-    /// Determines the owner of the finalizer. `blocked`: the object has the finalizer. `is_ending`: the object is being deleted and
-    /// only finalizers keep it.
+    /// Determines the owner of the finalizer. `blocked`: the object has the finalizer. `is_ending`: the object is being deleted and has the
+    /// finalizer.
     pub(in crate::reactor) fn held(
         &mut self,
         required: Certainty,
@@ -65,7 +65,7 @@ impl Cycle<'_> {
         }
     }
 
-    /// Logs that the server has removed the object although our finalizer was on it. API servers do so if the finalizer is added
+    /// Logs if the server has removed the object although it had the operator's finalizer. API servers do so if the finalizer is added
     /// while they delete the object: <https://github.com/kubernetes/kubernetes/issues/77988>.
     fn tell_ignored_finalizer(&self) {
         let header = self.event.object.header();
@@ -84,8 +84,8 @@ impl Cycle<'_> {
         }
     }
 
-    /// Returns how long a deletion still waits for the other operator to which the finalizer seems to belong, while nothing happens
-    /// to the object; `None` if the finalizer is ours.
+    /// Returns how long a deletion still waits for the other operator to which the finalizer seems to belong, while nothing happens to the
+    /// object; `None` if the finalizer is that of this operator.
     fn remaining_wait(&mut self) -> Option<Duration> {
         if self.memory.claim.is_ours() {
             self.memory.quiet = None;
@@ -112,7 +112,7 @@ impl Cycle<'_> {
         Some(remaining)
     }
 
-    /// Returns the change of our finalizer that comes before everything else, if any.
+    /// Returns the change of the operator's finalizer that is sent before everything else, if any.
     pub(in crate::reactor) fn hold(&mut self, hold: Hold) -> Option<Transformation> {
         let finalizer: Arc<str> = self.serving.settings.persistence.finalizer.as_str().into();
         let (line, transformation) = match hold {

@@ -9,10 +9,10 @@ use futures::future;
 use super::{daemon_sync::SyncDaemons, undecided::FilterContext};
 
 impl SyncDaemons<'_> {
-    /// Runs the handlers of a change, and meanwhile brings the daemons and timers in line once their indexes are complete. Returns the
+    /// Runs the handlers of a change, and starts and stops daemons and timers meanwhile, once their indexes are complete. Returns the
     /// result of the handlers.
     ///
-    /// The next cycle does the rest: the finalizer, and reconcile handlers that need it.
+    /// The next cycle does the rest: it handles the finalizer, and the reconcile handlers that need it.
     pub(in crate::reactor) async fn run_late<T>(self, handlers: impl Future<Output = T>) -> T {
         let serving = self.serving;
         let mut handlers = pin!(handlers);

@@ -1,4 +1,4 @@
-//! What the process remembers about objects between their events.
+//! State of objects that the process keeps between their events.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,7 +23,7 @@ use crate::logic::{
     object::Header,
 };
 
-/// Identifies an object in memory.
+/// The identity of an object in memory.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::reactor) enum Key {
     /// A uid in the usual form. As bytes it needs no allocation, and there is one for every object.
@@ -43,12 +43,12 @@ pub(in crate::reactor) struct Memory {
     pub(in crate::reactor) handled_once: bool,
     /// The object has records of handlers that have failed permanently.
     pub(in crate::reactor) has_failed: bool,
-    /// The server has reported that the object does not exist any more; the event of its deletion is still to come.
+    /// The server has reported that the object does not exist any more; the event of its deletion has not arrived yet.
     pub(in crate::reactor) is_gone: bool,
-    /// Set when a list has shown an older version than our last request: the time until when its event is awaited. The event never
-    /// comes if a backup was restored; then the server is asked.
+    /// Set when a list has shown an older version than the operator's last request: the time until which its event is awaited. The event
+    /// never arrives if a backup was restored; then the object is read from the server.
     pub(in crate::reactor) unconfirmed: Option<Instant>,
-    /// The version made by our last request, if it is a number: older versions do not show our changes.
+    /// The version made by the operator's last request, if it is a number: older versions do not contain its changes.
     pub(in crate::reactor) own: Option<NonZeroU64>,
     /// The memo of the object's handlers; created on first use.
     pub(in crate::reactor) memo: Option<Memo>,
@@ -60,9 +60,9 @@ pub(in crate::reactor) struct Memory {
     pub(in crate::reactor) undecided: Option<Box<Undecided>>,
     /// Pauses after unexpected errors; `None` without errors.
     pub(in crate::reactor) throttle: Option<Box<Throttle>>,
-    /// What the last cycle could not send. It is sent before anything else is done to the object.
+    /// The changes that the last cycle could not send. They are sent before anything else is done to the object.
     pub(in crate::reactor) unsent: Option<Box<Unsent>>,
-    /// The owner of a finalizer that none of our handlers requires.
+    /// The owner of a finalizer that no handler of this operator requires.
     pub(in crate::reactor) claim: Claim,
     /// Since when nothing has happened to an object that only another operator's finalizer holds; `None` otherwise.
     pub(in crate::reactor) quiet: Option<Box<Quiet>>,
@@ -80,14 +80,14 @@ pub(in crate::reactor) struct ChangeMemory<'a> {
     pub(in crate::reactor) undecided: &'a mut Option<Box<Undecided>>,
 }
 
-/// The daemons and timers of an object, as its memory has them.
+/// The daemons and timers of an object, as stored in its memory.
 pub(in crate::reactor) type Background = Option<Box<daemons::ObjectDaemons>>;
 
 /// The memories of all objects. A worker takes a memory out while it works, and puts it back.
 #[derive(Debug, Default)]
 pub(in crate::reactor) struct Memories {
     kept: Mutex<BTreeMap<Key, Kept>>,
-    /// The memos that workers have taken out; `None` while nobody else needs them.
+    /// The memos that workers have taken out; `None` until [`Memories::lend`].
     lent: Mutex<Option<Lent>>,
 }
 
@@ -98,7 +98,7 @@ struct Lent {
     of_operator: Memo,
 }
 
-/// The memory of an idle object. Such an object costs this and its key, nothing else.
+/// The memory of an idle object. Such an object takes only this and its key.
 #[derive(Debug)]
 struct Kept {
     noticed_by_listing: bool,
@@ -183,13 +183,13 @@ impl Memories {
         memory
     }
 
-    /// From now on, [`Memories::memo`] returns the memos of all objects.
+    /// Makes [`Memories::memo`] return memos, also those of objects whose workers start after this call.
     pub(in crate::reactor) fn lend(&self, of_operator: &Memo) {
         let fresh = || Lent { memos: BTreeMap::new(), of_operator: of_operator.clone() };
         self.lent.lock().get_or_insert_with(fresh);
     }
 
-    /// Returns the memo of a known object.
+    /// Returns the memo of a known object; `None` before [`Memories::lend`].
     pub(in crate::reactor) fn memo(&self, key: &Key) -> Option<Memo> {
         let mut kept = self.kept.lock();
         let lent = self.lent.lock();
@@ -208,7 +208,7 @@ impl Memories {
 
     /// Puts a memory back.
     ///
-    /// Drops a memo that has no content: an idle object must cost little.
+    /// Drops a memo that has no content, to save the memory of idle objects.
     pub(in crate::reactor) fn keep(&self, key: Key, mut memory: Memory, of_operator: &Memo) {
         let mut kept = self.kept.lock();
         self.take_back(&key);
@@ -219,16 +219,15 @@ impl Memories {
         heap::lasting(|| kept.insert(key, memory.into()));
     }
 
-    /// Returns the object as the daemons and timers of these ids saw it last. Unknown while its worker is busy, which checks this
-    /// by itself.
+    /// Returns the object as the daemons and timers of these ids saw it last; `NotRunning` while its worker is busy, which checks this by
+    /// itself.
     pub(in crate::reactor) fn last_seen(&self, key: &Key, ids: &BTreeSet<Arc<str>>) -> LastSeen {
         let memories = self.kept.lock();
         let background = memories.get(key).and_then(|it| it.background.as_ref());
         background.map_or(LastSeen::NotRunning, |it| it.last_seen(ids))
     }
 
-    /// Returns whether handlers have failed permanently on an object. Unknown while its worker is busy, which checks this by
-    /// itself.
+    /// Returns whether handlers have failed permanently on an object; false while its worker is busy, which checks this by itself.
     pub(in crate::reactor) fn has_failed(&self, key: &Key) -> bool {
         self.kept.lock().get(key).is_some_and(|it| it.has_failed)
     }
@@ -252,7 +251,7 @@ impl Memory {
         self.memo.get_or_insert_with(|| heap::lasting(|| of_operator.detached())).clone()
     }
 
-    /// Returns what the handling of a change uses, and the daemons and timers.
+    /// Returns the parts that the handling of a change uses, and the daemons and timers.
     pub(in crate::reactor) fn for_change(&mut self) -> (ChangeMemory<'_>, &mut Background) {
         let Memory { handled_once, has_failed, waiting, undecided, background, .. } = self;
         (ChangeMemory { handled_once, has_failed: *has_failed, waiting, undecided }, background)

@@ -57,7 +57,7 @@ impl PendingCalls {
         let (indexing, watching) = (HandlerSet::none(), HandlerSet::none());
         let mut calls = PendingCalls { indexing, watching, version };
         match &event.new_handlers {
-            // The object was shown to them otherwise while the event was in the queue.
+            // Meanwhile, while the event was in the queue, the object was shown to them in another way.
             Some(_) if shown >= version => calls.version = shown,
             Some(handlers) => calls.add(NewHandlers::clone(handlers)),
             None => {}
@@ -67,7 +67,7 @@ impl PendingCalls {
 
     /// Adds the new handlers if another version has taken over since the last cycle.
     pub(in crate::reactor) fn renew(&mut self, before: &StreamContext, now: &StreamContext) {
-        // For earlier versions that the object was not shown to, the relist of the stream is responsible.
+        // Handlers of earlier versions that the object was not shown to are left to the relist of the stream.
         if now.version == before.version || self.version != before.version {
             return;
         }

@@ -3,9 +3,9 @@
 //! A stream takes a permit before it starts a worker, so objects that wait for a permit cost no task. A worker that waits for
 //! something other than its own work releases its permit meanwhile.
 //!
-//! Without a limit there are permits too, to limit memory when many objects come at once: workers need the same resources one after
-//! another, so more of them at once finish nothing sooner. If no permit is released for a moment, more are created: workers that
-//! wait for long never hold up others.
+//! Without a limit there are permits, too, to limit memory when many objects come at once: workers need the same resources one after
+//! another, so more of them at once finish nothing sooner. If no permit is released for a moment, more are created, so workers that wait
+//! for long never block others.
 
 use std::{
     collections::VecDeque,
@@ -25,12 +25,12 @@ use tokio::{
 /// Permits of a stream without a limit, in normal operation: several times the number of concurrent requests. Each busy worker
 /// takes some ten kilobytes.
 const PERMITS: usize = 128;
-/// Without a limit: the time without a released permit after which more are created. A machine that is busy with other processes
-/// stops this one for some ten milliseconds now and then, which must not trigger it.
+/// Without a limit: the time without a released permit after which more are created. A busy machine may suspend this process for some ten
+/// milliseconds, which must not create permits.
 const GROWTH_DELAY: Duration = Duration::from_millis(100);
 /// The same while the stream has events to read: workers may be waiting for one of these.
 const GROWTH_DELAY_MAX: Duration = Duration::from_secs(1);
-/// How many permits to create first; doubled each time, until one is released.
+/// Number of permits to create first; doubled each time, until one is released.
 const GROWTH_MIN: usize = 64;
 /// Maximum number of permits to create at once.
 const GROWTH_MAX: usize = 4096;
@@ -45,7 +45,7 @@ pub(in crate::reactor) struct WorkerPermit {
     shared: Arc<Shared>,
     /// False while the permit is released temporarily.
     is_held: AtomicBool,
-    /// For how long it has been released so far, in microseconds.
+    /// The total time of its releases so far, in microseconds.
     released_for: AtomicU64,
 }
 
@@ -65,9 +65,9 @@ struct State {
     active_at: Instant,
     /// When a permit was last released, or more were created.
     released: Instant,
-    /// How many permits to create next.
+    /// Number of permits to create next.
     growth: usize,
-    /// Workers that released their permit and want one back; they come before new workers.
+    /// Workers that released their permit and need one again; they come before new workers.
     reclaiming: VecDeque<oneshot::Sender<WorkerPermit>>,
 }
 
@@ -129,7 +129,7 @@ impl WorkerPermits {
 }
 
 impl WorkerPermit {
-    /// Releases the permit during `wait`, because others must continue meanwhile, and takes one again afterwards.
+    /// Releases the permit during `wait`, so that other workers can run meanwhile, and takes one again afterwards.
     pub(in crate::reactor) async fn release_while<T>(&self, wait: impl Future<Output = T>) -> T {
         let shared = &self.shared;
         let begun = Instant::now();
@@ -193,7 +193,7 @@ impl Shared {
         let mut state = self.lock();
         let now = Instant::now();
         (state.active_at, state.released, state.growth) = (now, now, GROWTH_MIN);
-        // Some extra permits stay free while others are held for long: otherwise each next worker would wait for more again.
+        // Some extra permits stay free while others are in use for long: otherwise each next worker would wait for more again.
         if state.extra > 0 && state.free >= GROWTH_MIN {
             state.extra -= 1;
         } else {

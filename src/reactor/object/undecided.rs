@@ -1,7 +1,7 @@
 //! Undecided handlers: their filters have failed, or indexes that their scripts use are incomplete.
 //!
-//! All other handlers are called meanwhile. A cycle with nothing else to do waits here until something can be decided. Before:
-//! `cycle.rs`. The remembered state: `logic/change/undecided`.
+//! All other handlers are called meanwhile. A cycle with no other work waits here until something can be decided. Before: `cycle.rs`. The
+//! remembered state: `logic/change/undecided`.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -34,7 +34,7 @@ use crate::ports::until;
 use crate::reactor::object::{context::StreamContext, permits::WorkerPermit, queue::Queue};
 use crate::telemetry::HandlerLabels;
 
-/// What one cycle knows about undecided handlers from its start.
+/// The state of undecided handlers at the start of one cycle.
 pub(in crate::reactor) struct FilterContext {
     /// The scripts that wait for indexes.
     waiting: Arc<BTreeSet<ScriptId>>,
@@ -42,10 +42,10 @@ pub(in crate::reactor) struct FilterContext {
     deadline: Instant,
 }
 
-/// How far a change was handled.
+/// The extent to which a change was handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::reactor) enum Handled {
-    /// Not at all: something else comes first.
+    /// Not at all: another step comes first.
     Later,
     /// Some handlers are undecided about it.
     InPart,
@@ -53,7 +53,7 @@ pub(in crate::reactor) enum Handled {
     ByAll,
 }
 
-/// What a cycle with nothing else to do waits for.
+/// The wait of a cycle that has no other work.
 pub(in crate::reactor) struct Wait<'a> {
     pub(in crate::reactor) serving: &'a StreamContext,
     pub(in crate::reactor) queue: &'a Queue,
@@ -63,7 +63,7 @@ pub(in crate::reactor) struct Wait<'a> {
 }
 
 impl FilterContext {
-    /// Creates it at the start of a cycle, before the complete indexes are known.
+    /// Creates the context at the start of a cycle, before the complete indexes are known.
     pub(in crate::reactor) fn new(memory: &mut Memory) -> Self {
         if let Some(undecided) = &mut memory.undecided {
             undecided.begin();
@@ -71,7 +71,7 @@ impl FilterContext {
         FilterContext::complete()
     }
 
-    /// Creates it for a time when all indexes are complete.
+    /// Creates the context for a time when all indexes are complete.
     pub(in crate::reactor) fn complete() -> Self {
         FilterContext { waiting: Arc::default(), deadline: Instant::now() + ANSWER_MAX }
     }
@@ -189,7 +189,7 @@ impl Cycle<'_> {
         Ok(if undecided.is_empty() { Handled::ByAll } else { Handled::InPart })
     }
 
-    /// Counts failures that an earlier process has recorded.
+    /// Counts the failures that an earlier process has recorded.
     fn recall(&self, failed: &Failed, object: &Object) {
         let about = || Arc::new(object.header().reference_in(&self.serving.resource));
         let uid = object.header().uid.as_deref().unwrap_or_default();
@@ -198,7 +198,7 @@ impl Cycle<'_> {
         failures.recall(about, (uid, failed.ids()), labels, self.serving.clock.now());
     }
 
-    /// Remembers an object whose condition shows a failure: an earlier process may have written it.
+    /// Registers an object whose condition shows a failure: an earlier process may have written it.
     fn adopt_condition(&self, object: &Object) {
         let Some(kind) = &self.serving.settings.posting.condition else { return };
         if conditions::has(object.body(), kind, conditions::Status::False) {
@@ -255,8 +255,8 @@ impl Cycle<'_> {
         undecided
     }
 
-    /// Returns the end of a change that all handlers except the undecided ones have finished, if the object has changed again since
-    /// then: the others must see that as a separate change.
+    /// Returns the end of a change that all handlers except the undecided ones have finished, if the object has changed again since then:
+    /// the undecided handlers must see the new change separately.
     fn overtaken(&self, change: &Change) -> Result<Option<Settling>, CorruptState> {
         let undecided = self.memory.undecided.as_ref();
         let Some(seen) = undecided.and_then(|it| it.overtaken(change)) else { return Ok(None) };
@@ -290,7 +290,7 @@ impl Cycle<'_> {
 }
 
 impl Wait<'_> {
-    /// Returns whether there is something to wait for that may come before all of these delays.
+    /// Returns whether anything is awaited that may come before all of these delays.
     pub(in crate::reactor) fn comes_before(&self, delays: &[Duration]) -> bool {
         let pause = self.pause();
         self.is_for_indexes() || pause.is_some_and(|it| delays.iter().all(|delay| it < *delay))
@@ -314,7 +314,7 @@ impl Wait<'_> {
                 () = self.serving.replaced.cancelled() => Next::Again,
             }
         };
-        // Other workers may run meanwhile.
+        // Other workers use the permit meanwhile.
         self.permit.release_while(wait).await
     }
 
@@ -337,7 +337,7 @@ impl Wait<'_> {
         self.serving.open_for(self.filters.waiting.iter()).await;
     }
 
-    /// Waits until a daemon that was told to stop has ended.
+    /// Waits until a daemon that was requested to stop has ended.
     async fn exit(&self) {
         match &self.memory.background {
             Some(background) => background.exit().await,

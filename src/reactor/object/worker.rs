@@ -3,7 +3,7 @@
 //! Hop 3 of the walk. Before: `streams/`. After: `cycle.rs`, which joins all decisions.
 //!
 //! Each cycle uses one version of the handlers. When the next version takes over, a waiting worker runs another cycle with the new
-//! handlers; so does a worker in the middle of a cycle, unless something newer brings the object back anyway.
+//! handlers; so does a worker in the middle of a cycle, unless a newer event reaches the new handlers anyway.
 
 use std::{any::Any, panic::AssertUnwindSafe, sync::Arc};
 
@@ -31,10 +31,10 @@ use crate::reactor::object::{
     queue::{Event, Queue},
 };
 
-/// Handles the events of one object until no more arrive, or until the stream has ended.
+/// The worker of one object, which handles its events until no more arrive, or until the stream has ended.
 ///
-/// Changes to the object come back as an event, so a worker that changed the object waits a while for that event; any other worker
-/// ends at once. Most objects of a listing need nothing, and there may be many thousands.
+/// Changes to the object cause an event, so a worker that changed the object waits for that event for a while; any other worker ends at
+/// once. Most objects of a listing need nothing, and there may be many thousands.
 pub(in crate::reactor) struct Worker {
     /// The context shared by all workers of the stream.
     pub(in crate::reactor) shared: SharedContext,
@@ -56,7 +56,7 @@ impl Worker {
         while let Some(mut event) = self.next(expected.as_ref(), has_changed).await {
             if let Some(own) = expected.take_if(|it| it.is_met_by(&event)) {
                 event.object = own.freshest(event.object);
-                // The event of our own change has arrived: there is nothing more to wait for.
+                // The event of the operator's own change has arrived: no further event is awaited.
                 has_changed = false;
             }
             let is_listed = event.event_type.is_none() || event.for_indexes;
@@ -84,7 +84,7 @@ impl Worker {
         }
     }
 
-    /// Shows daemons and timers the present object, or its deletion, regardless of the outcome of the cycle.
+    /// Passes the present object, or its deletion, to daemons and timers, regardless of the outcome of the cycle.
     fn show_to_daemons(&self, event: &Event, memory: &mut Memory) {
         if event.event_type == Some(EventType::Deleted) {
             if let Some(background) = memory.background.take() {
@@ -116,10 +116,10 @@ impl Worker {
         }
     }
 
-    /// Runs one cycle, delayed by the throttle. Returns the object as our last request has changed it.
+    /// Runs one cycle, delayed by the throttle. Returns the object as returned by the operator's last request.
     ///
-    /// A failed cycle is repeated after a pause, unless something newer has arrived: an object must not be left alone after a
-    /// temporary failure of the API.
+    /// A failed cycle is repeated after a pause, unless a newer event has arrived: an object must not remain unhandled after a temporary
+    /// failure of the API.
     async fn handle(
         &self,
         event: Event,
@@ -139,7 +139,7 @@ impl Worker {
         loop {
             let before = std::mem::replace(&mut serving, self.shared.get());
             calls.renew(&before, &serving);
-            // This may end the scripts of the replaced generation.
+            // This may unload the scripts of the replaced generation.
             drop(before);
             let cycle = Cycle {
                 serving: &serving,
@@ -159,14 +159,14 @@ impl Worker {
             let released = self.permit.released_for().saturating_sub(released);
             serving.numbers.worked(begun.elapsed().saturating_sub(released));
             let ended = ended.unwrap_or_else(|it| Err(CycleError::Bug(panic_text(it.as_ref()))));
-            // Also after a panic in the cycle: one object must not hold up all others.
+            // Runs also after a panic in the cycle: one object must not block all others.
             serving.hold.passed(event.object.header());
             let error = match ended {
                 Ok(next) => {
                     memory.throttle = None;
                     match next {
                         Next::Anew => continue,
-                        // Also if our finalizer's removal deletes the object: the response then shows its previous version.
+                        // The object may be deleted with the operator's finalizer: the response then shows its previous version.
                         Next::Coming => return patched,
                         Next::Event if !self.is_outdated(&serving, &event, patched.as_deref()) => {
                             return patched;
@@ -189,7 +189,7 @@ impl Worker {
         }
     }
 
-    /// Returns whether the handlers have changed during the cycle and nothing else will bring the object to the new ones.
+    /// Returns whether the handlers have changed during the cycle and no event will bring the object to the new ones.
     fn is_outdated(
         &self,
         serving: &StreamContext,

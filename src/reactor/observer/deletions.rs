@@ -19,9 +19,9 @@ pub(super) type Uid = Option<String>;
 /// The CRDs whose deletion was seen and is not confirmed yet.
 pub(super) type Deletions = BTreeMap<CrdName, Uid>;
 
-/// Returns whether the CRD with this uid is gone for good: false if another one of its name exists.
+/// Returns whether the CRD with this uid was deleted permanently: false if another one with its name exists.
 ///
-/// If CRDs cannot be listed, the watch is believed.
+/// Returns true if CRDs cannot be listed.
 pub(super) async fn is_confirmed(
     view: &View<'_>,
     definitions: &Resource,
@@ -29,7 +29,7 @@ pub(super) async fn is_confirmed(
     uid: &Uid,
 ) -> bool {
     let fields = Some(format!("metadata.name={plural}.{group}"));
-    // A list needs no more rights than the watch.
+    // A list needs the same permissions as the watch.
     let mut events = view.cluster.stream(StreamTarget {
         resource: Arc::new(definitions.clone()),
         namespace: None,
@@ -39,7 +39,7 @@ pub(super) async fn is_confirmed(
     });
     while let Some(event) = events.next().await {
         match event {
-            // A server that lags behind may still list the deleted one.
+            // A server that is not up to date may still list the deleted one.
             Ok(StreamEvent::Object(None, crd)) if crd.header().uid != *uid => return false,
             Ok(StreamEvent::Listing | StreamEvent::Object(None, _) | StreamEvent::Alive) => {}
             Ok(StreamEvent::Listed | StreamEvent::Object(Some(_), _)) | Err(_) => return true,

@@ -1,8 +1,8 @@
 //! Observes the resources and namespaces to serve, and their changes.
 //!
 //! A CRD or a namespace that is created after the start is served as if it had existed before; a deleted one is released.
-//! Everything discovered is kept, and each selection starts from all of it: the result does not depend on the order of discovery.
-//! Where access is denied, it is tried again periodically.
+//! All discovered resources and namespaces are kept, and each selection starts from all of them: the result does not depend on the order of
+//! discovery. Requests that are denied are retried periodically.
 
 mod deletions;
 mod namespaces;
@@ -50,7 +50,7 @@ pub(super) type Target = (Arc<Resource>, Option<Arc<str>>);
 /// The streams to run, with the handlers of each resource.
 pub(super) type Targets = BTreeMap<Target, Arc<ResourceHandlers>>;
 
-/// Observes the resources and namespaces to serve.
+/// The observer of the resources and namespaces to serve.
 pub(super) struct Observer<'a> {
     view: View<'a>,
     scripts: &'a dyn Scripts,
@@ -63,7 +63,7 @@ pub(super) struct Observer<'a> {
     logged: Vec<String>,
     /// The selectors that match a resource, or have matched one.
     resolved: Vec<Selector>,
-    /// Why handlers that had resources, or may have some, have none now.
+    /// The reason why handlers that had resources, or may have some, have none now.
     problem: Option<String>,
     /// Whether the warning about an ineffective setting was logged.
     is_peering_logged: bool,
@@ -85,7 +85,7 @@ impl<'a> Observer<'a> {
             tracing::warn!(target: "kopf.discovery", "{problem}");
         }
         let view = View { cluster, settings };
-        // Concurrently: the resource of namespaces is the same in every cluster.
+        // Runs concurrently: the resource of namespaces is the same in every cluster.
         let namespaces = async {
             Ok(match scope {
                 Scope::Cluster => None,
@@ -111,8 +111,8 @@ impl<'a> Observer<'a> {
         Ok(observer)
     }
 
-    /// Discovers what the next generation of handlers selects. The streams stay as they are meanwhile, because selector functions
-    /// may take a while.
+    /// Discovers the resources that the next generation of handlers selects. The streams stay as they are meanwhile, because selector
+    /// functions may take a while.
     ///
     /// # Errors
     /// If a function of a selector was edited and fails for every resource: everything stays as it is then.
@@ -130,7 +130,7 @@ impl<'a> Observer<'a> {
         hopeless.map_or(Ok(()), Err)
     }
 
-    /// Returns the streams that must run now. Logs once what cannot be served.
+    /// Returns the streams that must run now. Logs each warning about resources once.
     pub(super) fn targets(&mut self) -> Targets {
         let known = self.resources.known();
         let picks = |function: &_, resource: &_| self.choices.of(function, resource);
@@ -190,7 +190,7 @@ impl<'a> Observer<'a> {
         lacks_place || self.resources.lacks(resource)
     }
 
-    /// Returns the peering objects of other operators, and whether the cluster has the resources for them at all.
+    /// Returns the peering objects to follow, and whether the cluster has peering resources at all.
     pub(super) fn peerings(&mut self) -> (BTreeSet<peering::PeeringScope>, bool) {
         let known = self.resources.known();
         let mut clusterwide = self.view.settings.peering.clusterwide;
@@ -218,7 +218,7 @@ impl<'a> Observer<'a> {
             }
         };
         tokio::select! {
-            biased; // any order will do: both lead to another selection
+            biased; // the order makes no difference: both lead to another selection
             () = self.resources.changed() => {}
             () = namespaces => {}
         }

@@ -46,7 +46,7 @@ const PAUSE_MAX: Duration = Duration::from_mins(1);
 const EXTENSIONS: &str = "apiextensions.k8s.io";
 const DEFINITIONS: &str = "customresourcedefinitions";
 
-/// The resources of the cluster, as far as the handlers need to know.
+/// The resources of the cluster that the handlers need.
 pub(super) struct Resources<'a> {
     view: View<'a>,
     /// The groups to read.
@@ -97,7 +97,7 @@ enum Definitions {
     Denied(Instant),
 }
 
-/// When to read a group again.
+/// The time of the next read of a group.
 struct Retry {
     at: Instant,
     pause: Duration,
@@ -128,7 +128,7 @@ impl<'a> Resources<'a> {
         Ok(resources)
     }
 
-    /// Also reads the groups that a new registry names and no earlier one did. Groups that cannot be read now are read later.
+    /// Reads the groups that a new registry names and no earlier one did. Groups that cannot be read now are read later.
     pub(super) async fn discover_more(&mut self, registry: &Registry) {
         let wanted = wanted(registry, &self.view.settings);
         let missing = match (&mut self.wanted, wanted) {
@@ -167,7 +167,7 @@ impl<'a> Resources<'a> {
         self.inventory.known()
     }
 
-    /// Returns which resources cannot be known.
+    /// Returns the groups that do not respond, and the CRDs whose kinds discovery has not shown yet.
     pub(super) fn unknown(&self) -> Unknown {
         let failed = self.notes.logged.keys().filter_map(|it| match it {
             About::Group(group) => Some(group.clone()),
@@ -188,7 +188,7 @@ impl<'a> Resources<'a> {
         self.inventory.find(group, plural)
     }
 
-    /// Waits until the resources have changed. Dropping the future loses nothing that was noticed.
+    /// Waits until the resources have changed. Cancel-safe: events that were processed are not lost.
     pub(super) async fn changed(&mut self) {
         loop {
             if self.notes.stale.is_some() {
@@ -216,7 +216,7 @@ impl<'a> Resources<'a> {
         }
     }
 
-    /// Returns whether the resources are those that were reported last; otherwise stores them as reported.
+    /// Stores the resources as reported. Returns whether they are the same as those reported last.
     fn is_as_reported(&mut self) -> bool {
         let known = self.known();
         let before = std::mem::replace(&mut self.reported.0, known);
@@ -289,7 +289,7 @@ impl<'a> Resources<'a> {
         }
     }
 
-    /// Forgets the kinds of deleted CRDs that were not created again.
+    /// Removes the kinds of deleted CRDs that were not created again.
     async fn confirm_deletions(&mut self) {
         while let Some((name, uid)) = self.deletions.first_key_value() {
             let is_gone = match self.find(EXTENSIONS, DEFINITIONS) {

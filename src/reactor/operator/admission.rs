@@ -1,8 +1,8 @@
-//! Admission in a running operator: starts the webhook server when the first admission handler is declared, and tells it and the
-//! configurations of the cluster which handlers are served.
+//! Admission in a running operator: starts the webhook server when the first admission handler is declared, and updates the handlers of the
+//! server and of the webhook configurations.
 //!
-//! After a reload, reviews reach the new handlers before the configurations name them. A handler that is removed is not missed: its
-//! webhook allows every request until its configuration is gone.
+//! After a reload, reviews reach the new handlers before the configurations name them. While the configuration of a removed handler
+//! remains, its webhook allows every request.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -33,10 +33,10 @@ use crate::reactor::generation::shared::{OperatorContext, Shared};
 use crate::reactor::{generation::GenerationState, object::memory::Key, observer::Observer};
 use crate::settings::{Leadership, Settings};
 
-/// Why admission handlers cannot be served at all.
+/// The error for admission handlers without an admission server.
 const UNSUPPORTED: &str = "Admission handlers exist, but no admission server is configured in `settings.admission.server`";
 
-/// How long the streams wait for the first configuration of conversion webhooks.
+/// Maximum time that the streams wait for the first configuration of conversion webhooks.
 const CONVERSIONS_WITHIN: Duration = Duration::from_secs(30);
 
 /// The admission handlers of an operator and their server.
@@ -51,13 +51,13 @@ struct Running {
     reviewer: Arc<OperatorReviewer>,
     /// The handlers, for the configurations; `None` before the first pass.
     served: watch::Sender<Option<Served>>,
-    /// The CRDs whose conversion webhook was written at least once; `None` if the user writes the configurations.
+    /// The CRDs for which the first attempt to write the conversion webhook has ended; `None` if the user writes the configurations.
     settled: Option<watch::Receiver<BTreeSet<String>>>,
     /// The `ConfigMap`s of scripts whose edits are checked.
     guarded: Vec<Guarded>,
     configuring: JoinSet<()>,
     serving: JoinSet<()>,
-    /// Ends the writing of configurations, and then the server: reviews are answered until nobody sends them.
+    /// The tokens that end the configurations first, and then the server, so that reviews are answered until the webhooks are removed.
     stop: (CancellationToken, CancellationToken),
 }
 
@@ -70,7 +70,7 @@ struct Served {
     guarded: Vec<Guarded>,
 }
 
-/// Returns what answers all reviews: those of handlers, and those of the guard if there is one.
+/// Returns the reviewer of all reviews: those of handlers, and those of the guard if there is one.
 fn guarding(
     reviewer: &Arc<OperatorReviewer>,
     guard: Option<Arc<dyn ScriptGuard>>,
@@ -90,7 +90,7 @@ impl Admission {
     /// Starts the server, if these handlers need one for the first time.
     ///
     /// # Errors
-    /// If the settings do not permit it, or if it cannot be opened.
+    /// If the settings do not permit a server, or if it cannot be opened.
     pub(super) async fn prepare(
         &mut self,
         registry: &Registry,
@@ -182,9 +182,8 @@ impl Admission {
         });
     }
 
-    /// Waits until the CRDs whose objects handlers convert are configured: otherwise the first lists would show objects unconverted.
-    ///
-    /// Waits for those of the first pass only: later ones must not delay the streams.
+    /// Waits, up to [`CONVERSIONS_WITHIN`], until the first attempts to write the conversion webhooks of the first pass have ended:
+    /// otherwise the first lists would show unconverted objects. Later attempts must not delay the streams.
     pub(super) async fn conversions_configured(&mut self) {
         let Some(Running { served, settled, .. }) = &mut self.running else { return };
         let Some(mut settled) = settled.take() else { return };
@@ -200,12 +199,12 @@ impl Admission {
         }
     }
 
-    /// Returns whether this process writes configurations, while it leads.
+    /// Returns whether this process writes the webhook configurations while it leads.
     fn has_configurations(&self) -> bool {
         self.running.as_ref().is_some_and(|it| !it.configuring.is_empty())
     }
 
-    /// Ends, unless there may be other replicas: then it is returned, and goes on.
+    /// Ends if there are no other replicas; otherwise returns itself and keeps running.
     pub(super) async fn end_if(self, is_alone: bool) -> Option<Self> {
         if !is_alone {
             return Some(self);
@@ -214,8 +213,8 @@ impl Admission {
         None
     }
 
-    /// Ends the server of one of several replicas. Its configurations are removed if it has led, and if no other replica takes the
-    /// lease: until then, the server answers reviews.
+    /// Ends the server of one of several replicas. Removes its configurations if it has led and no other replica takes the lease: until
+    /// then, the server answers reviews.
     pub(super) async fn end_after(self, released: Option<Released>) {
         let is_last = match released {
             Some(lease) if self.has_configurations() => lease.is_left().await,
@@ -249,7 +248,7 @@ impl Running {
     }
 }
 
-/// Returns what the webhooks do not review.
+/// Returns the objects that the webhooks do not review.
 fn own_objects(
     server: &dyn WebhookServer,
     settings: &Settings,
@@ -279,7 +278,7 @@ fn rules(registry: &Registry, resources: &[(Arc<Resource>, Selected)]) -> Vec<Ru
     handlers.map(rule).collect()
 }
 
-/// Combines the handlers and the place of the server into what the configurations must contain.
+/// Combines the handlers and the address of the server into the content of the configurations.
 async fn combine(
     (mut served, mut client): (
         watch::Receiver<Option<Served>>,

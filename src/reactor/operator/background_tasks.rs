@@ -29,7 +29,7 @@ impl BackgroundTasks {
         self.tasks.spawn(task);
     }
 
-    /// Tells all tasks to stop, and waits for them.
+    /// Cancels the tokens of all tasks, and waits for the tasks.
     pub(in crate::reactor) async fn end(mut self) {
         self.stop.cancel();
         while self.tasks.join_next().await.is_some() {}

@@ -36,7 +36,7 @@ pub struct Operator {
     pub scope: Scope,
     /// The order in which the handlers of one object run, unless the scripts set another.
     pub lifecycle: Lifecycle,
-    /// Logs in: when a script first needs the cluster, or else after the start-up handlers. Called again after a failure.
+    /// Connects to the cluster: when a script first uses it, or else after the start-up handlers. Called again after a failure.
     pub connect: Connect,
     /// Where the parts of the operator report their health.
     pub health: Health,
@@ -46,11 +46,11 @@ pub struct Operator {
     pub identity: Identity,
     /// New generations of the scripts, if hot reload is enabled.
     pub reloads: Option<Reloads>,
-    /// Receives the reviews of admission handlers; `None`: they are not supported here.
+    /// The server that receives the reviews of admission handlers; `None` if they are not supported here.
     pub webhooks: Option<Arc<dyn WebhookServer>>,
 }
 
-/// Makes the connection to the cluster.
+/// A function that connects to the cluster.
 pub type Connect =
     Box<dyn Fn(Connecting) -> BoxFuture<'static, Result<Arc<dyn Cluster>, ApiError>> + Send>;
 
@@ -62,7 +62,7 @@ pub struct Connecting {
     pub login: Option<AskLogin>,
 }
 
-/// Why an operator ended by itself.
+/// The reason why an operator ended by itself.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// A start-up or clean-up handler failed permanently.
@@ -80,13 +80,13 @@ pub enum Failure {
     /// Admission handlers cannot be served.
     #[error("{0}")]
     Webhooks(String),
-    /// Another replica may lead now: from that moment on, nothing was done any more.
+    /// Another replica may lead now: no further action is taken.
     #[error("the leadership is lost: {0}")]
     Leadership(String),
 }
 
 impl Failure {
-    /// Returns what the user can do next, if known.
+    /// Returns a hint with the next step for the user, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
             Failure::Activity(error) if error.activity == "cleanup" => {

@@ -31,7 +31,7 @@ impl Poster {
         Poster { task, stop, cluster: Some(sender) }
     }
 
-    /// Posts to this cluster from now on.
+    /// Posts events to this cluster from this call on.
     pub(in crate::reactor) fn connected(&mut self, cluster: &Arc<dyn Cluster>) {
         if let Some(sender) = self.cluster.take() {
             // The task may have ended already; then there is nothing to post.

@@ -15,7 +15,7 @@ use crate::reactor::{generation::shared::Shared, operator::Failure};
 pub(in crate::reactor) struct Replicas {
     election: Option<Election>,
     leadership: Leadership,
-    /// Our name among peers. Replicas with leader election are one operator for others, and never peers of each other.
+    /// The name of this operator among peers. Replicas with leader election are one operator for others, and never peers of each other.
     identity: String,
 }
 
@@ -58,7 +58,7 @@ impl Replicas {
         self.leadership.clone()
     }
 
-    /// Waits until this replica must not act any more; returns the reason.
+    /// Waits until this replica may no longer act; returns the reason.
     pub(in crate::reactor) async fn lost(&self) -> String {
         match &self.election {
             Some(election) => election.lost().await,

@@ -88,7 +88,7 @@ fn warn_of_plain_finalizer(finalizer: &str) {
     }
 }
 
-/// What is needed once, to start the streams.
+/// The inputs that are needed once, to start the streams.
 struct Plan {
     scope: Scope,
     lifecycle: Lifecycle,
@@ -136,7 +136,7 @@ impl OperatorContext {
         Closing(kube)
     }
 
-    /// Connects to the cluster, unless scripts have done so already, and tells the poster of events.
+    /// Connects to the cluster, unless scripts have done so already, and passes the connection to the poster of events.
     async fn connect(
         &self,
         settings: &Arc<Settings>,
@@ -171,8 +171,7 @@ impl OperatorContext {
 
     /// Runs the clean-up handlers and then releases the lease, so that no other replica acts meanwhile.
     ///
-    /// Standbys run them too, as a paused operator does in Kopf: what was started must be ended. They are stopped when the
-    /// leadership is lost.
+    /// Standbys run them, too, as a paused operator does in Kopf: they end what was started. They are stopped when the leadership is lost.
     async fn clean_up_as_leader(
         &self,
         remaining: Option<Remaining>,
@@ -180,7 +179,7 @@ impl OperatorContext {
     ) -> Result<(), Failure> {
         let Some(remaining) = remaining else { return self.clean_up(has_failed).await };
         let cleaned = tokio::select! {
-            biased; // the loss first: nothing may be done after it
+            biased; // the loss comes first: no action may follow it
             reason = remaining.lost() => return Err(Failure::Leadership(reason)),
             cleaned = self.clean_up(has_failed) => cleaned,
         };
@@ -253,7 +252,7 @@ impl OperatorContext {
         Ok(())
     }
 
-    /// Returns what finds the URL of the webhook server, if scripts do so.
+    /// Returns the callback that finds the URL of the webhook server, if scripts have tunnel handlers.
     pub(super) fn tunnel(&self, settings: &Settings) -> Option<AskTunnel> {
         let tunnel = self.repeated_activity(Kind::Tunnel, settings);
         (!tunnel.fallback.is_empty()).then(|| tunnel.into_tunnel())
@@ -281,7 +280,7 @@ impl OperatorContext {
     }
 }
 
-/// Prevents connections after the end of the operator: the connector is part of the operator, and would keep it alive.
+/// A guard that prevents connections after the end of the operator: the connector contains the operator, and would keep it in memory.
 struct Closing(Kube);
 
 impl Drop for Closing {

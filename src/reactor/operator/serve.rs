@@ -35,7 +35,7 @@ use crate::telemetry::HealthState;
 /// The part of the health report that is unready while handlers lack resources that they select.
 const RESOURCES: &str = "resources";
 
-/// What the streams of an operator need before the cluster is connected.
+/// The inputs of the streams before the cluster is connected.
 pub(in crate::reactor) struct Serve<'a> {
     pub(in crate::reactor) operator: &'a OperatorContext,
     /// The settings at the start of the streams.
@@ -47,15 +47,15 @@ pub(in crate::reactor) struct Serve<'a> {
     pub(in crate::reactor) webhooks: Option<Arc<dyn WebhookServer>>,
 }
 
-/// What runs longer than the streams.
+/// The parts that run longer than the streams.
 pub(in crate::reactor) struct Remaining {
     replicas: Replicas,
-    /// Reviews are answered until another replica leads.
+    /// The webhook server, which answers reviews until another replica leads.
     admission: Option<Admission>,
 }
 
 impl Remaining {
-    /// Waits until this replica must not act any more; returns the reason.
+    /// Waits until this replica may no longer act; returns the reason.
     pub(super) async fn lost(&self) -> String {
         self.replicas.lost().await
     }
@@ -69,7 +69,7 @@ impl Remaining {
     }
 }
 
-/// Ends daemons and timers with the operator, also if its future is dropped: their tasks run separately.
+/// A guard that ends daemons and timers with the operator, also if its future is dropped: their tasks run separately.
 struct Abandoning(Arc<daemons::Daemons>);
 
 impl Drop for Abandoning {
@@ -79,7 +79,7 @@ impl Drop for Abandoning {
 }
 
 impl Serve<'_> {
-    /// Runs from the login to the end of the last stream. Returns what keeps running: the lease is still held.
+    /// Runs from the login to the end of the last stream. Returns the parts that keep running: the lease is still held.
     pub(in crate::reactor) async fn run(
         mut self,
         scope: &Scope,
@@ -97,7 +97,7 @@ impl Serve<'_> {
         let keyed = Box::pin(digest_key::with_key(&self.settings, registry, kube));
         let Some(keyed) = unless_stopped(stop, keyed).await else { return Ok(None) };
         if let Some(keyed) = keyed {
-            // Generations to come start from these.
+            // Later generations start from these settings.
             Settings::clone_from(&mut self.operator.settings.lock(), &keyed);
             self.settings = keyed;
         }
@@ -129,7 +129,7 @@ impl Serve<'_> {
         prepared.map_err(Failure::Webhooks)?;
         drop(live);
         let served = tokio::select! {
-            biased; // the loss first: everything that runs is dropped at once, and nothing new starts
+            biased; // the loss comes first: all running parts are dropped at once, and nothing new starts
             reason = replicas.lost() => Err(reason),
             admission = Box::pin(self.serve(shared, (observer, &replicas, admission), candidates, stop)) => Ok(admission),
         };
@@ -142,7 +142,7 @@ impl Serve<'_> {
         }
     }
 
-    /// Runs the streams and the background tasks until `stop`. Returns what answers reviews, if there may be other replicas.
+    /// Runs the streams and the background tasks until `stop`. Returns the webhook server if there may be other replicas.
     async fn serve(
         &self,
         shared: Shared<'_>,

@@ -1,7 +1,7 @@
 //! Objects whose events wait for a worker, in order of priority.
 //!
-//! After a restart, every object is listed, and many of them need work: present events must not wait behind these. So there are two
-//! queues, and the one for listed objects comes second.
+//! After a restart, every object is listed, and many of them need work: later events must not wait behind these. So there are two queues,
+//! and the one for listed objects comes second.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -11,7 +11,7 @@ use crate::logic::{
 };
 use crate::reactor::object::{memory::Key, queue::Event};
 
-/// Why a stream ends before the operator does.
+/// The reason why a stream ends before the operator does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::reactor) enum StreamEnd {
     /// Its resource or its namespace is no longer in the cluster, and neither are its objects.
@@ -23,7 +23,7 @@ pub(in crate::reactor) enum StreamEnd {
 }
 
 impl Stream {
-    /// Lets the workers finish. `end` is `None` at the end of the operator. Returns the state for the next stream of the same
+    /// Waits until the workers finish. `end` is `None` at the end of the operator. Returns the state for the next stream of the same
     /// target.
     pub(super) async fn finish(
         mut self,
@@ -68,8 +68,8 @@ impl Stream {
         }
     }
 
-    /// Warns that objects which are no longer watched keep the finalizer. They also do after a restart, but then it is less of a
-    /// surprise.
+    /// Warns that objects which are no longer watched keep the finalizer. They also keep it after a restart, but then it is less
+    /// surprising.
     fn warn_of_finalizers(&self) {
         let handlers = &self.context.handlers;
         let mut all = handlers.changing.iter().chain(&handlers.spawning);

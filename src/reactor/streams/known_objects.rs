@@ -1,4 +1,4 @@
-//! The objects that a stream has seen and that still exist as far as it knows, to detect deletions that a gap in the watch hid.
+//! The objects that a stream has seen and whose deletion it has not seen, to detect deletions during a gap in the watch.
 //!
 //! There may be many thousands, so little is kept of each: its names, and the labels and annotations that filters of `on_event`
 //! use.
@@ -61,7 +61,7 @@ impl KnownObjects {
         known
     }
 
-    /// From now on, stores the labels and annotations that filters of these handlers use.
+    /// Sets which labels and annotations of later objects are stored: those that filters of these handlers use.
     pub(in crate::reactor) fn keep_tags(&mut self, handlers: &[Arc<Handler>]) {
         let filters = || handlers.iter().map(|it| &it.filters);
         let labels = filters().flat_map(|it| &it.labels).map(|(key, _)| key.clone());
@@ -94,7 +94,7 @@ impl KnownObjects {
 
     /// Notes that a list has started.
     pub(super) fn begin_list(&mut self) {
-        // An aborted list proves nothing.
+        // An aborted list does not show which objects exist.
         self.unlisted.append(&mut self.listed);
     }
 
@@ -104,8 +104,7 @@ impl KnownObjects {
         heap::lasting(|| self.listed.insert(key.clone(), self.of(header, shown)));
     }
 
-    /// Updates an object that did not come from the stream itself, which proves nothing for its lists. Returns whether the object
-    /// is known.
+    /// Updates an object that did not come from the stream itself, and does not count it as listed. Returns whether the object is known.
     pub(in crate::reactor) fn refresh(&mut self, key: &Key, header: &Header) -> bool {
         let Some(shown) = self.shown(key) else { return false };
         let fresh = heap::lasting(|| self.of(header, shown));

@@ -1,13 +1,13 @@
 //! One task per resource and namespace: puts each event into the queue of its object.
 //!
-//! Hop 2 of the walk. Before: `cluster/watch.rs`. After: `reactor/object/worker.rs`. The task never waits for a worker, so a slow
-//! handler cannot make the server close the watch.
+//! Hop 2 of the walk. Before: `cluster/watch.rs`. After: `reactor/object/worker.rs`. The task never waits for a worker, so a slow handler
+//! cannot cause the server to close the watch.
 //!
 //! | file | does |
 //! |---|---|
 //! | `mod.rs` | waits: for events, for the end of workers, for pauses, for its end |
 //! | `taking.rs` | processes events: which objects exist, which are gone |
-//! | `known_objects.rs` | what is stored of the objects, to detect missed deletions |
+//! | `known_objects.rs` | the stored parts of the objects, to detect missed deletions |
 //! | `worker_pool.rs` | the queues and the workers |
 //! | `end.rs` | the end, and the effect on the objects |
 //! | `set.rs` | all streams of the operator: starts, replaces and ends them |
@@ -49,12 +49,12 @@ use crate::reactor::{
 };
 use crate::telemetry::{HealthState, Metrics, Pulse};
 
-/// Yields to the workers after this many events: a list arrives all at once, and its first objects should be finished before all
-/// others have a worker.
+/// Number of events after which the stream yields to the workers: a list arrives all at once, and its first objects should be finished
+/// before all others have a worker.
 const EVENTS_PER_YIELD: usize = 64;
 
-/// While this many objects are waiting for a worker, the stream does not read more of a list, to limit memory. At least two pages
-/// of the list (`settings.watching.chunk_size`), so that the workers never wait for the server.
+/// Maximum number of objects that wait for a worker before the stream stops reading a list, to limit memory. At least two pages of the list
+/// (`settings.watching.chunk_size`), so that the workers never wait for the server.
 const WAITING_MAX: usize = 1000;
 /// Maximum time to delay the reading of a list: servers expire the snapshot of a list after five minutes.
 const PACED_MAX: Duration = Duration::from_mins(2);
@@ -67,13 +67,13 @@ const RESTART_PAUSE_MAX: Duration = Duration::from_secs(30);
 /// The events of one stream.
 type Events = BoxStream<'static, Result<StreamEvent, ApiError>>;
 
-/// The signals that end a stream: its own end, or that of the operator.
+/// The signals that end a stream: its own, and that of the operator.
 struct Signals<'a> {
     end: oneshot::Receiver<StreamEnd>,
     exit: &'a CancellationToken,
 }
 
-/// The events have ended, which must never happen.
+/// The error that the events have ended, which must never happen.
 struct Ended;
 
 /// An incomplete list.
@@ -86,14 +86,14 @@ struct Listing {
 
 /// One stream and its workers.
 pub(super) struct Stream {
-    /// Where the workers find their handlers.
+    /// The context in which the workers find their handlers.
     pub(super) shared: SharedContext,
     /// The context that took over last.
     pub(super) context: Arc<StreamContext>,
     namespace: Option<Arc<str>>,
     pub(super) workers: WorkerPool,
     pub(super) known: KnownObjects,
-    /// Another replica leads: events only keep the indexes of this replica up to date.
+    /// Whether another replica leads: events only keep the indexes of this replica up to date.
     pub(super) is_standby: bool,
     /// The incomplete list for new handlers.
     pub(super) relist: Option<Relist>,
@@ -123,8 +123,8 @@ impl Stream {
         self.known.inherit(known);
     }
 
-    /// Runs until it is told to end, or until the operator stops; then lets the workers finish. Returns the state for the next
-    /// stream of the same target, if there will be one.
+    /// Runs until a signal ends it, or until the operator stops; then waits until the workers finish. Returns the state for the next stream
+    /// of the same target, if there will be one.
     ///
     /// A bug must not end the stream silently: it is logged, and the stream restarts after a pause, with another list.
     pub(super) async fn run(
@@ -189,7 +189,7 @@ impl Stream {
         }
     }
 
-    /// Leaves an incomplete relist to the next list of the stream, which shows all objects.
+    /// Replaces an incomplete relist with the next list of the stream, which shows all objects.
     fn leave_to_stream(&mut self) {
         if let Some(relist) = &mut self.relist {
             relist.leave_to_stream();
@@ -208,7 +208,7 @@ impl Stream {
 
     /// Processes events until the end, until the operator pauses, or until this replica leads.
     ///
-    /// A takeover of the leadership starts with another list: what the watch has shown so far may be older than what the former
+    /// A takeover of the leadership starts with another list: the watch may have shown states that are older than those that the former
     /// leader has finished.
     async fn listen(
         &mut self,
@@ -230,7 +230,7 @@ impl Stream {
                 }
             };
             tokio::select! {
-                biased; // the end first: nothing new starts after it; then new handlers; then ended workers; then more work
+                biased; // the end first: nothing new starts after it; then new handlers; then ended workers; then more events
                 () = signals.exit.cancelled() => return ControlFlow::Break(Ok(None)),
                 end = &mut signals.end => return ControlFlow::Break(Ok(end.ok())),
                 () = &mut paused => return ControlFlow::Continue(()),
@@ -258,8 +258,8 @@ impl Stream {
         }
     }
 
-    /// Returns until when to leave the rest of a list unread, if enough of its objects are waiting for a worker. A streamed list is
-    /// not delayed: the server would end it.
+    /// Returns until when the rest of a list is not read, if many of its objects are waiting for a worker. A streamed list is not delayed:
+    /// the server would end it.
     fn paced_until(&self) -> Option<Instant> {
         let is_streamed = self.context.settings.watching.initial_streaming;
         let listing = self.listing.as_ref().filter(|_| !is_streamed)?;
@@ -300,7 +300,7 @@ impl Stream {
         }
     }
 
-    /// Stores what a finished worker knows of its object.
+    /// Stores the version to which a finished worker has shown its object.
     fn forget_worker(&mut self, finished: Option<Finished>) {
         if let Some(Finished { key, shown }) = finished {
             self.known.show(&key, shown);

@@ -1,8 +1,8 @@
 //! Lists the objects of a stream once more, because new handlers must see them.
 //!
-//! The watch continues meanwhile, so that no event is missed. The list may return older states than the watch has delivered: so
-//! only known objects are taken from it that were not shown to the new handlers otherwise. A list that the stream itself starts
-//! later serves the same purpose.
+//! The watch continues meanwhile, so that no event is missed. The list may return older states than the watch has delivered, so it is only
+//! used for known objects that were not shown to the new handlers in another way. A list that the stream itself starts later serves the
+//! same purpose.
 //!
 //! If the next version takes over before the list is complete, the list starts over for both: objects that the first version has
 //! seen are shown to the second one only.
@@ -22,9 +22,9 @@ pub(in crate::reactor) struct Relist {
     /// `None` if the next list of the stream itself serves the purpose.
     list: Option<Events>,
     handlers: PendingHandlers,
-    /// Waits for the list.
+    /// The hold that waits for the list.
     pub(in crate::reactor) hold: Arc<Hold>,
-    /// The stream has started its own list since then.
+    /// Whether the stream has started its own list since then.
     is_overtaken: bool,
     /// The failure that was logged last.
     logged: String,
@@ -106,7 +106,7 @@ impl Relist {
         }
     }
 
-    /// Leaves the list to the stream, which is not watching and starts with a list.
+    /// Drops the list, because the stream is not watching and starts with a list.
     pub(in crate::reactor) fn leave_to_stream(&mut self) {
         self.list = None;
     }

@@ -1,4 +1,4 @@
-//! All streams of an operator: starts those that are wanted and not running, ends those that are running and not wanted.
+//! All streams of an operator: starts the wanted ones that do not run, and ends the running ones that are not wanted.
 
 use std::collections::BTreeMap;
 
@@ -17,8 +17,8 @@ use crate::reactor::{
 /// The streams of an operator.
 pub(in crate::reactor) struct StreamSet {
     running: BTreeMap<Target, Running>,
-    /// Streams that were told to end and have not ended yet: the next stream of the same target waits for the handover, so that no
-    /// object has two workers.
+    /// Streams that must end and have not ended yet: the next stream of the same target waits for the handover, so that no object has two
+    /// workers.
     ending: BTreeMap<Target, Handover>,
     tasks: JoinSet<()>,
     /// Cancelled at the end of the operator.
@@ -32,7 +32,7 @@ struct Running {
     handover: Handover,
 }
 
-/// What a stream leaves to the next stream of the same target.
+/// The state that a stream passes to the next stream of the same target.
 type Handover = oneshot::Receiver<Option<KnownObjects>>;
 
 impl StreamSet {
@@ -103,7 +103,7 @@ impl StreamSet {
         Running { context, end, handover }
     }
 
-    /// Removes streams that have ended, and logs bugs at their end. Before their end, streams recover from bugs by themselves.
+    /// Removes the tasks of ended streams; logs panics at their end, before which streams recover by themselves. Never completes.
     pub(in crate::reactor) async fn reap(&mut self) {
         while let Some(ended) = self.tasks.join_next().await {
             if let Err(error) = ended {

@@ -1,6 +1,6 @@
 //! Processes the events of a stream: which objects exist, which are gone.
 //!
-//! An object that is missing from a complete list is gone, and gets the event that the watch has missed.
+//! An object that is missing from a complete list was deleted, and gets the event that the watch has missed.
 
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ impl Stream {
         }
     }
 
-    /// Puts an event into its queue. A standby only updates its indexes: the list at its takeover brings all objects again.
+    /// Puts an event into its queue. A standby only updates its indexes: the list at its takeover shows all objects again.
     pub(super) fn bring(&mut self, key: &Key, event: Event) {
         if !self.is_standby {
             return self.workers.dispatch(key, event);

@@ -21,16 +21,16 @@ use crate::reactor::{
 
 /// The workers of a stream, and the objects that wait for one.
 pub(in crate::reactor) struct WorkerPool {
-    /// Where the workers find their handlers.
+    /// The context in which the workers find their handlers.
     shared: SharedContext,
     /// The queues of objects that have a worker or wait for one.
     queues: BTreeMap<Key, Arc<Queue>>,
     workers: JoinSet<Key>,
     permits: WorkerPermits,
     backlog: Backlog,
-    /// Handlers must see each event.
+    /// Whether handlers must see each event.
     keeps_steps: bool,
-    /// No more events will arrive.
+    /// Whether no more events will arrive.
     is_ending: bool,
 }
 
@@ -62,7 +62,7 @@ impl WorkerPool {
         self.queues.values().for_each(|it| it.keep_steps(keeps_steps));
     }
 
-    /// Returns the version to which an object was shown, as far as its worker knows.
+    /// Returns the version to which an object was shown, as far as the queue of its worker has stored it.
     pub(in crate::reactor) fn shown(&self, key: &Key) -> Version {
         self.queues.get(key).map(|it| it.shown()).unwrap_or_default()
     }
@@ -82,7 +82,7 @@ impl WorkerPool {
         }
     }
 
-    /// Brings an object to its worker to handle it again, unless something newer is waiting, which reaches the same handlers.
+    /// Queues an object for its worker to handle it again, unless a newer event is waiting, which reaches the same handlers.
     pub(in crate::reactor) fn recheck(&mut self, key: &Key, event: Event) {
         match self.queues.get(key) {
             Some(queue) if !queue.is_closed() => {
@@ -120,7 +120,7 @@ impl WorkerPool {
         self.backlog = Backlog::default();
     }
 
-    /// Ends while the operator keeps running: workers finish all pending events, without a time limit.
+    /// Ends while the operator keeps running: waits until the workers finish all pending events, without a time limit.
     pub(super) async fn settle(&mut self, exit: &CancellationToken) {
         self.is_ending = true;
         self.queues.values().for_each(|it| it.end());
@@ -137,7 +137,7 @@ impl WorkerPool {
         }
     }
 
-    /// Ends with the operator: workers finish their cycles within `settings.queueing.exit_timeout`.
+    /// Ends with the operator: waits until the workers finish their cycles, for at most `settings.queueing.exit_timeout`.
     pub(super) async fn finish(&mut self) {
         self.queues.values().for_each(|it| it.end());
         let all_ended = async { while self.workers.join_next().await.is_some() {} };

@@ -48,7 +48,7 @@ struct Content {
 }
 
 impl Attempts {
-    /// Starts an attempt: changes of the patch from now on belong to it. Returns its number.
+    /// Starts an attempt, and returns its number. The attempt is the author of all later changes of the patch, until it ends.
     pub(in crate::reactor) fn begin(
         &self,
         handler: &Arc<Handler>,

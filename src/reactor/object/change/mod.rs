@@ -27,7 +27,7 @@ use crate::settings::FieldPath;
 pub(in crate::reactor) struct Changing<'a> {
     pub(in crate::reactor) context: ChangeContext<'a>,
     pub(in crate::reactor) memory: ChangeMemory<'a>,
-    /// Knows the handlers whose filters cannot be decided yet.
+    /// The scripts that wait for indexes, and the deadline of filters.
     pub(in crate::reactor) filters: &'a FilterContext,
     /// The queue of newer events.
     pub(in crate::reactor) queue: &'a Queue,
@@ -38,7 +38,7 @@ pub(in crate::reactor) struct Changing<'a> {
     pub(in crate::reactor) is_held: bool,
 }
 
-/// What all handlers of one change of one object share.
+/// The state that all handlers of one change of one object share.
 #[derive(Clone, Copy)]
 pub(in crate::reactor) struct ChangeContext<'a> {
     pub(in crate::reactor) serving: &'a StreamContext,
@@ -50,7 +50,7 @@ pub(in crate::reactor) struct ChangeContext<'a> {
 }
 
 impl Changing<'_> {
-    /// Runs the due handlers. Returns what to record; `None` if no handler can react to the change.
+    /// Runs the due handlers. Returns the records to write; `None` if no handler can react to the change.
     pub(in crate::reactor) async fn run(
         mut self,
         change: Change,
@@ -126,8 +126,8 @@ impl Changing<'_> {
         Ok(Some(settling))
     }
 
-    /// Returns the end of a change that the object does not show any more, because a user has reverted it or a backup was restored,
-    /// if some of its handlers have finished: their records would count for the next change.
+    /// Returns the end of a change that the object does not show any more, because a user has reverted it or a backup was restored, if some
+    /// of its handlers have finished: otherwise their records would count for the next change.
     fn withdrawn(&self, change: &Change) -> Option<Settling> {
         let ChangeContext { serving, object, .. } = self.context;
         if change.reason != Reason::Noop {
@@ -156,7 +156,7 @@ impl Changing<'_> {
         })
     }
 
-    /// Tells people who try out an operator that nothing is called for a change.
+    /// Logs that no handler is called for a change, if such lines are enabled: see [`Logger::tells_unhandled`].
     fn tell_unhandled(&self, change: &Change) {
         let ChangeContext { serving, logger, .. } = self.context;
         if !Logger::tells_unhandled() {

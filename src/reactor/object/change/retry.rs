@@ -18,7 +18,7 @@ use crate::logic::{
     object::{diff, reason::Reason},
 };
 
-/// Limits how many objects start per second: an edit may affect thousands.
+/// A limit on the number of objects that start per second: an edit may affect thousands.
 #[derive(Debug, Default)]
 pub(in crate::reactor) struct Rate(Mutex<Option<Instant>>);
 
@@ -35,8 +35,8 @@ impl Rate {
 }
 
 impl Changing<'_> {
-    /// Returns the handlers to retry and the change that they see: the reason of the failed attempt with the present object.
-    /// Returns `None` if a newer event arrives first.
+    /// Returns the handlers to retry and the change that they see: the reason of the failed attempt with the present object. Returns `None`
+    /// if there are none, or if a newer event arrives first.
     pub(super) async fn again(
         &mut self,
         change: &Change,
@@ -68,7 +68,7 @@ impl Changing<'_> {
         Some((seen_again(change, reason), handlers))
     }
 
-    /// Waits until this object may start. Returns false if something newer interrupts the wait.
+    /// Waits until this object may start. Returns false if a newer event or a reload interrupts the wait.
     async fn is_in_turn(&self) -> bool {
         let serving = self.context.serving;
         let moment = serving.retries.reserve(serving.settings.reload.retry_rate);

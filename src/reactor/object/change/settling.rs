@@ -26,7 +26,7 @@ use crate::logic::{
 };
 use crate::reactor::object::{context::StreamContext, memory::ChangeMemory};
 
-/// Which records belong to another change.
+/// The records that belong to another change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LeftOver {
     /// None.
@@ -56,8 +56,8 @@ pub(in crate::reactor) struct Settling {
 }
 
 impl Settling {
-    /// Returns the state of a change that the object has overtaken: its handlers have finished with the essence they have seen, and
-    /// later changes start from there.
+    /// Returns the state of a change that is older than the present object: its handlers have finished with the essence that they have
+    /// seen, and later changes start from there.
     ///
     /// # Errors
     /// If the state on the object cannot be read.
@@ -158,7 +158,7 @@ impl Settling {
         }
     }
 
-    /// Fails the attempt afterwards, and with it the parents that wait for it. Reports that to the logger.
+    /// Fails the attempt afterwards, and with it the parents that wait for it. Logs the failure to `logger`.
     pub(in crate::reactor) fn fail(
         &mut self,
         attempt: &Attempt,

@@ -31,9 +31,9 @@ pub(super) struct SubhandlerRun<'a> {
     level: Level<'a>,
     /// The progress of the sub-handlers that this attempt has reached.
     state: State,
-    /// The sub-handlers that this attempt was told to run, whether or not their filters match.
+    /// The sub-handlers that the script has ordered in this attempt, whether or not their filters match.
     ordered: BTreeSet<Arc<str>>,
-    /// The sub-handlers that this attempt has called. None is called twice per attempt, however often the script orders it.
+    /// The sub-handlers that this attempt has called. None is called twice per attempt, even if the script orders it repeatedly.
     called: BTreeSet<Arc<str>>,
     /// The handler was edited, and its sub-handlers with it: they do not wait for their retries.
     is_edited: bool,
@@ -79,7 +79,7 @@ impl<'a> SubhandlerRun<'a> {
         let mut call = self.level.context.serving.scripts.call(invocation);
         let ended = loop {
             tokio::select! {
-                biased; // a call that has ended orders nothing more
+                biased; // a call that has ended sends no more orders
                 ended = &mut call => break ended,
                 // Not interrupted by the end of the call: the outcomes of sub-handlers must be recorded.
                 Some(order) = orders.next() => {
@@ -104,7 +104,7 @@ impl<'a> SubhandlerRun<'a> {
         }
     }
 
-    /// Runs the due sub-handlers. The error must be raised in the script.
+    /// Runs the due sub-handlers. Returns the error to raise in the script.
     fn execute<'s>(
         &'s mut self,
         handlers: &'s [Arc<Handler>],

@@ -15,19 +15,19 @@ use crate::telemetry::{QueueSeries, Waiting};
 
 /// Maximum number of waiting events of one object with handlers of raw events.
 ///
-/// A slow handler never slows down a watch, so at the limit the newest event replaces the previous one: change handlers lose
-/// nothing, because they compare states; `on_event` handlers miss an intermediate step. An object must change this often during one
-/// handler call to reach the limit.
+/// A slow handler must never slow down a watch, so at the limit the newest event replaces the previous one: change handlers lose nothing,
+/// because they compare states; `on_event` handlers miss an intermediate step. The limit is reached only if an object changes this often
+/// during one handler call.
 const STEPS_MAX: usize = 1024;
 
-/// Maximum number of waiting changes of one object without handlers of raw events. A few, so that handlers see the usual steps;
-/// beyond that, a change replaces the previous one.
+/// Maximum number of waiting changes of one object without handlers of raw events. Handlers see up to this number of steps; beyond it, a
+/// change replaces the previous one.
 const CHANGES_MAX: usize = 16;
 
-/// Maximum number of waiting bytes of one object; only beyond it do big objects replace each other earlier.
+/// Maximum number of waiting bytes of one object. Beyond it, large objects replace each other before the other limits.
 const BYTES_MAX: usize = 16 << 20;
 
-/// How many replaced versions an event remembers: our own patch is among the latest.
+/// Maximum number of replaced versions that an event stores: the operator's own patch is among the latest.
 const REPLACED_MAX: usize = 64;
 
 /// An event for a worker.
@@ -38,7 +38,7 @@ pub(in crate::reactor) struct Event {
     pub(in crate::reactor) event_type: Option<EventType>,
     /// The object as shown by this event.
     pub(in crate::reactor) object: Arc<Object>,
-    /// For the indexes alone: this replica is a standby, and the event is repeated when it leads.
+    /// The event is for the indexes alone: this replica is a standby, and lists the object again when it leads.
     pub(in crate::reactor) for_indexes: bool,
     /// The object is handled again because its handlers have changed, up to this version; nothing has happened to it.
     pub(in crate::reactor) recheck: Option<Version>,
@@ -60,7 +60,7 @@ struct Content {
     events: VecDeque<Event>,
     /// Bytes of all events.
     bytes: usize,
-    /// Handlers must see each event.
+    /// Whether handlers must see each event.
     keeps_steps: bool,
     /// The version to which the object was shown.
     shown: Version,
@@ -96,7 +96,7 @@ impl Event {
         Event { recheck: Some(version), new_handlers: Some(new_handlers), ..event }
     }
 
-    /// Returns whether this event can replace `other`, which came before it, so that only an intermediate step is lost.
+    /// Returns whether this event can replace `other`, the previous one, so that only an intermediate step is lost.
     fn can_replace(&self, other: &Event) -> bool {
         let kinds = (other.event_type, self.event_type);
         let is_change = kinds == (Some(EventType::Modified), Some(EventType::Modified));
@@ -107,7 +107,7 @@ impl Event {
             && old.deletion_timestamp.is_some() == new.deletion_timestamp.is_some()
     }
 
-    /// Takes the place of an earlier event.
+    /// Replaces an earlier event.
     fn replace(&mut self, other: Event) {
         self.new_handlers = self.new_handlers.take().or(other.new_handlers);
         self.replaced = other.replaced;
