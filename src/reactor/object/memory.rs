@@ -21,13 +21,14 @@ use crate::logic::{
     },
     generation::WaitingHandlers,
     object::Header,
+    text::uuid::Uuid,
 };
 
 /// The identity of an object in memory.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::reactor) enum Key {
     /// A uid in the usual form. As bytes it needs no allocation, and there is one for every object.
-    Uuid([u8; 16]),
+    Uuid(Uuid),
     /// A uid in another form.
     Text(Arc<str>),
     /// Other identifying fields, for an object without a uid.
@@ -128,7 +129,7 @@ impl Key {
     /// Returns the key of an object.
     pub(in crate::reactor) fn of(header: &Header) -> Self {
         if let Some(uid) = header.uid.as_deref().filter(|it| !it.is_empty()) {
-            return uuid(uid).map_or_else(|| Key::Text(uid.into()), Key::Uuid);
+            return Uuid::parse(uid).map_or_else(|| Key::Text(uid.into()), Key::Uuid);
         }
         let part = |it: &Option<String>| it.clone().unwrap_or_else(|| "-".into());
         let parts = [
@@ -144,30 +145,11 @@ impl Key {
     /// Returns the uid of the object, if it has one.
     pub(in crate::reactor) fn uid(&self) -> Option<String> {
         match self {
-            Key::Uuid(bytes) => {
-                let mut text = format!("{:032x}", u128::from_be_bytes(*bytes));
-                for dash in [20, 16, 12, 8] {
-                    text.insert(dash, '-');
-                }
-                Some(text)
-            }
+            Key::Uuid(uid) => Some(uid.to_string()),
             Key::Text(uid) => Some(uid.as_ref().to_owned()),
             Key::Parts(_) => None,
         }
     }
-}
-
-/// Returns the bytes of a UUID in its canonical form; `None` for any other form, so that two strings never make the same key.
-fn uuid(text: &str) -> Option<[u8; 16]> {
-    let is_dash = |index: usize| matches!(index, 8 | 13 | 18 | 23);
-    let is_digit = |it: char| it.is_ascii_digit() || ('a'..='f').contains(&it);
-    let is_uuid = text.len() == 36
-        && text
-            .chars()
-            .enumerate()
-            .all(|(index, it)| if is_dash(index) { it == '-' } else { is_digit(it) });
-    let number = is_uuid.then(|| u128::from_str_radix(&text.replace('-', ""), 16).ok())?;
-    number.map(u128::to_be_bytes)
 }
 
 impl Memories {

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::logic::object::{Header, depth};
+use crate::logic::{
+    object::{Header, depth},
+    text::uuid::Uuid,
+};
 
 /// A key of an index. Numbers of the same value are the same key, whatever their notation.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -87,36 +90,18 @@ pub struct Owner(Identity);
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Identity {
-    Uuid([u8; UUID]),
+    Uuid(Uuid),
     Text(Arc<str>),
 }
-
-/// The bytes of a UUID.
-const UUID: usize = 16;
 
 impl Owner {
     /// Returns the identity of an object: its uid, or other fields that distinguish it.
     pub fn of(header: &Header) -> Self {
         if let Some(uid) = header.uid.as_deref().filter(|it| !it.is_empty()) {
-            return Owner(uuid(uid).map_or_else(|| Identity::Text(uid.into()), Identity::Uuid));
+            let text = || Identity::Text(uid.into());
+            return Owner(Uuid::parse(uid).map_or_else(text, Identity::Uuid));
         }
         let part = |it: &Option<String>| it.clone().unwrap_or_default();
         Owner(Identity::Text([part(&header.namespace), part(&header.name)].join("/").into()))
     }
-}
-
-/// Returns the bytes of a UUID in its usual notation: lowercase digits, in groups of 8, 4, 4, 4 and 12.
-fn uuid(text: &str) -> Option<[u8; UUID]> {
-    const DASHES: [usize; 4] = [8, 13, 18, 23];
-    const LENGTH: usize = 2 * UUID + DASHES.len();
-    if text.len() != LENGTH || text.bytes().any(|it| it.is_ascii_uppercase()) {
-        return None;
-    }
-    let mut bytes = [0; UUID];
-    let mut digits = text.bytes().enumerate().filter(|(at, _)| !DASHES.contains(at));
-    for byte in &mut bytes {
-        let mut digit = || char::from(digits.next()?.1).to_digit(16);
-        *byte = u8::try_from(digit()? * 16 + digit()?).ok()?;
-    }
-    DASHES.iter().all(|at| text.as_bytes().get(*at) == Some(&b'-')).then_some(bytes)
 }

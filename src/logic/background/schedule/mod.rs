@@ -67,14 +67,13 @@ pub struct Schedule {
     series: Option<Nanos>,
     /// How many attempts it has had. Next to the flags, it takes no additional memory.
     retries: u32,
-    /// Daemons have neither an interval nor an idle time.
-    interval: Option<Nanos>,
+    /// The interval of a timer or the resync of a reconcile handler. If a timer has a cron expression, it has no interval, but the
+    /// time that was due last. Daemons have neither.
+    interval_or_slot: Option<Nanos>,
     sharp: bool,
     idle: Option<Nanos>,
     /// Its calls follow a cron expression.
     is_planned: bool,
-    /// The time of the cron expression that was last due.
-    slot: Option<Nanos>,
     /// Events request its calls.
     is_level: bool,
 }
@@ -131,15 +130,15 @@ impl Schedule {
             | Kind::Mutate
             | Kind::Convert => Background::default(),
         };
+        let interval = options.interval.filter(|_| options.times.is_none());
         Schedule {
             state: State::Delayed(now.saturating_add(initial_delay.unwrap_or_default()).into()),
             series: None,
             retries: 0,
-            interval: options.interval.map(Nanos::from),
+            interval_or_slot: interval.map(Nanos::from),
             sharp: options.sharp,
             idle: options.idle.map(Nanos::from),
             is_planned: options.times.is_some(),
-            slot: None,
             is_level: handler.is_reconciler(),
         }
     }
@@ -173,7 +172,7 @@ impl Schedule {
             State::Delayed(_) if self.is_planned => self.plan(now),
             State::Planning | State::Planned { is_slot: false, .. } => self.plan(now),
             State::Planned { until, .. } => {
-                self.slot = Some(until);
+                self.interval_or_slot = Some(until);
                 self.begin(now, changed)
             }
             State::Delayed(_)
@@ -189,7 +188,7 @@ impl Schedule {
     /// Plans the first time after a moment. A time that was due is not planned again, even if its call began a moment too early.
     fn plan(&mut self, after: Duration) -> Step {
         self.state = State::Planning;
-        let done = self.slot.map(|it| Duration::from(it).saturating_add(TOLERANCE));
+        let done = self.interval_or_slot.map(|it| Duration::from(it).saturating_add(TOLERANCE));
         Step::Plan(done.map_or(after, |it| it.max(after)))
     }
 
@@ -283,11 +282,12 @@ impl Schedule {
             return;
         }
         if self.is_level {
-            let until = self.interval.map_or(Duration::MAX, |it| now.saturating_add(it.into()));
+            let until =
+                self.interval_or_slot.map_or(Duration::MAX, |it| now.saturating_add(it.into()));
             self.state = State::Idle { called, until: until.into() };
             return;
         }
-        self.state = match (self.interval, self.idle) {
+        self.state = match (self.interval_or_slot, self.idle) {
             (Some(interval), _) if self.sharp => {
                 let interval = Duration::from(interval).max(PAUSE_MIN);
                 State::Resting(next_tick(called.into(), interval, now).into())
