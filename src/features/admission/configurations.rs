@@ -263,9 +263,12 @@ impl<'a> Keeper<'a> {
     /// Writes the object, unless it has the wanted content.
     async fn write(&mut self) {
         if !self.is_writer() {
-            // Another replica writes, or the operator is paused.
             (self.written, self.is_left) = (None, false);
-            self.settle("configured by another replica");
+            self.settle(if self.parts.pauses.is_paused() {
+                "not configured: the operator is paused"
+            } else {
+                "configured by another replica"
+            });
             return;
         }
         let wanted = self.wanted.borrow_and_update().clone();
