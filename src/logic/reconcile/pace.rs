@@ -1,7 +1,10 @@
 //! Slows down an object whose calls change the same values again and again: a cycle of handlers that wake each other, or a function that
 //! returns something else at each call.
 
-use std::time::Duration;
+use std::{
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    time::Duration,
+};
 
 /// The time over which changes are counted.
 const WINDOW: Duration = Duration::from_mins(1);
@@ -16,8 +19,8 @@ const PAUSE_MAX: Duration = Duration::from_mins(1);
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pace {
     since: Duration,
-    /// A list, because most objects change few values, and then none for days.
-    counts: Vec<(Box<str>, u32)>,
+    /// By the hashes of the values. A list, because most objects change few values, and then none for days.
+    counts: Vec<(u64, u32)>,
     /// The number of pauses in a row.
     pauses: u32,
 }
@@ -48,7 +51,7 @@ impl Pace {
         if now >= self.since.saturating_add(window) {
             let most = if self.pauses == 0 { CHANGES_MAX } else { CALM_MAX };
             let was_calm = self.counts.iter().all(|(_, it)| *it <= most);
-            self.counts.clear();
+            self.counts = Vec::new();
             self.since = now;
             if was_calm {
                 self.pauses = 0;
@@ -73,10 +76,13 @@ impl Pace {
 
     /// Counts one change of one value; returns the number of its changes.
     fn count(&mut self, what: &str) -> u32 {
-        let place = self.counts.binary_search_by(|(it, _)| (**it).cmp(what));
+        let mut hasher = DefaultHasher::new();
+        what.hash(&mut hasher);
+        let hash = hasher.finish();
+        let place = self.counts.binary_search_by_key(&hash, |(it, _)| *it);
         if let Err(place) = place {
             self.counts.reserve_exact(1 + self.counts.len() / 8);
-            self.counts.insert(place, (what.into(), 0));
+            self.counts.insert(place, (hash, 0));
         }
         let (Ok(place) | Err(place)) = place;
         let found = self.counts.get_mut(place);

@@ -245,3 +245,126 @@ fn a_child_in_a_namespace_that_is_not_served_is_refused_and_nothing_is_pruned() 
         process.running.stop().await;
     });
 }
+
+const OWNED_LUA: &str = r#"
+kopf.on_startup(function(ctx)
+    local persistence = ctx.settings.persistence
+    persistence.finalizer = "NAME.example.com/finalizer"
+    persistence.progress_storage = kopf.AnnotationsProgressStorage({ prefix = "NAME.example.com" })
+    persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage({ prefix = "NAME.example.com" })
+end)
+
+local function is_owned(ctx)
+    return kopf.get(ctx.meta, "ownerReferences.0.kind") == "KopfExample"
+end
+
+kopf.on_event("configmaps", { parent = "kopfexamples" }, function(ctx)
+    if ctx.type == "ADDED" then
+        ctx.logger:info("SAYS NAME event " .. ctx.parent.metadata.name)
+    end
+end)
+
+kopf.on_create("configmaps", { id = "made", when = is_owned }, function(ctx)
+    if ctx.retry == 0 then
+        kopf.retry("not yet", 60)
+    end
+    ctx.logger:info("SAYS NAME create")
+end)
+
+kopf.on_update("configmaps", { id = "edited", when = is_owned }, function(ctx)
+    ctx.logger:info("SAYS NAME update")
+end)
+
+kopf.on_delete("configmaps", { id = "gone", when = is_owned }, function(ctx)
+    ctx.logger:info("SAYS NAME delete")
+end)
+"#;
+
+const OWNED_RHAI: &str = r#"
+kopf::on_startup(|ctx| {
+    ctx.settings.persistence.finalizer = "NAME.example.com/finalizer";
+    ctx.settings.persistence.progress_storage = kopf::AnnotationsProgressStorage(#{ prefix: "NAME.example.com" });
+    ctx.settings.persistence.diffbase_storage = kopf::AnnotationsDiffBaseStorage(#{ prefix: "NAME.example.com" });
+});
+
+fn is_owned(ctx) {
+    kopf::get(ctx.meta, "ownerReferences.0.kind") == "KopfExample"
+}
+
+kopf::on_event("configmaps", #{ parent: "kopfexamples" }, |ctx| {
+    if ctx.type == "ADDED" {
+        ctx.logger.info("SAYS NAME event " + ctx.parent.metadata.name);
+    }
+});
+
+kopf::on_create("configmaps", #{ id: "made", when: is_owned }, |ctx| {
+    if ctx.retry == 0 {
+        kopf::retry("not yet", 60);
+    }
+    ctx.logger.info("SAYS NAME create");
+});
+
+kopf::on_update("configmaps", #{ id: "edited", when: is_owned }, |ctx| {
+    ctx.logger.info("SAYS NAME update");
+});
+
+kopf::on_delete("configmaps", #{ id: "gone", when: is_owned }, |ctx| {
+    ctx.logger.info("SAYS NAME delete");
+});
+"#;
+
+/// Two operators handle the same child: handlers with `parent` store nothing, and change handlers have a storage for each operator.
+#[test]
+fn two_operators_that_handle_the_children_of_a_kind_do_not_collide() {
+    in_both(|world| async move {
+        let mut running = Vec::new();
+        for name in ["one", "two"] {
+            let text = |it: &str| it.replace("NAME", name);
+            let source = world.source(&text(OWNED_LUA), &text(OWNED_RHAI));
+            let named = |operator| Operator { identity: testing::identity(name), ..operator };
+            running.push(world.start_as(&source, named).await);
+        }
+        world.create("owner", &json!({}));
+        world.env.until(5).await;
+        let said = |from: usize| {
+            let mut lines = world.said().split_off(from);
+            lines.sort();
+            lines
+        };
+        let owner = json!({ "apiVersion": "kopf.dev/v1", "kind": "KopfExample", "name": "owner", "uid": "owner" });
+        let child = |name: &str, owners: serde_json::Value| {
+            json!({
+                "apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": { "namespace": PLACE, "name": name, "ownerReferences": owners },
+            })
+        };
+        world.env.create(child("child", json!([owner])));
+        world.env.create(child("other", json!([])));
+        world.env.until(30).await;
+        assert_eq!(said(0), ["one event owner", "two event owner"], "{}", world.log.text());
+        let metadata = |name: &str| {
+            world.env.server.get("configmaps", PLACE, name).expect("it is there")["metadata"]
+                .clone()
+        };
+        for name in ["one", "two"] {
+            let progress =
+                metadata("child")["annotations"][format!("{name}.example.com/made")].clone();
+            assert!(progress.as_str().is_some_and(|it| it.contains("\"retries\":1")), "{progress}");
+        }
+        world.env.until(100).await;
+        assert_eq!(said(2), ["one create", "two create"], "{}", world.log.text());
+        world.env.edit("configmaps", &format!("{PLACE}/child"), json!({ "data": { "x": "1" } }));
+        world.env.until(200).await;
+        assert_eq!(said(4), ["one update", "two update"], "{}", world.log.text());
+        let finalizers = ["one.example.com/finalizer", "two.example.com/finalizer"];
+        assert_eq!(metadata("child")["finalizers"], json!(finalizers));
+        assert_eq!(metadata("other")["annotations"], json!(null), "it has no parent");
+        world.env.delete("configmaps", &format!("{PLACE}/child"));
+        world.env.until(300).await;
+        assert_eq!(said(6), ["one delete", "two delete"], "{}", world.log.text());
+        assert!(world.env.server.get("configmaps", PLACE, "child").is_none());
+        for process in running {
+            process.running.stop().await;
+        }
+    });
+}
