@@ -118,7 +118,7 @@ impl Cycle<'_> {
         let own = self.memory.unsent.take_if(|it| is_gone || is_of_event(it)).map(|it| *it);
         if let Some(Unsent { delivery, object, left: Some(left), .. }) = own.filter(|_| !is_gone) {
             self.event.object = object;
-            return self.send_again(delivery, left, patched).await;
+            return Box::pin(self.send_again(delivery, left, patched)).await;
         }
         let patch = SharedPatch::default();
         // Drops the functions of the patch also if the cycle fails.
@@ -130,7 +130,7 @@ impl Cycle<'_> {
         self.queue.show(self.calls.version);
         if self.event.for_indexes {
             FilterContext::end(self.memory, self.serving.uptime());
-            return Ok(self.wait(&filters).await);
+            return Ok(Box::pin(self.wait(&filters)).await);
         }
         let start = Instant::now();
         match self.opening().await {
@@ -139,6 +139,17 @@ impl Cycle<'_> {
             Opening::Replaced => return Ok(Next::Anew),
         }
         let pass = Pass { patch: &patch, memo: &memo, filters: &filters };
+        // Boxed, so that thousands of objects that wait for the indexes take little memory.
+        Box::pin(self.call(pass, patched)).await
+    }
+
+    /// Calls the handlers of the event, and sends their changes.
+    async fn call(
+        mut self,
+        pass: Pass<'_>,
+        patched: &mut Option<Arc<Object>>,
+    ) -> Result<Next, CycleError> {
+        let is_gone = self.event.event_type == Some(EventType::Deleted);
         let is_older = !self.refresh().await?;
         let mut wanted = Wanted::default();
         let is_suspended = !is_gone && self.is_suspended();
@@ -149,7 +160,7 @@ impl Cycle<'_> {
             let effect = self.catch_up(*unsent, patched).await?;
             if effect.is_changed {
                 // The changes of this event's handlers are sent, too.
-                let delivery = self.delivery(Wanted { patch: patch.take(), ..wanted });
+                let delivery = self.delivery(Wanted { patch: pass.patch.take(), ..wanted });
                 self.conclusion(patched).run(delivery, Left::default()).await?;
                 return Ok(effect.next());
             }
@@ -165,8 +176,8 @@ impl Cycle<'_> {
         if is_gone {
             return Ok(Next::Event);
         }
-        let delivery = self.delivery(Wanted { patch: patch.take(), ..wanted });
-        self.conclude(delivery, left, (&filters, patched)).await
+        let delivery = self.delivery(Wanted { patch: pass.patch.take(), ..wanted });
+        self.conclude(delivery, left, (pass.filters, patched)).await
     }
 
     /// Sends the remaining changes of the same event. If that causes no event, the undecided handlers come next.
@@ -323,7 +334,7 @@ impl Cycle<'_> {
             };
             let retries = filters.retries(serving, &mut self.memory.undecided);
             {
-                let mut indexing = pin!(indexer.run(&mut failures, retries));
+                let mut indexing = Box::pin(indexer.run(&mut failures, retries));
                 // A function that waits releases its permit to other workers.
                 if time::timeout(PROMPT, &mut indexing).await.is_err() {
                     self.permit.release_while(indexing).await;

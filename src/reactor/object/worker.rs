@@ -268,7 +268,9 @@ pub(in crate::reactor) fn panic_text(panic: &(dyn Any + Send)) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::Worker;
+    use std::sync::Arc;
+
+    use super::{Cycle, Object, Worker};
 
     /// Returns the size of the future that a function makes of one argument.
     fn size_of_future<A, F: Future>(_: impl Fn(A) -> F) -> usize {
@@ -279,5 +281,15 @@ mod tests {
     fn a_waiting_worker_is_small() {
         let size = size_of_future(Worker::run);
         assert!(size < 2048, "{size} bytes");
+    }
+
+    /// At the start, all objects wait for the indexes.
+    #[test]
+    fn a_cycle_that_waits_for_indexes_is_small() {
+        let run = |(cycle, patched): (Cycle<'static>, &'static mut Option<Arc<Object>>)| {
+            cycle.run(patched)
+        };
+        let size = size_of_future(run);
+        assert!(size < 2304, "{size} bytes");
     }
 }
