@@ -1,12 +1,12 @@
 //! Micro-benchmarks of the hot path: the work for every event, before any handler is called.
 
-use std::{collections::BTreeSet, hint::black_box, sync::Arc};
+use std::{collections::BTreeSet, hint::black_box};
 
 use bytes::Bytes;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use kopf::{
     logic::{
-        background::indexing::{Contribution, Key, Owner, Table},
+        background::indexing::{Contribution, Item, Key, Owner, Table},
         change::cause,
         object::{Header, Object, diffbase, reason::EventType},
     },
@@ -93,8 +93,8 @@ fn owner(number: usize) -> Owner {
 
 /// A key that only this object has, and a key that all objects share.
 fn contribution(number: usize, value: usize) -> Contribution {
-    let value = Arc::new(Value::from(value));
-    let own = (Key::text(&format!("key-{number}")), Arc::clone(&value));
+    let value = Item::from(Value::from(value));
+    let own = (Key::text(&format!("key-{number}")), value.clone());
     Contribution::Replace(vec![own, (Key::Null, value)])
 }
 

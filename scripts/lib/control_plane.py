@@ -96,8 +96,14 @@ class Plane:
             self.local.connection = http.client.HTTPSConnection(self.address.hostname, self.address.port, context=self.tls)
         content = None if body is None else json.dumps(body)
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": form}
-        self.local.connection.request(method, path, content, headers)
-        answer = self.local.connection.getresponse()
+        try:
+            self.local.connection.request(method, path, content, headers)
+            answer = self.local.connection.getresponse()
+        except http.client.RemoteDisconnected:
+            # The server has closed the idle connection before the request came.
+            self.local.connection.close()
+            self.local.connection.request(method, path, content, headers)
+            answer = self.local.connection.getresponse()
         text = answer.read()
         if answer.status >= 300:
             raise RuntimeError(f"{method} {path}: {answer.status} {text[:300]!r}")

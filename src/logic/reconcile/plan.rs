@@ -103,7 +103,7 @@ fn is_outdated(child: &Child, present: &Observed, known: Option<&mut Applied>) -
     present.digest() != Some(&digest_text(child.digest)) || !present.has_all_of(child)
 }
 
-/// Returns the result of [`content_after`] for an object that has all fields that are applied to a child.
+/// Returns the result of [`super::content_after`] for an object that has all fields that are applied to a child.
 fn content_of(child: &Child, present: &Observed) -> Option<NonZeroU64> {
     child.body.get("status").map(|_| content(present.body()))
 }

@@ -3,7 +3,7 @@
 //! The only place that connects the pure decisions with I/O. Before: `worker.rs`. Its steps: `watching.rs`, `daemon_sync.rs`, `holding.rs`,
 //! `undecided.rs`. After: `change/`, then `conclusion.rs`.
 
-use std::{collections::BTreeSet, pin::pin, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use tokio::time::{self, Instant};
 
@@ -561,31 +561,6 @@ impl Cycle<'_> {
             () = time::sleep_until(expected.deadline) => true,
             () = self.queue.pressure() => false,
         }
-    }
-
-    /// Waits until no exclusive timer of the object is being called, and blocks their calls until the change is handled. Returns false if a
-    /// newer event or a reload comes first.
-    async fn exclude_timers(&mut self) -> bool {
-        let Some(background) = &mut self.memory.background else { return true };
-        let Some(lock) = background.change_lock() else { return true };
-        let mut change = lock.try_change();
-        if change.is_none() {
-            let wait = async {
-                tokio::select! {
-                    biased; // at the end of the call, the change is handled, even if a newer event arrives at the same time
-                    change = lock.change() => Some(change),
-                    () = self.queue.pressure() => None,
-                    () = self.serving.replaced.cancelled() => None,
-                }
-            };
-            // Other workers use the permit meanwhile.
-            change = self.permit.release_while(wait).await;
-        }
-        let is_taken = change.is_some();
-        if is_taken {
-            background.keep_change(change);
-        }
-        is_taken
     }
 
     pub(in crate::reactor) fn cause(

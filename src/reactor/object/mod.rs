@@ -7,6 +7,7 @@ mod cycle;
 mod daemon_sync;
 mod delivery;
 mod error;
+mod exclusive_timers;
 mod expectation;
 mod holding;
 mod late_daemons;
