@@ -167,7 +167,7 @@ impl Metrics {
 
     /// Returns the work queue of a resource.
     pub fn queue(&self, resource: String) -> Arc<QueueSeries> {
-        Arc::new(self.queues_by_resource.of(self.resource(resource)))
+        self.queues_by_resource.of(self.resource(resource))
     }
 
     /// Counts a review that has ended. There must be few names of webhooks: those of handlers and CRDs.

@@ -1,7 +1,8 @@
 //! The metrics of work queues, with the names of client-go.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::{Registry, Unit},
@@ -23,6 +24,8 @@ pub(super) struct Queues {
     retries: Family<QueueLabels, Counter>,
     waiting: Histograms,
     working: Histograms,
+    /// The queues so far, by name: each object of a reconcile handler has that of its handler.
+    known: Arc<Mutex<BTreeMap<String, Arc<QueueSeries>>>>,
 }
 
 /// The queue of the objects of one resource.
@@ -51,7 +54,7 @@ impl Default for Queues {
         let [waiting, working] =
             [histogram as fn() -> Histogram; 2].map(Family::new_with_constructor);
         let (depth, adds, retries) = (Family::default(), Family::default(), Family::default());
-        Queues { depth, adds, retries, waiting, working }
+        Queues { depth, adds, retries, waiting, working, known: Arc::default() }
     }
 }
 
@@ -69,15 +72,21 @@ impl Default for QueueSeries {
 
 impl Queues {
     /// Returns the queue of this name.
-    pub(super) fn of(&self, name: String) -> QueueSeries {
-        let labels = QueueLabels { name };
-        QueueSeries {
+    pub(super) fn of(&self, name: String) -> Arc<QueueSeries> {
+        let mut known = self.known.lock();
+        if let Some(series) = known.get(&name) {
+            return Arc::clone(series);
+        }
+        let labels = QueueLabels { name: name.clone() };
+        let series = Arc::new(QueueSeries {
             depth: self.depth.get_or_create(&labels).clone(),
             adds: self.adds.get_or_create(&labels).clone(),
             retries: self.retries.get_or_create(&labels).clone(),
             waiting: self.waiting.get_or_create(&labels).clone(),
             working: self.working.get_or_create(&labels).clone(),
-        }
+        });
+        known.insert(name, Arc::clone(&series));
+        series
     }
 
     /// Adds all queues to a page.

@@ -118,7 +118,7 @@ impl Level {
 
     /// Returns the earliest moment of the next call.
     pub(super) fn not_before(&self) -> Duration {
-        self.memory.lock().not_before
+        self.memory.lock().not_before.map(Duration::from).unwrap_or_default()
     }
 
     /// Stores the status from the response to the operator's own request.

@@ -14,6 +14,7 @@ use crate::logic::{
     handlers::{handler::Handler, outcome::LogLevel, reconcile::label_of, relations::RelationIds},
     object::{Object, conditions::Change, depth, resource::Resource},
     reconcile::{self, Applied, Child, Family, Known, Manifest, Observed, Pace, Slow, Wanted},
+    text::nanos::Nanos,
 };
 use crate::ports::{Cluster, LookupError};
 
@@ -43,7 +44,7 @@ pub struct Memory {
     /// The status as made by the operator's last request, as JSON, with its version.
     status: Option<(u64, Box<str>)>,
     /// No call before this moment, on the clock of all daemons.
-    pub not_before: Duration,
+    pub not_before: Option<Nanos>,
 }
 
 impl Memory {
@@ -320,7 +321,7 @@ impl Reconciliation<'_> {
     fn slow_down(&self, memory: &mut Memory, changed: &mut Vec<String>) {
         let slow = memory.pace.note(changed.drain(..), self.now);
         let Some(Slow { pause, what, count, within, is_first }) = slow else { return };
-        memory.not_before = self.now.saturating_add(pause);
+        memory.not_before = Some(self.now.saturating_add(pause).into());
         let (seconds, minutes) = (pause.as_secs(), within.as_secs() / 60);
         let text = format!(
             "{} has changed {what} {count} times within {minutes} min: another handler or controller changes it back, or the function \
