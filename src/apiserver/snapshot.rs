@@ -22,7 +22,7 @@ use crate::{
         CRDS,
         kind::{Kind, View},
     },
-    store::{Place, stored::Stored},
+    store::{ObjectName, stored::Stored},
 };
 
 /// The version of the format; raised when older programs cannot read a new file.
@@ -145,8 +145,8 @@ impl ApiServer {
     }
 }
 
-fn place(object: &Stored) -> Place {
-    Place { namespace: object.head.namespace.to_string(), name: object.head.name.to_string() }
+fn place(object: &Stored) -> ObjectName {
+    ObjectName { namespace: object.head.namespace.to_string(), name: object.head.name.to_string() }
 }
 
 impl Snapshot {

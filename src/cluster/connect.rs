@@ -21,7 +21,7 @@ use super::{
 };
 use crate::logic::access::{
     login::{Login, Method},
-    vault::Found,
+    vault::LoginResult,
 };
 use crate::ports::{ApiError, AskLogin, Clock, ErrorClass};
 use crate::settings::Settings;
@@ -100,7 +100,7 @@ pub(super) async fn connect(options: &ConnectOptions) -> Result<Sessions, ApiErr
 }
 
 impl Source {
-    async fn log_in(&self) -> Result<Vec<Found<Arc<Session>>>, ApiError> {
+    async fn log_in(&self) -> Result<Vec<LoginResult<Arc<Session>>>, ApiError> {
         let Some(ask) = &self.ask else {
             let (method, name) = native::first(&self.overrides);
             let login = Login { method, priority: 0, expiration: None, default_namespace: None };
@@ -131,7 +131,7 @@ impl Source {
         handler: Arc<str>,
         login: &Login,
         returned: Option<Value>,
-    ) -> Result<Found<Arc<Session>>, ApiError> {
+    ) -> Result<LoginResult<Arc<Session>>, ApiError> {
         let mut config = self.configuration(login).await?;
         // Retries follow the policy of `retry.rs`.
         config.default_retry = false;
@@ -140,7 +140,7 @@ impl Source {
             config.default_namespace.clone_from(namespace);
         }
         let session = session(config, Arc::clone(&self.dial)).await?;
-        Ok(Found {
+        Ok(LoginResult {
             handler,
             priority: login.priority,
             expiration: login.expiration,

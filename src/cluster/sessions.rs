@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::{certificate::ServerAddress, failure::Failure, token_file::TokenFile};
-use crate::logic::access::vault::{Found, Rejection, Ticket, Vault};
+use crate::logic::access::vault::{LoginResult, Rejection, Ticket, Vault};
 use crate::ports::{ApiError, BoxFuture, Clock};
 use crate::telemetry::{Health, HealthState, Pulse};
 
@@ -42,8 +42,9 @@ pub(super) struct Session {
 }
 
 /// A function that logs in. It returns credentials, each with its connection.
-pub(super) type LogIn =
-    Box<dyn Fn() -> BoxFuture<'static, Result<Vec<Found<Arc<Session>>>, ApiError>> + Send + Sync>;
+pub(super) type LogIn = Box<
+    dyn Fn() -> BoxFuture<'static, Result<Vec<LoginResult<Arc<Session>>>, ApiError>> + Send + Sync,
+>;
 
 /// All sessions.
 pub(super) struct Sessions {
@@ -113,7 +114,7 @@ impl Sessions {
     /// Uses a single client permanently.
     pub(super) fn only(client: Client) -> Self {
         let sessions = Sessions::empty(None, Clock::system(), Pulse::default());
-        let found = Found {
+        let found = LoginResult {
             handler: "client".into(),
             priority: 0,
             expiration: None,
@@ -296,7 +297,7 @@ impl Sessions {
 }
 
 /// Returns the login handlers, for messages.
-fn login_text(found: &[Found<Arc<Session>>]) -> String {
+fn login_text(found: &[LoginResult<Arc<Session>>]) -> String {
     let names: Vec<_> = found.iter().map(|it| format!("'{}'", it.handler)).collect();
     format!("logged in by {}", names.join(", "))
 }

@@ -34,7 +34,7 @@ const ANSWER_MIN: Duration = Duration::from_secs(1);
 const PROMPT: Duration = Duration::from_millis(50);
 
 /// The inputs for calling filter functions for one object and cause.
-pub struct Asker<'a> {
+pub struct FilterCaller<'a> {
     /// The scripts.
     pub scripts: &'a dyn Scripts,
     /// The object and what happened to it.
@@ -76,7 +76,7 @@ struct Asked {
     answer: Result<bool, Raised>,
 }
 
-impl Asker<'_> {
+impl FilterCaller<'_> {
     /// Makes a decision, and calls filters as often as needed. Callers keep `answers` between decisions about the same event.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 /// The desired state of one condition.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct DesiredCondition<'a> {
     pub(crate) kind: &'a str,
     pub(crate) status: &'a str,
     pub(crate) reason: &'a str,
@@ -29,7 +29,7 @@ pub(crate) fn holds(object: &Value, kind: &str) -> bool {
 }
 
 /// Adds or replaces a condition. The time of its transition is kept if the status is the same.
-pub(crate) fn put(conditions: &mut Vec<Value>, wanted: Wanted<'_>, stamp: &str) {
+pub(crate) fn put(conditions: &mut Vec<Value>, wanted: DesiredCondition<'_>, stamp: &str) {
     let is_it = |it: &&mut Value| it.get("type").and_then(Value::as_str) == Some(wanted.kind);
     let mut condition = json!({
         "type": wanted.kind,

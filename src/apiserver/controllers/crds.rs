@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{
     Controller, NO_STEP, Plan,
     cache::{Cache, Key, Update},
-    conditions::{self, Wanted},
+    conditions::{self, DesiredCondition},
     time::Moment,
     write::{Edit, Write, set},
 };
@@ -36,7 +36,7 @@ fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
     let Some(body) = seen.and_then(|it| it.body.as_ref()) else { return Plan::none() };
     let mut objects = cache.all(&key.name).peekable();
     if objects.peek().is_none() {
-        let wanted = Wanted {
+        let wanted = DesiredCondition {
             kind: "Terminating",
             status: "False",
             reason: "InstanceDeletionCompleted",
@@ -46,7 +46,7 @@ fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
         let done = Write::change(key, body, vec![condition(body, wanted, moment)]);
         return vec![done, Write::change(key, body, vec![Edit::DropFinalizer(CLEANUP)])].into();
     }
-    let wanted = Wanted {
+    let wanted = DesiredCondition {
         kind: "Terminating",
         status: "True",
         reason: "InstanceDeletionInProgress",
@@ -58,7 +58,7 @@ fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
     writes.into()
 }
 
-fn condition(body: &Value, wanted: Wanted<'_>, moment: &Moment) -> Edit {
+fn condition(body: &Value, wanted: DesiredCondition<'_>, moment: &Moment) -> Edit {
     let mut conditions = conditions::all(body);
     conditions::put(&mut conditions, wanted, &moment.stamp);
     set(["status", "conditions"], conditions)

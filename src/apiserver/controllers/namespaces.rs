@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{
     Controller, NO_STEP, Plan,
     cache::{Cache, Entry, Key, Update},
-    conditions::{self, Wanted},
+    conditions::{self, DesiredCondition},
     time::Moment,
     write::{Edit, Write, set},
 };
@@ -199,6 +199,6 @@ fn report(conditions: &mut Vec<Value>, cache: &Cache, remaining: &[(&Key, &Entry
         ("NamespaceFinalizersRemaining", finalizers.0, finalizers.1, finalizers.2),
     ];
     for (kind, status, reason, message) in facts {
-        conditions::put(conditions, Wanted { kind, status, reason, message }, stamp);
+        conditions::put(conditions, DesiredCondition { kind, status, reason, message }, stamp);
     }
 }

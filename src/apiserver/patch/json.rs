@@ -64,7 +64,7 @@ impl Operation {
 /// Applies all operations or none. `None` if one of them fails; the real server does not report the reason.
 pub(crate) fn apply(operations: &[Operation], object: &Value) -> Option<Value> {
     let mut object = object.clone();
-    let mut left = Left { work: WORK_MAX, copied_bytes: COPIED_BYTES_MAX };
+    let mut left = Budget { work: WORK_MAX, copied_bytes: COPIED_BYTES_MAX };
     for operation in operations {
         step(operation, &mut object, &mut left)?;
     }
@@ -72,19 +72,19 @@ pub(crate) fn apply(operations: &[Operation], object: &Value) -> Option<Value> {
 }
 
 /// The remaining budget of a patch.
-struct Left {
+struct Budget {
     work: usize,
     copied_bytes: usize,
 }
 
-impl Left {
+impl Budget {
     fn spend(&mut self, work: usize) -> Option<()> {
         self.work = self.work.checked_sub(work)?;
         Some(())
     }
 }
 
-fn step(operation: &Operation, object: &mut Value, left: &mut Left) -> Option<()> {
+fn step(operation: &Operation, object: &mut Value, left: &mut Budget) -> Option<()> {
     let path = operation.path.as_deref()?;
     match operation.kind.as_str() {
         "add" => {
@@ -115,7 +115,7 @@ fn step(operation: &Operation, object: &mut Value, left: &mut Left) -> Option<()
 }
 
 /// Checks that the object does not become too deep with this value at this path.
-fn shallow(path: &str, value: &Value, left: &mut Left) -> Option<()> {
+fn shallow(path: &str, value: &Value, left: &mut Budget) -> Option<()> {
     let above = path.matches('/').count();
     let (depth, count) = json::extent(value);
     left.spend(count)?;
@@ -169,7 +169,7 @@ impl Place<'_> {
         }
     }
 
-    fn add(self, value: Value, left: &mut Left) -> Option<()> {
+    fn add(self, value: Value, left: &mut Budget) -> Option<()> {
         match self.parent {
             Parent::Map(fields) => {
                 fields.insert(self.key, value);
@@ -197,7 +197,7 @@ impl Place<'_> {
         Some(())
     }
 
-    fn remove(self, left: &mut Left) -> Option<Value> {
+    fn remove(self, left: &mut Budget) -> Option<Value> {
         match self.parent {
             Parent::Map(fields) => {
                 // All later fields are shifted.

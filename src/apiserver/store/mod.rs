@@ -28,7 +28,7 @@ pub(crate) type Clock = Arc<dyn Fn() -> String + Send + Sync>;
 
 /// The namespace and the name of an object: its key among those of its resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct ObjectName {
     /// Empty for cluster-scoped objects.
     pub(crate) namespace: String,
     pub(crate) name: String,
@@ -39,18 +39,18 @@ pub(crate) struct Place {
 pub(crate) struct Key {
     /// The qualified name: `plural.group`.
     pub(crate) resource: String,
-    pub(crate) place: Place,
+    pub(crate) place: ObjectName,
 }
 
 impl Key {
     pub(crate) fn new(resource: &str, namespace: &str, name: &str) -> Self {
-        let place = Place { namespace: namespace.into(), name: name.into() };
+        let place = ObjectName { namespace: namespace.into(), name: name.into() };
         Self { resource: resource.into(), place }
     }
 }
 
 /// The objects of a resource, by namespace and name.
-pub(crate) type Objects = BTreeMap<Place, Arc<Stored>>;
+pub(crate) type Objects = BTreeMap<ObjectName, Arc<Stored>>;
 
 /// One resource, with its objects and its history.
 pub(crate) struct Table {
@@ -127,7 +127,7 @@ impl Store {
 
     fn empty(&mut self, resource: &str) {
         let places = self.tables.get(resource).map(|it| it.objects.keys().cloned().collect());
-        let places: Vec<Place> = places.unwrap_or_default();
+        let places: Vec<ObjectName> = places.unwrap_or_default();
         for place in places {
             self.remove(&Key { resource: resource.into(), place });
         }
@@ -200,7 +200,7 @@ impl Table {
         for change in self.history.after(revision).rev() {
             let head = &change.object.head;
             let place =
-                Place { namespace: head.namespace.to_string(), name: head.name.to_string() };
+                ObjectName { namespace: head.namespace.to_string(), name: head.name.to_string() };
             match &change.before {
                 Some(before) => objects.insert(place, Arc::clone(before)),
                 None => objects.remove(&place),

@@ -13,7 +13,7 @@ use crate::{
         query::Query,
     },
     selector::{Selector, fields::Selectable},
-    store::{Objects, Place, Table, stored::Stored},
+    store::{ObjectName, Objects, Table, stored::Stored},
     verbs::{
         Call,
         watch::{Options, Scope, Watch},
@@ -85,7 +85,7 @@ fn more(objects: &Objects, scope: &Scope, last: &Stored) -> bool {
     }
     let everything = Scope { selector: Selector::default(), ..scope.clone() };
     let name = format!("{}\0", last.head.name);
-    let after = Place { namespace: last.head.namespace.to_string(), name };
+    let after = ObjectName { namespace: last.head.namespace.to_string(), name };
     covered(objects, &everything, Some(&after)).next().is_some()
 }
 
@@ -93,10 +93,10 @@ fn more(objects: &Objects, scope: &Scope, last: &Stored) -> bool {
 pub(crate) fn covered<'a>(
     objects: &'a Objects,
     scope: &'a Scope,
-    start: Option<&Place>,
+    start: Option<&ObjectName>,
 ) -> impl Iterator<Item = Arc<Stored>> + 'a {
     let namespace = scope.namespace.clone().unwrap_or_default();
-    let first = Place { namespace, name: String::new() };
+    let first = ObjectName { namespace, name: String::new() };
     let first = start.cloned().unwrap_or(first);
     objects
         .range(first..)
@@ -109,7 +109,7 @@ pub(crate) fn covered<'a>(
 struct Page {
     revision: u64,
     /// The first object that may be on it.
-    start: Option<Place>,
+    start: Option<ObjectName>,
     limit: Option<usize>,
 }
 
@@ -150,7 +150,7 @@ fn token(revision: u64, scope: &Scope, namespace: &str, name: &str) -> String {
 }
 
 /// Parses a continue token: its revision and position. The error is the reason why it is invalid.
-fn place(token: &str, scope: &Scope) -> Result<(u64, Place), String> {
+fn place(token: &str, scope: &Scope) -> Result<(u64, ObjectName), String> {
     let bytes = BASE64_URL_SAFE_NO_PAD.decode(token.trim_end_matches('='));
     let bytes = bytes.map_err(|_error| "illegal base64 data at input byte 0".to_owned())?;
     let token: Value = serde_json::from_slice(&bytes).map_err(|_error| {
@@ -173,7 +173,7 @@ fn place(token: &str, scope: &Scope) -> Result<(u64, Place), String> {
         Some(namespace) => (namespace.as_str(), start),
         None => start.split_once('/').unwrap_or(("", start)),
     };
-    Ok((revision, Place { namespace: namespace.into(), name: name.into() }))
+    Ok((revision, ObjectName { namespace: namespace.into(), name: name.into() }))
 }
 
 pub(crate) fn watch(call: &Call<'_>) -> Result<Reply, Refusal> {

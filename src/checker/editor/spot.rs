@@ -14,7 +14,7 @@ use crate::checker::{
 };
 use crate::scripting::{
     Language,
-    surface::{Found, Item, Section, Shape, Surface, entry, section_page},
+    surface::{Documented, Item, Section, Shape, Surface, entry, section_page},
 };
 
 /// All sources of a script.
@@ -204,8 +204,8 @@ fn of_name(name: &str) -> Option<String> {
     let found = surface.find(name);
     let first = found.first()?;
     Some(match first {
-        Found::Section(it) => section_page(it),
-        Found::Item(path, it) => entry(path, it),
+        Documented::Section(it) => section_page(it),
+        Documented::Item(path, it) => entry(path, it),
     })
 }
 

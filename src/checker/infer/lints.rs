@@ -308,9 +308,9 @@ impl<'a> Walk<'_, 'a> {
         let place = usize::from(path == "http.request");
         let wanted = match (library, arguments.get(place)) {
             ("http", Some(url)) => address(url),
-            ("env", Some(name)) if function == "get" => name.literal().map(Wanted::Variable),
+            ("env", Some(name)) if function == "get" => name.literal().map(NeededAccess::Variable),
             ("files", Some(path)) => {
-                path.literal().filter(|it| it.starts_with('/')).map(Wanted::File)
+                path.literal().filter(|it| it.starts_with('/')).map(NeededAccess::File)
             }
             _ => None,
         };
@@ -319,14 +319,16 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    fn granted(&mut self, wanted: &Wanted<'_>, span: Span) {
+    fn granted(&mut self, wanted: &NeededAccess<'_>, span: Span) {
         let Some(access) = self.program.knowledge.access.clone() else { return };
         let (is_granted, denied, permission) = match wanted {
-            Wanted::Host(host, port) => {
+            NeededAccess::Host(host, port) => {
                 (access.allows_net(host, *port), Denied::net(host, *port), Permission::Net)
             }
-            Wanted::Variable(name) => (access.allows_env(name), Denied::env(name), Permission::Env),
-            Wanted::File(path) => {
+            NeededAccess::Variable(name) => {
+                (access.allows_env(name), Denied::env(name), Permission::Env)
+            }
+            NeededAccess::File(path) => {
                 let path = Path::new(path);
                 (access.allows_read(path), Denied::read(path), Permission::Read)
             }
@@ -362,14 +364,14 @@ pub(super) fn call_may_wait(callee: &Type) -> bool {
 }
 
 /// The access that a call needs.
-enum Wanted<'a> {
+enum NeededAccess<'a> {
     Host(String, u16),
     Variable(&'a str),
     File(&'a str),
 }
 
 /// Returns the host of a URL whose beginning is a literal.
-fn address<'a>(url: &Expr<'_>) -> Option<Wanted<'a>> {
+fn address<'a>(url: &Expr<'_>) -> Option<NeededAccess<'a>> {
     let text = match &url.bare().kind {
         ExprKind::Binary(".." | "+", left, _) => {
             let mut first = left;
@@ -383,7 +385,7 @@ fn address<'a>(url: &Expr<'_>) -> Option<Wanted<'a>> {
         _ => url.literal()?,
     };
     let url = Url::parse(text).ok()?;
-    Some(Wanted::Host(url.host_str()?.to_owned(), url.port_or_known_default()?))
+    Some(NeededAccess::Host(url.host_str()?.to_owned(), url.port_or_known_default()?))
 }
 
 /// Returns a name with its members: `ctx.patch.spec.x`. Paths of Rhai's libraries look the same.

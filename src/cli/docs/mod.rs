@@ -8,7 +8,7 @@ use crate::cli::{
     args::DocsArgs,
     report::{Exit, Report},
 };
-use crate::scripting::surface::{Found, Surface, entry, pages, section_page};
+use crate::scripting::surface::{Documented, Surface, entry, pages, section_page};
 
 /// Prints the requested part of the reference.
 pub(super) fn run(args: &DocsArgs) -> Result<Exit, Report> {
@@ -32,12 +32,12 @@ pub(super) fn run(args: &DocsArgs) -> Result<Exit, Report> {
     Ok(Exit::Success)
 }
 
-fn one(found: &Found<'_>, markdown: bool) -> String {
+fn one(found: &Documented<'_>, markdown: bool) -> String {
     match (found, markdown) {
-        (Found::Section(it), true) => section_page(it),
-        (Found::Section(it), false) => text::section(it),
-        (Found::Item(path, it), true) => entry(path, it),
-        (Found::Item(path, it), false) => text::item(path, it),
+        (Documented::Section(it), true) => section_page(it),
+        (Documented::Section(it), false) => text::section(it),
+        (Documented::Item(path, it), true) => entry(path, it),
+        (Documented::Item(path, it), false) => text::item(path, it),
     }
 }
 

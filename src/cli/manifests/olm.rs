@@ -14,7 +14,7 @@ use super::{
     operator::Operator,
     workload::Workload,
 };
-use crate::cli::{options::ScopeOption, rbac::Place, report::Report};
+use crate::cli::{options::ScopeOption, rbac::PermissionScope, report::Report};
 use crate::logic::{
     admission::{
         configuration::{self, ClientConfig, Endpoint, Extent, Service},
@@ -103,12 +103,12 @@ fn version(
         all.iter().filter(is("CustomResourceDefinition")).flat_map(|it| owned(&it.1)).collect();
     let deployment = all.iter().find(is("Deployment")).and_then(|it| it.1.get("spec"));
     let is_whole = matches!(survey.options.scope, ScopeOption::Cluster | ScopeOption::Unsaid);
-    let (clusterwide, within): (&[Place], &[Place]) = if is_whole {
-        (&[Place::Cluster, Place::Served], &[Place::Own])
+    let (clusterwide, within): (&[PermissionScope], &[PermissionScope]) = if is_whole {
+        (&[PermissionScope::Cluster, PermissionScope::Served], &[PermissionScope::Own])
     } else {
-        (&[Place::Cluster], &[Place::Served, Place::Own])
+        (&[PermissionScope::Cluster], &[PermissionScope::Served, PermissionScope::Own])
     };
-    let permissions = |places: &[Place]| {
+    let permissions = |places: &[PermissionScope]| {
         let rules: Vec<_> = needs.permissions.rules(places).into_iter().map(|it| it.rule).collect();
         let granted = json!([{ "serviceAccountName": name, "rules": rules }]);
         if rules.is_empty() { json!([]) } else { granted }

@@ -23,7 +23,7 @@ pub(super) use self::{
     account::{Account, name, namespace},
     needs::{Installer, Needs},
     output::{joined, print, warn},
-    permissions::Place,
+    permissions::PermissionScope,
     record::Record,
     roles::documents,
     survey::Survey,

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, path::Path};
 
 use super::{
-    permissions::{Permissions, Place, Target},
+    permissions::{PermissionScope, Permissions, Target},
     survey::Survey,
     templates::{templates_of, texts_of},
 };
@@ -122,7 +122,8 @@ impl Needs {
 
     /// Adds a permission of a resource.
     fn add(&mut self, resource: &Resource, subresource: &str, verbs: &[&str], reason: &str) {
-        let place = if resource.namespaced { Place::Served } else { Place::Cluster };
+        let place =
+            if resource.namespaced { PermissionScope::Served } else { PermissionScope::Cluster };
         let mut name = resource.plural.clone();
         if !subresource.is_empty() {
             name = format!("{name}/{subresource}");
@@ -141,7 +142,7 @@ impl Needs {
 
     /// Adds the needs of every operator with these options.
     fn add_reactor(&mut self, survey: &Survey, replicas: u16) {
-        use Place::{Cluster, Own, Served};
+        use PermissionScope::{Cluster, Own, Served};
         let settings = &survey.options.settings;
         let all = &mut self.permissions;
         let mut add = |place, group: &str, resource: &str, verbs: &[&str], reason: &str| {
@@ -183,7 +184,7 @@ impl Needs {
 
     /// Adds the needs of an operator that configures its webhooks.
     fn add_webhooks(&mut self, survey: &Survey) {
-        use Place::{Cluster, Own};
+        use PermissionScope::{Cluster, Own};
         let all = &mut self.permissions;
         let mut add = |place, group: &str, resource: &str, verbs: &[&str], reason: &str| {
             all.add(Target::new(place, group, resource), verbs, reason);

@@ -10,7 +10,7 @@ const VERBS: [&str; 8] =
 
 /// The scope of a permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::cli) enum Place {
+pub(in crate::cli) enum PermissionScope {
     /// In the whole cluster.
     Cluster,
     /// In each namespace that the operator serves.
@@ -22,7 +22,7 @@ pub(in crate::cli) enum Place {
 /// Some verbs of one resource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::cli) struct Target {
-    pub(in crate::cli) place: Place,
+    pub(in crate::cli) place: PermissionScope,
     pub(in crate::cli) group: String,
     /// The plural, with `/SUBRESOURCE` if any.
     pub(in crate::cli) resource: String,
@@ -51,7 +51,7 @@ pub(in crate::cli) struct Rule {
 }
 
 impl Target {
-    pub(in crate::cli) fn new(place: Place, group: &str, resource: &str) -> Self {
+    pub(in crate::cli) fn new(place: PermissionScope, group: &str, resource: &str) -> Self {
         Target { place, group: group.to_owned(), resource: resource.to_owned() }
     }
 }
@@ -87,7 +87,7 @@ impl Permissions {
     }
 
     /// Returns the rules for some places. Resources of one group with the same verbs and reasons share a rule.
-    pub(in crate::cli) fn rules(&self, places: &[Place]) -> Vec<Rule> {
+    pub(in crate::cli) fn rules(&self, places: &[PermissionScope]) -> Vec<Rule> {
         let mut all: BTreeMap<(&str, &str), Grounds> = BTreeMap::new();
         for (target, grounds) in self.0.iter().filter(|it| places.contains(&it.0.place)) {
             let sum = all.entry((&target.group, &target.resource)).or_default();
@@ -116,11 +116,20 @@ mod tests {
     fn resources_with_the_same_verbs_and_reasons_share_a_rule() {
         let mut all = Permissions::default();
         for resource in ["sites", "sites/status"] {
-            all.add(Target::new(Place::Served, "x.io", resource), &["patch"], "on_create");
+            all.add(
+                Target::new(PermissionScope::Served, "x.io", resource),
+                &["patch"],
+                "on_create",
+            );
         }
-        all.add(Target::new(Place::Served, "", "pods"), &["watch", "impersonate", "list"], "index");
-        all.add(Target::new(Place::Own, "", "secrets"), &["get"], "certificates");
-        let rules: Vec<_> = all.rules(&[Place::Served]).into_iter().map(|it| it.rule).collect();
+        all.add(
+            Target::new(PermissionScope::Served, "", "pods"),
+            &["watch", "impersonate", "list"],
+            "index",
+        );
+        all.add(Target::new(PermissionScope::Own, "", "secrets"), &["get"], "certificates");
+        let rules: Vec<_> =
+            all.rules(&[PermissionScope::Served]).into_iter().map(|it| it.rule).collect();
         let expected = [
             json!({ "apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch", "impersonate"] }),
             json!({ "apiGroups": ["x.io"], "resources": ["sites", "sites/status"], "verbs": ["patch"] }),

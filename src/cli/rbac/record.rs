@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use super::{
     account::Account,
     output::joined,
-    permissions::{Permissions, Place, Target},
+    permissions::{PermissionScope, Permissions, Target},
     roles::documents,
 };
 use crate::cli::{dev::NAMESPACE, options::ScopeOption, report::Report};
@@ -51,7 +51,7 @@ impl Record {
             if !about.subresource.is_empty() {
                 resource = format!("{resource}/{}", about.subresource);
             }
-            let target = Target::new(Place::Served, &about.group, &resource);
+            let target = Target::new(PermissionScope::Served, &about.group, &resource);
             used.0.add(target, &[&about.verb], REASON);
         }
     }

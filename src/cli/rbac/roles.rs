@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     account::Account,
-    permissions::{Permissions, Place, Rule},
+    permissions::{PermissionScope, Permissions, Rule},
 };
 use crate::cli::options::ScopeOption;
 
@@ -33,17 +33,24 @@ pub(in crate::cli) fn documents(
         // The namespaces that match a pattern are not known.
         ScopeOption::Cluster | ScopeOption::Unsaid | ScopeOption::Namespaces(_) => Vec::new(),
     };
-    let clusterwide: &[Place] =
-        if served.is_empty() { &[Place::Cluster, Place::Served] } else { &[Place::Cluster] };
+    let clusterwide: &[PermissionScope] = if served.is_empty() {
+        &[PermissionScope::Cluster, PermissionScope::Served]
+    } else {
+        &[PermissionScope::Cluster]
+    };
     let mut roles = vec![Role { namespace: None, rules: permissions.rules(clusterwide) }];
     let own = !served.contains(&account.namespace);
     for namespace in &served {
         let is_own = *namespace == account.namespace;
-        let places = if is_own { &[Place::Served, Place::Own][..] } else { &[Place::Served] };
+        let places = if is_own {
+            &[PermissionScope::Served, PermissionScope::Own][..]
+        } else {
+            &[PermissionScope::Served]
+        };
         roles.push(Role { namespace: Some(namespace), rules: permissions.rules(places) });
     }
     if own {
-        let rules = permissions.rules(&[Place::Own]);
+        let rules = permissions.rules(&[PermissionScope::Own]);
         roles.push(Role { namespace: Some(account.namespace), rules });
     }
     roles.retain(|it| !it.rules.is_empty());
@@ -131,9 +138,9 @@ mod tests {
 
     fn documents_for(scope: &ScopeOption) -> String {
         let mut all = Permissions::default();
-        all.add(Target::new(Place::Cluster, "", "nodes"), &["list"], "a\nforged: line");
-        all.add(Target::new(Place::Served, "x.io", "sites"), &["watch"], "handler");
-        all.add(Target::new(Place::Own, "", "secrets"), &["get"], "certificates");
+        all.add(Target::new(PermissionScope::Cluster, "", "nodes"), &["list"], "a\nforged: line");
+        all.add(Target::new(PermissionScope::Served, "x.io", "sites"), &["watch"], "handler");
+        all.add(Target::new(PermissionScope::Own, "", "secrets"), &["get"], "certificates");
         let account = Account { name: "op", namespace: "ops" };
         let documents = documents(&all, scope, &account).into_iter();
         documents.filter(|it| !it.0.contains("binding")).map(|it| it.1).collect()

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{
     needs::Needs,
     output::{print, warn},
-    permissions::{Place, Target},
+    permissions::{PermissionScope, Target},
     survey::Survey,
 };
 use crate::cli::{
@@ -96,9 +96,9 @@ async fn lines(
     let mut lines = Vec::new();
     for (target, grounds) in needs.permissions.iter() {
         let places = match target.place {
-            Place::Cluster => vec![""],
-            Place::Served => namespaces.served.iter().map(String::as_str).collect(),
-            Place::Own => vec![namespaces.own.as_str()],
+            PermissionScope::Cluster => vec![""],
+            PermissionScope::Served => namespaces.served.iter().map(String::as_str).collect(),
+            PermissionScope::Own => vec![namespaces.own.as_str()],
         };
         for namespace in places {
             for verb in grounds.verbs() {

@@ -27,7 +27,7 @@ async fn run(fakes: &Fakes, process: Process) -> Result<Exit, String> {
     let Process { target, command, stdin, mut stdout, mut stderr, .. } = process;
     let mut input = Vec::new();
     stdin.take(STDIN_MAX).read_to_end(&mut input).await.map_err(|it| it.to_string())?;
-    let wanted = Wanted::of(&command);
+    let wanted = Purpose::of(&command);
     let answer = fakes.respond(Faked::Exec, "", wanted.told(&target, &command, &input)?).await?;
     let answer = answer.ok_or_else(|| {
         let command = Value::from(command.clone());
@@ -47,7 +47,7 @@ async fn run(fakes: &Fakes, process: Process) -> Result<Exit, String> {
 }
 
 /// The purpose of a command.
-enum Wanted {
+enum Purpose {
     Command,
     /// `kube.copy_to`: the directory.
     CopyTo(String),
@@ -55,16 +55,16 @@ enum Wanted {
     CopyFrom(String, String),
 }
 
-impl Wanted {
+impl Purpose {
     fn of(command: &[String]) -> Self {
         let words: Vec<_> = command.iter().map(String::as_str).collect();
         match words.as_slice() {
-            ["tar", "-xmf", "-", "-C", directory] => Wanted::CopyTo((*directory).to_owned()),
+            ["tar", "-xmf", "-", "-C", directory] => Purpose::CopyTo((*directory).to_owned()),
             ["tar", "-cf", "-", "-C", directory, file] => match file.strip_prefix("./") {
-                Some(name) => Wanted::CopyFrom((*directory).to_owned(), name.to_owned()),
-                None => Wanted::Command,
+                Some(name) => Purpose::CopyFrom((*directory).to_owned(), name.to_owned()),
+                None => Purpose::Command,
             },
-            _ => Wanted::Command,
+            _ => Purpose::Command,
         }
     }
 
@@ -74,18 +74,18 @@ impl Wanted {
         let place = json!({ "pod": pod, "namespace": namespace, "container": container });
         let Value::Object(mut fields) = place else { return Ok(place) };
         match self {
-            Wanted::Command => {
+            Purpose::Command => {
                 fields.insert("command".into(), command.into());
                 if !input.is_empty() {
                     add(&mut fields, "stdin", input);
                 }
             }
-            Wanted::CopyTo(directory) => {
+            Purpose::CopyTo(directory) => {
                 let (name, data) = unpack(input).map_err(|it| it.to_string())?;
                 fields.insert("copy_to".into(), path(directory, &name).into());
                 add(&mut fields, "data", &data);
             }
-            Wanted::CopyFrom(directory, name) => {
+            Purpose::CopyFrom(directory, name) => {
                 fields.insert("copy_from".into(), path(directory, name).into());
             }
         }
@@ -114,11 +114,11 @@ struct Ended {
 
 impl Ended {
     /// Reads the value that a fake returns.
-    fn read(answer: &Value, wanted: &Wanted) -> Result<Self, String> {
+    fn read(answer: &Value, wanted: &Purpose) -> Result<Self, String> {
         let fields = match answer {
             Value::Object(fields) => fields.clone(),
             Value::String(text) => {
-                let name = if matches!(wanted, Wanted::Command) { "stdout" } else { "data" };
+                let name = if matches!(wanted, Purpose::Command) { "stdout" } else { "data" };
                 Map::from_iter([(name.to_owned(), text.as_str().into())])
             }
             other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_)) => {
@@ -150,13 +150,13 @@ impl Ended {
             (Some(_), Some(_)) => return Err("`data` and `data_base64`: expected one".into()),
         };
         let stdout = match (wanted, data) {
-            (Wanted::CopyFrom(_, name), Some(data)) => {
+            (Purpose::CopyFrom(_, name), Some(data)) => {
                 pack(name, &data).map_err(|it| it.to_string())?
             }
-            (Wanted::CopyFrom(..), None) if code == 0 => {
+            (Purpose::CopyFrom(..), None) if code == 0 => {
                 return Err("`data` is missing: the content of the file".into());
             }
-            (Wanted::Command | Wanted::CopyTo(_) | Wanted::CopyFrom(..), _) => {
+            (Purpose::Command | Purpose::CopyTo(_) | Purpose::CopyFrom(..), _) => {
                 text("stdout")?.unwrap_or_default().into_bytes()
             }
         };

@@ -29,18 +29,18 @@ use crate::cluster::{
     token_file::TokenFile,
     transport::{Request as OwnRequest, Transport},
 };
-use crate::logic::access::vault::Found;
+use crate::logic::access::vault::LoginResult;
 use crate::ports::Clock;
 use crate::telemetry::{Health, Metrics};
 
 /// The directory of one test.
-struct Room(PathBuf);
+struct TestDirectory(PathBuf);
 
-impl Room {
+impl TestDirectory {
     fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("kopf-{}-{name}", std::process::id()));
         fs::create_dir_all(&path).expect("a directory");
-        Room(path)
+        TestDirectory(path)
     }
 
     fn write(&self, name: &str, text: &str) -> PathBuf {
@@ -63,7 +63,7 @@ impl Room {
     }
 }
 
-impl Drop for Room {
+impl Drop for TestDirectory {
     fn drop(&mut self) {
         drop(fs::remove_dir_all(&self.0));
     }
@@ -71,7 +71,7 @@ impl Drop for Room {
 
 /// Returns a transport whose server accepts only the header `accepted`, and the headers that it received.
 async fn transport(
-    room: &Arc<Room>,
+    room: &Arc<TestDirectory>,
     user: &'static str,
     accepted: &Arc<Mutex<String>>,
 ) -> (Transport, Arc<Mutex<Vec<String>>>) {
@@ -97,7 +97,13 @@ async fn transport(
         Box::pin(async move {
             let content = Arc::new(session(room.config(user).await, dial).await?);
             let handler = "login_with_kubeconfig".into();
-            Ok(vec![Found { handler, priority: 0, expiration: None, returned: None, content }])
+            Ok(vec![LoginResult {
+                handler,
+                priority: 0,
+                expiration: None,
+                returned: None,
+                content,
+            }])
         })
     });
     let sessions = Sessions::start(log_in, Clock::system(), &Health::default()).await;
@@ -116,7 +122,7 @@ fn told(seen: &Mutex<Vec<String>>) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn a_rotated_token_file_is_read_before_the_old_token_expires() {
-    let room = Arc::new(Room::new("rotated"));
+    let room = Arc::new(TestDirectory::new("rotated"));
     room.write("token", "old\n");
     let accepted = Arc::new(Mutex::new("Bearer old".to_owned()));
     let (transport, seen) = transport(&room, "{tokenFile: token, token: inline}", &accepted).await;
@@ -131,7 +137,7 @@ async fn a_rotated_token_file_is_read_before_the_old_token_expires() {
 
 #[tokio::test(start_paused = true)]
 async fn a_token_file_that_is_rotated_late_costs_one_rejection() {
-    let room = Arc::new(Room::new("late"));
+    let room = Arc::new(TestDirectory::new("late"));
     room.write("token", "old");
     let accepted = Arc::new(Mutex::new("Bearer old".to_owned()));
     let (transport, seen) = transport(&room, "{tokenFile: token}", &accepted).await;
@@ -146,7 +152,7 @@ async fn a_token_file_that_is_rotated_late_costs_one_rejection() {
 
 #[tokio::test(start_paused = true)]
 async fn a_removed_token_file_keeps_the_last_token() {
-    let room = Room::new("gone");
+    let room = TestDirectory::new("gone");
     let path = room.write("token", " t \n");
     let file = TokenFile::open(path.clone()).expect("a token");
     fs::remove_file(&path).expect("removed");
@@ -157,7 +163,7 @@ async fn a_removed_token_file_keeps_the_last_token() {
 }
 
 /// Returns an exec plugin that counts its runs in a file and prints `token-N`, valid for this many seconds.
-fn plugin(room: &Room, seconds: u32) -> PathBuf {
+fn plugin(room: &TestDirectory, seconds: u32) -> PathBuf {
     let count = room.0.join("count").display().to_string();
     let text = format!(
         "#!/bin/sh\necho run >> {count}\nN=$(wc -l < {count} | tr -d ' ')\n\
@@ -178,7 +184,7 @@ const EXEC: &str = "{exec: {apiVersion: client.authentication.k8s.io/v1, command
 
 #[tokio::test]
 async fn an_exec_plugin_next_to_the_kubeconfig_is_run_again_when_its_token_is_about_to_expire() {
-    let room = Arc::new(Room::new("exec-short"));
+    let room = Arc::new(TestDirectory::new("exec-short"));
     plugin(&room, 30);
     let accepted = Arc::new(Mutex::new("Bearer token-2".to_owned()));
     let (transport, seen) = transport(&room, EXEC, &accepted).await;
@@ -189,7 +195,7 @@ async fn an_exec_plugin_next_to_the_kubeconfig_is_run_again_when_its_token_is_ab
 
 #[tokio::test]
 async fn an_exec_plugin_is_run_again_after_a_401_and_not_before() {
-    let room = Arc::new(Room::new("exec-long"));
+    let room = Arc::new(TestDirectory::new("exec-long"));
     plugin(&room, 3600);
     let accepted = Arc::new(Mutex::new("Bearer token-1".to_owned()));
     let (transport, seen) = transport(&room, EXEC, &accepted).await;
@@ -205,7 +211,7 @@ async fn an_exec_plugin_is_run_again_after_a_401_and_not_before() {
 
 #[tokio::test]
 async fn the_error_of_a_failed_plugin_contains_its_output() {
-    let room = Room::new("exec-fails");
+    let room = TestDirectory::new("exec-fails");
     let path = room.write("plugin", "#!/bin/sh\necho 'the session has ended' >&2\nexit 3\n");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("permissions");
     let config = room.config(EXEC).await;

@@ -18,7 +18,7 @@ use crate::cluster::{
     transport::{Request, Transport},
 };
 use crate::logic::{
-    access::vault::Found,
+    access::vault::LoginResult,
     object::resource::Resource,
     replicas::leadership::{Role, leases},
 };
@@ -41,7 +41,7 @@ async fn send(requests: usize, accepted: u32) -> (Vec<Result<Bytes, ApiError>>, 
     let log_in: LogIn = Box::new(move || {
         let number = counter.fetch_add(1, Ordering::Relaxed) + 1;
         let session = Session::new(client(number, accepted), None, String::new());
-        let found = Found {
+        let found = LoginResult {
             handler: "login_fn".into(),
             priority: 0,
             expiration: None,
@@ -131,7 +131,7 @@ async fn with_authority(authority: &Arc<AtomicU32>) -> Transport {
             }
         });
         let client = kube::Client::new(service, "default");
-        let found = Found {
+        let found = LoginResult {
             handler: "login_fn".into(),
             priority: 0,
             expiration: None,
@@ -176,7 +176,7 @@ async fn an_untrusted_server_is_tried_again_after_growing_pauses() {
                 is_trusted.then(response).ok_or_else(|| std::io::Error::other(error))
             }
         });
-        let found = Found {
+        let found = LoginResult {
             handler: "login_fn".into(),
             priority: 0,
             expiration: None,

@@ -54,7 +54,7 @@ const END_MAX: Duration = Duration::from_secs(5);
 
 /// The content of the configurations.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Wanted {
+pub struct DesiredWebhooks {
     /// The address at which API servers reach the operator.
     pub client: ClientConfig,
     /// The handlers, each with the resources that it selects.
@@ -91,7 +91,11 @@ pub struct Configurations {
 impl Configurations {
     /// Keeps all objects up to date until `stop`, and then removes the webhooks that are not persistent, unless another process has written
     /// them meanwhile. If it is dropped before, the webhooks stay: other replicas answer the reviews.
-    pub async fn run(self, wanted: watch::Receiver<Option<Wanted>>, stop: CancellationToken) {
+    pub async fn run(
+        self,
+        wanted: watch::Receiver<Option<DesiredWebhooks>>,
+        stop: CancellationToken,
+    ) {
         self.health.note(PART, HealthState::Unready, "the webhooks are not configured yet");
         let keep = |part| Keeper::new(&self, part, wanted.clone()).run(stop.clone());
         let kinds = [Kind::Validate, Kind::Mutate].map(Part::Reviews);
@@ -130,7 +134,7 @@ struct Keeper<'a> {
     parts: &'a Configurations,
     part: Part,
     resource: Arc<Resource>,
-    wanted: watch::Receiver<Option<Wanted>>,
+    wanted: watch::Receiver<Option<DesiredWebhooks>>,
     /// The content that was written last.
     written: Option<Written>,
     /// The webhooks of the object on the server; `None` if the object does not exist.
@@ -162,7 +166,11 @@ struct Writer<'a> {
 }
 
 impl<'a> Keeper<'a> {
-    fn new(parts: &'a Configurations, part: Part, wanted: watch::Receiver<Option<Wanted>>) -> Self {
+    fn new(
+        parts: &'a Configurations,
+        part: Part,
+        wanted: watch::Receiver<Option<DesiredWebhooks>>,
+    ) -> Self {
         let resource = Arc::new(part.resource());
         Keeper {
             parts,
@@ -410,8 +418,8 @@ impl<'a> Keeper<'a> {
     }
 
     /// Returns the wanted content of the object; `None` if it is not changed.
-    fn webhooks(&self, wanted: &Wanted, extent: Extent) -> Option<Value> {
-        let Wanted { client, rules, conversions, guarded } = wanted;
+    fn webhooks(&self, wanted: &DesiredWebhooks, extent: Extent) -> Option<Value> {
+        let DesiredWebhooks { client, rules, conversions, guarded } = wanted;
         match &self.part {
             Part::Reviews(kind) => {
                 let place = (&*self.parts.name, client);

@@ -9,7 +9,7 @@ mod guarded;
 mod reviewer;
 
 pub use self::{
-    configurations::{Configurations, Wanted},
+    configurations::{Configurations, DesiredWebhooks},
     guarded::GuardedReviewer,
     reviewer::{AdmissionHandlers, OperatorReviewer, RecallMemo, Serving},
 };

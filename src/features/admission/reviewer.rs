@@ -21,7 +21,7 @@ use crate::call::{
     ObjectDetail, Scripts, SharedPatch, Warnings,
 };
 use crate::handling::{
-    asking::Asker,
+    asking::FilterCaller,
     run::{Runner, Try},
 };
 use crate::logic::{
@@ -260,7 +260,7 @@ impl Call<'_> {
     }
 
     async fn select(&self, handlers: &Selected, id: Option<&str>) -> Result<Selected, ReviewError> {
-        let asker = Asker {
+        let asker = FilterCaller {
             scripts: self.runner.scripts,
             cause: &self.cause,
             memo: &self.memo,

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use crate::call::{Cause, Logger, LoggerKind, Memo, ObjectCause};
 use crate::features::reconcile;
 use crate::handling::{
-    asking::{Asker, FilterRetries},
+    asking::{FilterCaller, FilterRetries},
     run::{Runner, Try},
 };
 use crate::logic::{
@@ -119,7 +119,7 @@ impl Indexer<'_> {
 
     async fn sort(&self, retries: FilterRetries<'_>) -> Selection {
         let logger = self.logger.with_kind(LoggerKind::Terse);
-        let asker = Asker {
+        let asker = FilterCaller {
             scripts: self.runner.scripts,
             cause: &self.cause,
             memo: self.memo,

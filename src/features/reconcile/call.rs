@@ -13,7 +13,9 @@ use crate::logic::{
     discovery::namespaces::NamespacePattern,
     handlers::{handler::Handler, outcome::LogLevel, reconcile::label_of, relations::RelationIds},
     object::{Object, conditions::Change, depth, resource::Resource},
-    reconcile::{self, Applied, Child, Family, Known, Manifest, Observed, Pace, Slow, Wanted},
+    reconcile::{
+        self, Applied, Child, DesiredState, Family, Known, Manifest, Observed, Pace, Slow,
+    },
     text::nanos::Nanos,
 };
 use crate::ports::{Cluster, LookupError};
@@ -133,7 +135,7 @@ impl Reconciliation<'_> {
     ) -> Result<Next, String> {
         let is_lua = Path::new(self.handler.file()).extension().is_some_and(|it| it == "lua");
         let first = usize::from(is_lua);
-        let wanted = Wanted::read(result, first)?;
+        let wanted = DesiredState::read(result, first)?;
         let mut next = Next { requeue: wanted.requeue };
         let mut changed = Vec::new();
         if let Some(manifests) = wanted.children {

@@ -69,7 +69,7 @@ pub fn diff(old: &Value, new: &Value) -> Diff {
 /// If the paths of all operations would take more than [`PATHS_MAX`] bytes together, the result is a single change of the whole.
 pub fn scoped(old: &Value, new: &Value, scope: Scope) -> Diff {
     let mut walk = Walk { scope, path: Vec::new(), room: PATHS_MAX, found: Diff::new() };
-    if walk.compare(old, new) == Room::Left {
+    if walk.compare(old, new) == PathBudget::Left {
         return walk.found;
     }
     vec![DiffItem {
@@ -110,25 +110,29 @@ struct Walk<'a> {
 
 /// The remaining space for paths.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Room {
+enum PathBudget {
     Left,
     Full,
 }
 
 impl<'a> Walk<'a> {
-    fn compare(&mut self, old: &'a Value, new: &'a Value) -> Room {
+    fn compare(&mut self, old: &'a Value, new: &'a Value) -> PathBudget {
         match (old, new) {
-            (Value::Null, Value::Null) => Room::Left,
+            (Value::Null, Value::Null) => PathBudget::Left,
             (Value::Null, _) => self.report(Operation::Add, old, new),
             (_, Value::Null) => self.report(Operation::Remove, old, new),
             // Two equal maps produce no operations below them either, so their equality is not checked separately.
             (Value::Object(old), Value::Object(new)) => self.compare_maps(old, new),
-            _ if json::equal(old, new) => Room::Left,
+            _ if json::equal(old, new) => PathBudget::Left,
             _ => self.report(Operation::Change, old, new),
         }
     }
 
-    fn compare_maps(&mut self, old: &'a Map<String, Value>, new: &'a Map<String, Value>) -> Room {
+    fn compare_maps(
+        &mut self,
+        old: &'a Map<String, Value>,
+        new: &'a Map<String, Value>,
+    ) -> PathBudget {
         let scope = self.scope;
         let added = new.iter().filter(|(key, _)| scope != Scope::Left && !old.contains_key(*key));
         let removed =
@@ -137,27 +141,27 @@ impl<'a> Walk<'a> {
         let added = added.map(|(key, it)| (key, &Value::Null, it));
         let removed = removed.map(|(key, it)| (key, it, &Value::Null));
         for (key, old, new) in added.chain(removed).chain(common) {
-            if self.compare_at(key, old, new) == Room::Full {
-                return Room::Full;
+            if self.compare_at(key, old, new) == PathBudget::Full {
+                return PathBudget::Full;
             }
         }
-        Room::Left
+        PathBudget::Left
     }
 
-    fn compare_at(&mut self, key: &'a str, old: &'a Value, new: &'a Value) -> Room {
+    fn compare_at(&mut self, key: &'a str, old: &'a Value, new: &'a Value) -> PathBudget {
         self.path.push(key);
         let room = self.compare(old, new);
         self.path.pop();
         room
     }
 
-    fn report(&mut self, operation: Operation, old: &Value, new: &Value) -> Room {
+    fn report(&mut self, operation: Operation, old: &Value, new: &Value) -> PathBudget {
         let bytes = self.path.iter().map(|it| it.len()).sum();
-        let Some(room) = self.room.checked_sub(bytes) else { return Room::Full };
+        let Some(room) = self.room.checked_sub(bytes) else { return PathBudget::Full };
         self.room = room;
         let field = self.path.iter().map(|it| (*it).to_owned()).collect();
         self.found.push(DiffItem { operation, field, old: old.clone(), new: new.clone() });
-        Room::Left
+        PathBudget::Left
     }
 }
 /// Formats a diff for log lines: one `(operation field: old -> new)` after the other.

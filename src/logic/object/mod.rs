@@ -113,7 +113,7 @@ impl Object {
         item: &[u8],
         (api_version, kind): (&str, &str),
     ) -> Result<Self, serde_json::Error> {
-        let read::Found { mut header, has_api_version, has_kind } = read::header(item)?;
+        let read::ParsedHeader { mut header, has_api_version, has_kind } = read::header(item)?;
         let mut head = String::from("{");
         if !has_api_version && !api_version.is_empty() {
             api_version.clone_into(&mut header.api_version);

@@ -18,14 +18,14 @@ use super::{
 
 /// A header, and which of its top-level fields the object has, whatever their values.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct ParsedHeader {
     pub(super) header: Header,
     pub(super) has_api_version: bool,
     pub(super) has_kind: bool,
 }
 
 /// Reads the header; the rest is only checked to be JSON. Fails if the text is not an object.
-pub(super) fn header(raw: &[u8]) -> Result<Found, serde_json::Error> {
+pub(super) fn header(raw: &[u8]) -> Result<ParsedHeader, serde_json::Error> {
     depth::read(raw, |it| it.deserialize_map(HeaderVisitor))
 }
 
@@ -216,14 +216,15 @@ enum MetadataKey {
 struct HeaderVisitor;
 
 impl<'de> Visitor<'de> for HeaderVisitor {
-    type Value = Found;
+    type Value = ParsedHeader;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object of Kubernetes")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Found, A::Error> {
-        let Found { mut header, mut has_api_version, mut has_kind } = Found::default();
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ParsedHeader, A::Error> {
+        let ParsedHeader { mut header, mut has_api_version, mut has_kind } =
+            ParsedHeader::default();
         while let Some(key) = map.next_key()? {
             match key {
                 TopKey::ApiVersion => {
@@ -241,7 +242,7 @@ impl<'de> Visitor<'de> for HeaderVisitor {
                 TopKey::Other => drop(map.next_value::<IgnoredAny>()?),
             }
         }
-        Ok(Found { header, has_api_version, has_kind })
+        Ok(ParsedHeader { header, has_api_version, has_kind })
     }
 }
 

@@ -18,5 +18,5 @@ pub use self::{
     pace::{Pace, Slow},
     plan::{Apply, Plan, UNSEEN_MAX, plan},
     status::changes,
-    wanted::{Manifest, Wanted, check_finalized},
+    wanted::{DesiredState, Manifest, check_finalized},
 };

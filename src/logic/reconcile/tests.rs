@@ -5,7 +5,7 @@ use std::{num::NonZeroU64, sync::Arc, time::Duration};
 use serde_json::{Value, json};
 
 use super::{
-    Applied, Child, Family, Known, Observed, Pace, Plan, Wanted, changes, check_finalized,
+    Applied, Child, DesiredState, Family, Known, Observed, Pace, Plan, changes, check_finalized,
     contains, content_after, plan,
 };
 use crate::logic::object::{Object, resource::Resource};
@@ -34,7 +34,7 @@ fn children(result: &Value, is_held: bool) -> Result<Vec<Child>, String> {
     let (parent, own) = (parent(), resource("Web", true));
     let own = Resource { group: "kopf.dev".into(), ..Resource::clone(&own) };
     let family = Family { handler: "fn", parent: &parent, resource: &own, is_held };
-    let wanted = Wanted::read(Some(result.clone()), 1)?.children.unwrap_or_default();
+    let wanted = DesiredState::read(Some(result.clone()), 1)?.children.unwrap_or_default();
     let child = |it: super::Manifest| {
         let is_cluster_scoped = it.kind == "Namespace";
         let mut resource = Resource::clone(&resource(&it.kind, !is_cluster_scoped));
@@ -124,22 +124,23 @@ fn mistakes_in_results_are_told_with_their_path() {
         ),
     ];
     for (result, expected) in cases {
-        let problem = Wanted::read(Some(result), 1).expect_err(expected);
+        let problem = DesiredState::read(Some(result), 1).expect_err(expected);
         assert!(problem.contains(expected), "{problem}: {expected}");
     }
-    let problem = Wanted::read(Some(json!({ "children": [1] })), 0).expect_err("no object");
+    let problem = DesiredState::read(Some(json!({ "children": [1] })), 0).expect_err("no object");
     assert!(problem.starts_with("children[0]"), "Rhai counts from 0: {problem}");
 }
 
 #[test]
 fn nothing_is_no_change_and_an_empty_list_is_no_children() {
     for nothing in [None, Some(Value::Null), Some(json!({}))] {
-        let wanted = Wanted::read(nothing, 1).expect("nothing");
-        assert_eq!(wanted, Wanted::default());
+        let wanted = DesiredState::read(nothing, 1).expect("nothing");
+        assert_eq!(wanted, DesiredState::default());
     }
     // Lua has one empty table.
     for empty in [json!([]), json!({}), json!([null])] {
-        let wanted = Wanted::read(Some(json!({ "children": empty })), 1).expect("no children");
+        let wanted =
+            DesiredState::read(Some(json!({ "children": empty })), 1).expect("no children");
         assert_eq!(wanted.children, Some(Vec::new()));
     }
 }

@@ -20,7 +20,7 @@ const FIELDS: [&str; 4] = ["children", "status", "conditions", "requeue"];
 
 /// The state that the function of a reconcile handler requests.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Wanted {
+pub struct DesiredState {
     /// The children that must exist; `None` changes nothing about them.
     pub children: Option<Vec<Manifest>>,
     /// The fields of the status to set.
@@ -79,14 +79,14 @@ pub fn check_finalized(result: Option<&Value>) -> Result<(), String> {
     }
 }
 
-impl Wanted {
+impl DesiredState {
     /// Reads a result; `first` is the number of the first item of a list in the language of the script.
     ///
     /// # Errors
     /// Fails if the result is invalid; the error has the path in the result.
-    pub fn read(result: Option<Value>, first: usize) -> Result<Wanted, String> {
+    pub fn read(result: Option<Value>, first: usize) -> Result<DesiredState, String> {
         let mut fields = match result {
-            None | Some(Value::Null) => return Ok(Wanted::default()),
+            None | Some(Value::Null) => return Ok(DesiredState::default()),
             Some(Value::Object(fields)) => fields,
             Some(other) => {
                 let hint = "return { children = …, status = … }, or nil";
@@ -119,7 +119,7 @@ impl Wanted {
         }
         let conditions = given("conditions").map(|it| conditions_of(it, first)).transpose()?;
         let requeue = given("requeue").map(|it| requeue(&it)).transpose()?;
-        Ok(Wanted { children, status, conditions: conditions.unwrap_or_default(), requeue })
+        Ok(DesiredState { children, status, conditions: conditions.unwrap_or_default(), requeue })
     }
 }
 

@@ -24,7 +24,7 @@ use crate::reactor::object::{context::StreamContext, permits::WorkerPermit, queu
 
 /// The work that is left after the change handlers have run.
 #[derive(Debug, Default)]
-pub(in crate::reactor) struct Left {
+pub(in crate::reactor) struct RemainingWork {
     /// Pauses until stopping daemons and timers are checked again.
     pub(in crate::reactor) delays: Vec<Duration>,
     /// Whether change handlers are interested in the object and all conditions to call them were met.
@@ -86,7 +86,7 @@ pub(in crate::reactor) struct Unsent {
     pub(in crate::reactor) object: Arc<Object>,
     /// The work that is left after the delivery; `None` if the delivery belongs to an earlier event: the present event must still be
     /// handled then.
-    pub(in crate::reactor) left: Option<Left>,
+    pub(in crate::reactor) left: Option<RemainingWork>,
     /// Whether the server may have accepted the last request, although it failed.
     is_uncertain: bool,
 }
@@ -145,7 +145,7 @@ impl Conclusion<'_> {
     pub(in crate::reactor) async fn run(
         mut self,
         mut delivery: Delivery,
-        left: Left,
+        left: RemainingWork,
     ) -> Result<Next, CycleError> {
         let effect = match self.send(&mut delivery).await {
             Ok(effect) => effect,
@@ -185,7 +185,7 @@ impl Conclusion<'_> {
     fn keep(
         &mut self,
         mut delivery: Delivery,
-        left: Option<Left>,
+        left: Option<RemainingWork>,
         error: CycleError,
     ) -> CycleError {
         delivery.keep(self.serving);

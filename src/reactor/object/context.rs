@@ -16,7 +16,7 @@ use crate::features::{
     indexes::{Gate, Hold, Ids},
     leadership::Leadership,
 };
-use crate::handling::{asking::Asker, run::Runner};
+use crate::handling::{asking::FilterCaller, run::Runner};
 use crate::logic::{
     change::{registry::ResourceHandlers, undecided},
     generation::{NewHandlers, Version},
@@ -198,13 +198,13 @@ impl StreamContext {
         }
     }
 
-    /// Returns an [`Asker`] of filters for an object.
+    /// Returns an [`FilterCaller`] of filters for an object.
     pub(in crate::reactor) fn asker<'a>(
         &'a self,
         cause: &'a ObjectCause,
         memo: &'a Memo,
         logger: &'a Logger,
-    ) -> Asker<'a> {
-        Asker { scripts: &*self.scripts, cause, memo, logger, services: &self.services }
+    ) -> FilterCaller<'a> {
+        FilterCaller { scripts: &*self.scripts, cause, memo, logger, services: &self.services }
     }
 }

@@ -9,9 +9,9 @@ use tokio::time::{self, Instant};
 
 use super::{
     change::kwargs,
-    conclusion::{Applied, Conclusion, Left, Next, Unsent},
+    conclusion::{Applied, Conclusion, Next, RemainingWork, Unsent},
     daemon_sync::{DaemonSync, SyncDaemons},
-    delivery::{Delivery, Wanted},
+    delivery::{CycleResult, Delivery},
     error::CycleError,
     expectation::Expectation,
     holding::Held,
@@ -151,7 +151,7 @@ impl Cycle<'_> {
     ) -> Result<Next, CycleError> {
         let is_gone = self.event.event_type == Some(EventType::Deleted);
         let is_older = !self.refresh().await?;
-        let mut wanted = Wanted::default();
+        let mut wanted = CycleResult::default();
         let is_suspended = !is_gone && self.is_suspended();
         if !is_suspended {
             self.watch(&wanted.attempts, pass).await;
@@ -160,14 +160,14 @@ impl Cycle<'_> {
             let effect = self.catch_up(*unsent, patched).await?;
             if effect.is_changed {
                 // The changes of this event's handlers are sent, too.
-                let delivery = self.delivery(Wanted { patch: pass.patch.take(), ..wanted });
-                self.conclusion(patched).run(delivery, Left::default()).await?;
+                let delivery = self.delivery(CycleResult { patch: pass.patch.take(), ..wanted });
+                self.conclusion(patched).run(delivery, RemainingWork::default()).await?;
                 return Ok(effect.next());
             }
         }
         let sync = self.sync_daemons(pass).run().await;
         let left = if is_older || is_suspended {
-            Left { delays: sync.delays, looked_at: false, is_awaited: sync.is_awaited }
+            RemainingWork { delays: sync.delays, looked_at: false, is_awaited: sync.is_awaited }
         } else {
             let left = self.change(&mut wanted, pass, sync).await?;
             FilterContext::end(self.memory, self.serving.uptime());
@@ -176,7 +176,7 @@ impl Cycle<'_> {
         if is_gone {
             return Ok(Next::Event);
         }
-        let delivery = self.delivery(Wanted { patch: pass.patch.take(), ..wanted });
+        let delivery = self.delivery(CycleResult { patch: pass.patch.take(), ..wanted });
         self.conclude(delivery, left, (pass.filters, patched)).await
     }
 
@@ -184,7 +184,7 @@ impl Cycle<'_> {
     async fn send_again(
         mut self,
         delivery: Delivery,
-        left: Left,
+        left: RemainingWork,
         patched: &mut Option<Arc<Object>>,
     ) -> Result<Next, CycleError> {
         let next = self.conclusion(patched).run(delivery, left).await?;
@@ -210,7 +210,7 @@ impl Cycle<'_> {
     async fn conclude(
         mut self,
         mut delivery: Delivery,
-        left: Left,
+        left: RemainingWork,
         (filters, patched): (&FilterContext, &mut Option<Arc<Object>>),
     ) -> Result<Next, CycleError> {
         let mut delays = delivery.delays(self.serving.clock.now());
@@ -227,7 +227,7 @@ impl Cycle<'_> {
         }
     }
 
-    fn delivery(&self, wanted: Wanted) -> Delivery {
+    fn delivery(&self, wanted: CycleResult) -> Delivery {
         Delivery::of(wanted, self.serving.resource.subresources.contains("status"))
     }
 
@@ -443,10 +443,10 @@ impl Cycle<'_> {
     /// Handles changes: detects the change, adds or removes the finalizer, and calls the change handlers.
     async fn change(
         &mut self,
-        wanted: &mut Wanted,
+        wanted: &mut CycleResult,
         pass: Pass<'_>,
         sync: DaemonSync,
-    ) -> Result<Left, CycleError> {
+    ) -> Result<RemainingWork, CycleError> {
         let object = Arc::clone(&self.event.object);
         let persistence = &self.serving.settings.persistence;
         let Detected { change, required: needed, mut answers } = self.detect(&object, pass).await?;
@@ -474,18 +474,18 @@ impl Cycle<'_> {
             Some(_) | None => true,
         };
         if !is_consistent {
-            return Ok(Left { delays, looked_at: false, is_awaited });
+            return Ok(RemainingWork { delays, looked_at: false, is_awaited });
         }
         let is_handled = change.as_ref().is_some_and(|it| it.reason.is_handled());
         if is_handled && !self.exclude_timers().await {
-            return Ok(Left { delays, looked_at: false, is_awaited });
+            return Ok(RemainingWork { delays, looked_at: false, is_awaited });
         }
         let looked_at = change.is_some();
         let mut is_decided = needed != Certainty::Unknown;
         if let Some(change) = change {
             let is_held = ongoing && !delays.is_empty();
             match self.handle(change, wanted, pass, (&mut answers, is_held)).await? {
-                Handled::Later => return Ok(Left { delays, looked_at, is_awaited }),
+                Handled::Later => return Ok(RemainingWork { delays, looked_at, is_awaited }),
                 Handled::InPart => is_decided = false,
                 Handled::ByAll => {}
             }
@@ -504,7 +504,7 @@ impl Cycle<'_> {
                 Some(Transformation::AllowDeletion(persistence.finalizer.as_str().into()));
         }
         delays.extend(wait.filter(|it| !it.is_zero()));
-        Ok(Left { delays, looked_at, is_awaited })
+        Ok(RemainingWork { delays, looked_at, is_awaited })
     }
 
     /// Detects the change, if the object is certainly in the scope of any handler, and whether any handler requires the finalizer.

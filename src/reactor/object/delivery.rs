@@ -63,7 +63,7 @@ pub(in crate::reactor) struct Delivery {
 
 /// The result of a cycle.
 #[derive(Debug, Default)]
-pub(in crate::reactor) struct Wanted {
+pub(in crate::reactor) struct CycleResult {
     /// The changes that scripts request.
     pub(in crate::reactor) patch: Patch,
     /// The attempts that requested the changes.
@@ -76,8 +76,8 @@ pub(in crate::reactor) struct Wanted {
 
 impl Delivery {
     /// Puts the result of a cycle into the order in which it is sent.
-    pub(in crate::reactor) fn of(wanted: Wanted, has_status: bool) -> Self {
-        let Wanted { patch, attempts, settling, finalizer } = wanted;
+    pub(in crate::reactor) fn of(wanted: CycleResult, has_status: bool) -> Self {
+        let CycleResult { patch, attempts, settling, finalizer } = wanted;
         let (release, added) = match finalizer {
             Some(it @ Transformation::AllowDeletion(_)) => (Some(it), None),
             other => (None, other),

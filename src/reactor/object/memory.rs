@@ -87,7 +87,7 @@ pub(in crate::reactor) type Background = Option<Box<daemons::ObjectDaemons>>;
 /// The memories of all objects. A worker takes a memory out while it works, and puts it back.
 #[derive(Debug, Default)]
 pub(in crate::reactor) struct Memories {
-    kept: Mutex<BTreeMap<Key, Kept>>,
+    kept: Mutex<BTreeMap<Key, IdleMemory>>,
     /// The memos that workers have taken out; `None` until [`Memories::lend`].
     lent: Mutex<Option<Lent>>,
 }
@@ -101,7 +101,7 @@ struct Lent {
 
 /// The memory of an idle object. Such an object takes only this and its key.
 #[derive(Debug)]
-struct Kept {
+struct IdleMemory {
     noticed_by_listing: bool,
     handled_once: bool,
     has_failed: bool,
@@ -254,7 +254,7 @@ impl Trouble {
     }
 }
 
-impl From<Memory> for Kept {
+impl From<Memory> for IdleMemory {
     fn from(memory: Memory) -> Self {
         let Memory { noticed_by_listing, handled_once, has_failed, own, .. } = memory;
         let Memory { is_gone, claim, memo, background, .. } = memory;
@@ -263,7 +263,7 @@ impl From<Memory> for Kept {
         let trouble =
             Trouble { unindexed, waiting, undecided, throttle, unsent, unreadable, quiet };
         let trouble = (!trouble.is_none()).then(|| Box::new(trouble));
-        Kept {
+        IdleMemory {
             noticed_by_listing,
             handled_once,
             has_failed,
@@ -277,10 +277,10 @@ impl From<Memory> for Kept {
     }
 }
 
-impl From<Kept> for Memory {
-    fn from(kept: Kept) -> Self {
-        let Kept { noticed_by_listing, handled_once, has_failed, is_gone, own, .. } = kept;
-        let Kept { claim, memo, background, trouble, .. } = kept;
+impl From<IdleMemory> for Memory {
+    fn from(kept: IdleMemory) -> Self {
+        let IdleMemory { noticed_by_listing, handled_once, has_failed, is_gone, own, .. } = kept;
+        let IdleMemory { claim, memo, background, trouble, .. } = kept;
         let well = Memory {
             noticed_by_listing,
             handled_once,

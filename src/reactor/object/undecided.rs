@@ -13,7 +13,7 @@ use super::{
     conclusion::Next,
     cycle::{Cycle, Pass},
     daemon_sync::SyncDaemons,
-    delivery::Wanted,
+    delivery::CycleResult,
     error::CycleError,
     memory::Memory,
 };
@@ -118,7 +118,7 @@ impl Cycle<'_> {
     pub(in crate::reactor) async fn handle(
         &mut self,
         change: Change,
-        wanted: &mut Wanted,
+        wanted: &mut CycleResult,
         pass: Pass<'_>,
         (answers, is_held): (&mut Answers, bool),
     ) -> Result<Handled, CycleError> {
@@ -223,8 +223,8 @@ impl Cycle<'_> {
     }
 
     /// Returns whether everything to record is already on the object.
-    fn is_recorded(&self, wanted: &mut Wanted) -> bool {
-        let Wanted { settling, attempts, .. } = wanted;
+    fn is_recorded(&self, wanted: &mut CycleResult) -> bool {
+        let CycleResult { settling, attempts, .. } = wanted;
         let body = self.event.object.body();
         settling.as_ref().is_none_or(|it| it.own(self.serving, body, attempts).is_empty())
     }

@@ -11,7 +11,7 @@ use tokio::{sync::watch, task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::features::admission::{
-    AdmissionHandlers, Configurations, GuardedReviewer, OperatorReviewer, Wanted,
+    AdmissionHandlers, Configurations, DesiredWebhooks, GuardedReviewer, OperatorReviewer,
 };
 use crate::features::leadership::Released;
 use crate::logic::{
@@ -284,7 +284,7 @@ async fn combine(
         watch::Receiver<Option<Served>>,
         watch::Receiver<Option<ClientConfig>>,
     ),
-    wanted: watch::Sender<Option<Wanted>>,
+    wanted: watch::Sender<Option<DesiredWebhooks>>,
     stop: CancellationToken,
 ) {
     loop {
@@ -299,7 +299,7 @@ async fn combine(
         // The first pass has not come yet, or the server is not ready.
         let next = client.zip(served).map(|(client, served)| {
             let Served { rules, conversions, guarded } = served;
-            Wanted { client, rules, conversions, guarded }
+            DesiredWebhooks { client, rules, conversions, guarded }
         });
         wanted.send_if_modified(|before| {
             let is_new = *before != next;

@@ -12,9 +12,9 @@ use crate::scripting::values::limits;
 
 /// The path to a level of a patch or a memo.
 #[derive(Clone, Default)]
-pub(super) struct Path(Option<Arc<Kept>>);
+pub(super) struct Path(Option<Arc<PathInner>>);
 
-struct Kept {
+struct PathInner {
     steps: Box<[String]>,
     bytes: usize,
     paths: Option<Arc<Paths>>,
@@ -61,7 +61,7 @@ impl Path {
             }
         }
         let paths = paths.map(Arc::clone);
-        Ok(Path(Some(Arc::new(Kept { steps: steps.into(), bytes, paths }))))
+        Ok(Path(Some(Arc::new(PathInner { steps: steps.into(), bytes, paths }))))
     }
 
     /// Returns the path to a key of this level.
@@ -81,7 +81,7 @@ impl Deref for Path {
     }
 }
 
-impl Drop for Kept {
+impl Drop for PathInner {
     fn drop(&mut self) {
         if let Some(paths) = &self.paths {
             paths.held.fetch_sub(self.bytes, Ordering::Relaxed);

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{Handle, HandleType, Keys};
 use crate::scripting::{
-    handles::settings_access::{Found, SettingsAccess, marker_key, selector_key},
+    handles::settings_access::{SettingNode, SettingsAccess, marker_key, selector_key},
     values::{HostValue, Key, Nested, Passed, account::Account, refused::Refused, text},
 };
 
@@ -24,8 +24,8 @@ impl Handle for SettingsAccess {
 
     fn get(&self, key: &Key<'_>) -> Result<HostValue, String> {
         Ok(match self.at_name(&name(key)?)? {
-            Found::Place(place) => HostValue::Handle(place.into()),
-            Found::Value(value) => HostValue::some(value),
+            SettingNode::Place(place) => HostValue::Handle(place.into()),
+            SettingNode::Value(value) => HostValue::some(value),
         })
     }
 

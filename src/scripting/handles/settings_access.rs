@@ -23,7 +23,7 @@ enum Place {
 }
 
 /// The content of a name.
-pub(crate) enum Found {
+pub(crate) enum SettingNode {
     /// A group, or a map.
     Place(SettingsAccess),
     /// The value of a setting.
@@ -48,7 +48,7 @@ impl SettingsAccess {
     }
 
     /// Returns the content of this name; the error names the known ones.
-    pub(crate) fn at_name(&self, name: &str) -> Result<Found, String> {
+    pub(crate) fn at_name(&self, name: &str) -> Result<SettingNode, String> {
         match self.place {
             Place::All => configure::group(name).map(|it| self.at(Place::Group(it))),
             Place::Group(group) => {
@@ -56,12 +56,12 @@ impl SettingsAccess {
                 warn(outdated.as_ref());
                 Ok(match setting.shape {
                     Shape::Map => self.at(Place::Map(setting)),
-                    Shape::Plain | Shape::Text => Found::Value(setting.get(&self.lock())),
+                    Shape::Plain | Shape::Text => SettingNode::Value(setting.get(&self.lock())),
                 })
             }
             Place::Map(setting) => {
                 let item = setting.get(&self.lock()).get(name).cloned();
-                Ok(Found::Value(item.unwrap_or_default()))
+                Ok(SettingNode::Value(item.unwrap_or_default()))
             }
         }
     }
@@ -104,8 +104,8 @@ impl SettingsAccess {
         }
     }
 
-    fn at(&self, place: Place) -> Found {
-        Found::Place(SettingsAccess { settings: Arc::clone(&self.settings), place })
+    fn at(&self, place: Place) -> SettingNode {
+        SettingNode::Place(SettingsAccess { settings: Arc::clone(&self.settings), place })
     }
 
     fn lock(&self) -> MutexGuard<'_, Settings> {

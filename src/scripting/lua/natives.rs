@@ -32,10 +32,10 @@ pub(super) fn install(lua: &Lua, host: &Table) -> mlua::Result<()> {
 
 type Arguments = (LuaString, LuaString, Option<i64>, Option<LuaValue>);
 /// Whether it was a search for a plain string, and the first and last index of the match.
-type Found = (bool, Option<usize>, Option<usize>);
+type Match = (bool, Option<usize>, Option<usize>);
 
 /// Implements `string.find` for a plain string, in linear time. Indexes count from 1; negative ones count from the end.
-fn search((text, part, init, plain): Arguments) -> Found {
+fn search((text, part, init, plain): Arguments) -> Match {
     let (text, part) = (text.as_bytes(), part.as_bytes());
     let is_plain = plain.is_some_and(|it| !matches!(it, LuaValue::Nil | LuaValue::Boolean(false)));
     if !is_plain && part.iter().any(|it| SPECIALS.contains(it)) {

@@ -34,7 +34,7 @@ use crate::scripting::{
         account::Account,
         errors::Sources,
         memos::Memos,
-        refused::{Refused, Room},
+        refused::{Refused, SizeLimit},
     },
 };
 use crate::settings::Sandbox;
@@ -170,18 +170,18 @@ impl World {
     }
 
     /// Returns the account that limits one conversion.
-    pub(super) fn account(&self, room: Room) -> Account<'_> {
+    pub(super) fn account(&self, room: SizeLimit) -> Account<'_> {
         Account::new(room, 1, &*self.meter)
     }
 
     /// Returns the maximum size of a value that is passed or shown.
-    pub(super) fn text_room(&self) -> Room {
-        Room::Text(self.limits.sandbox.string_size)
+    pub(super) fn text_room(&self) -> SizeLimit {
+        SizeLimit::Text(self.limits.sandbox.string_size)
     }
 
     /// Returns the maximum size of a value that is kept.
-    pub(super) fn room(&self) -> Room {
-        Room::Result(self.limits.sandbox.result_size)
+    pub(super) fn room(&self) -> SizeLimit {
+        SizeLimit::Result(self.limits.sandbox.result_size)
     }
 
     fn reader<'a>(&'a self, account: Account<'a>) -> Reader<'a> {

@@ -33,7 +33,7 @@ use crate::logic::handlers::outcome::Ended;
 use crate::ports::BoxFuture;
 use crate::scripting::{
     script::running_time::running_time,
-    values::{memos::Memos, refused::Room},
+    values::{memos::Memos, refused::SizeLimit},
 };
 use crate::settings::Sandbox;
 
@@ -481,14 +481,14 @@ pub(super) fn own<T: Clone>(original: T) -> T {
 }
 
 /// Returns the maximum sizes of a value that the running call stores in the host, and of one that it passes.
-pub(super) fn rooms() -> (Room, Room) {
+pub(super) fn rooms() -> (SizeLimit, SizeLimit) {
     /// Bytes, if there is no running call.
     const DEFAULT: usize = 4 << 20;
     let sizes = CURRENT.with_borrow(|current| {
         current.as_ref().map(|it| (it.common.result_size, it.common.string_size))
     });
     let (result, text) = sizes.unwrap_or((DEFAULT, DEFAULT));
-    (Room::Result(result), Room::Text(text))
+    (SizeLimit::Result(result), SizeLimit::Text(text))
 }
 
 /// Counts a tree of the host as the script's memory for as long as it is viewed; `None` if there is no running call.

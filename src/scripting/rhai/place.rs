@@ -7,22 +7,22 @@ use serde_json::Value;
 
 /// A value in a tree. Clones refer to the same value.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct TreePosition {
     root: Arc<Value>,
     /// Points into `root`.
     value: NonNull<Value>,
 }
 
 // SAFETY: a place is an `Arc<Value>` and a shared reference into it, and both can be sent and shared.
-unsafe impl Send for Place {}
+unsafe impl Send for TreePosition {}
 // SAFETY: as above.
-unsafe impl Sync for Place {}
+unsafe impl Sync for TreePosition {}
 
-impl Place {
+impl TreePosition {
     /// Returns the place of the root of a tree.
     pub(super) fn root(root: Arc<Value>) -> Self {
         let value = NonNull::from(&*root);
-        Place { root, value }
+        TreePosition { root, value }
     }
 
     /// Returns the value.
@@ -36,6 +36,6 @@ impl Place {
     /// Returns the place of a value inside of this one; `None` if `find` finds none.
     pub(super) fn step(&self, find: impl FnOnce(&Value) -> Option<&Value>) -> Option<Self> {
         let value = find(self.value())?.into();
-        Some(Place { root: Arc::clone(&self.root), value })
+        Some(TreePosition { root: Arc::clone(&self.root), value })
     }
 }

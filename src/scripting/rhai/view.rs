@@ -13,7 +13,7 @@ use super::{
     errors::problem,
     handles::register_equality,
     kept::Hold,
-    place::Place,
+    place::TreePosition,
     value::{plain, same},
 };
 use crate::scripting::values::{
@@ -25,7 +25,7 @@ use crate::scripting::values::{
 /// A map in a shared tree; empty if there is none.
 #[derive(Clone, Debug)]
 pub(super) struct View {
-    place: Option<Place>,
+    place: Option<TreePosition>,
     /// Counts a tree of the host as the script's memory.
     hold: Option<Arc<Hold>>,
 }
@@ -34,7 +34,7 @@ impl View {
     /// Returns a view of the part of a host tree under these keys.
     pub(super) fn part(root: Arc<Value>, keys: &[&str]) -> Self {
         let hold = control::hold(&root);
-        let place = Place::root(root).step(|root| {
+        let place = TreePosition::root(root).step(|root| {
             let part = keys.iter().try_fold(root, |value, key| value.get(key));
             part.filter(|it| it.is_object())
         });
@@ -44,13 +44,13 @@ impl View {
     /// Returns a whole host tree as a Rhai value.
     pub(super) fn shared(root: Arc<Value>) -> Dynamic {
         let hold = control::hold(&root);
-        frozen(Place::root(root), hold.as_ref())
+        frozen(TreePosition::root(root), hold.as_ref())
     }
 
     /// Returns a tree that was created for the script as a Rhai value: its memory counts as the script's already.
     pub(super) fn tree(root: Value) -> Dynamic {
         match root {
-            Value::Array(_) | Value::Object(_) => frozen(Place::root(Arc::new(root)), None),
+            Value::Array(_) | Value::Object(_) => frozen(TreePosition::root(Arc::new(root)), None),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => plain(&root),
         }
     }
@@ -63,7 +63,7 @@ impl View {
 
     /// Returns the map, if there is one.
     fn target(&self) -> Option<&Value> {
-        self.place.as_ref().map(Place::value)
+        self.place.as_ref().map(TreePosition::value)
     }
 
     fn fields(&self) -> Option<&serde_json::Map<String, Value>> {
@@ -110,7 +110,7 @@ impl View {
 }
 
 /// Returns a read-only value: maps become views, which copy nothing; lists become lists of such values.
-fn frozen(place: Place, hold: Option<&Arc<Hold>>) -> Dynamic {
+fn frozen(place: TreePosition, hold: Option<&Arc<Hold>>) -> Dynamic {
     match place.value() {
         Value::Object(_) => Dynamic::from(View { place: Some(place), hold: hold.cloned() }),
         Value::Array(items) => {

@@ -6,7 +6,7 @@ use crate::logic::text::nearest::nearest;
 
 /// An entry with documentation.
 #[derive(Debug)]
-pub enum Found<'a> {
+pub enum Documented<'a> {
     /// A global or a class.
     Section(&'a Section),
     /// An item of a global or a class, with its path.
@@ -15,19 +15,19 @@ pub enum Found<'a> {
 
 impl Surface {
     /// Returns the section with this name, otherwise the items with this path, otherwise all items with this name. Ignores case.
-    pub fn find(&self, wanted: &str) -> Vec<Found<'_>> {
+    pub fn find(&self, wanted: &str) -> Vec<Documented<'_>> {
         let wanted = wanted.replace("::", ".").replace(':', ".").to_lowercase();
         let sections = self.sections().filter(|it| spoken(it).contains(&wanted));
-        let mut found: Vec<_> = sections.map(Found::Section).collect();
+        let mut found: Vec<_> = sections.map(Documented::Section).collect();
         if found.is_empty() {
             let all = self.items();
             let by_path = all.iter().filter(|(path, _)| path.to_lowercase() == wanted);
-            found = by_path.map(|(path, it)| Found::Item(path.clone(), it)).collect();
+            found = by_path.map(|(path, it)| Documented::Item(path.clone(), it)).collect();
         }
         if found.is_empty() && !wanted.contains('.') {
             let all = self.items();
             let by_name = all.iter().filter(|(_, it)| it.name.to_lowercase() == wanted);
-            found = by_name.map(|(path, it)| Found::Item(path.clone(), it)).collect();
+            found = by_name.map(|(path, it)| Documented::Item(path.clone(), it)).collect();
         }
         found
     }

@@ -24,7 +24,7 @@ pub(crate) use self::item::Entry;
 use self::item::{function, method, optional, required, taking, value};
 pub use self::{
     crd::CustomKind,
-    find::Found,
+    find::Documented,
     item::{Item, Parameter, Section, Shape, Signature, Spoken, summary},
     lua::stubs as lua_stubs,
     luau::stubs as luau_stubs,

@@ -8,14 +8,14 @@ use serde_json::{Map, Value};
 
 use super::{
     limits::{self, ITEMS_MAX},
-    refused::{DEPTH_MAX, Refused, Room},
+    refused::{DEPTH_MAX, Refused, SizeLimit},
 };
 use crate::call::Index;
 use crate::logic::background::indexing::{Item, Values};
 
 /// What is left of the limits for one value.
 pub(crate) struct Account<'a> {
-    room: Room,
+    room: SizeLimit,
     bytes: usize,
     items: usize,
     /// The number of levels around the place where the value will be kept.
@@ -35,7 +35,7 @@ pub(crate) trait Deadline {
 
 impl<'a> Account<'a> {
     /// Returns an account with this room. `first` is the index of the first item of a list; the copy is cancelled at the deadline.
-    pub(crate) fn new(room: Room, first: usize, deadline: &'a dyn Deadline) -> Self {
+    pub(crate) fn new(room: SizeLimit, first: usize, deadline: &'a dyn Deadline) -> Self {
         let (bytes, items) = (room.bytes(), ITEMS_MAX);
         Account { room, bytes, items, around: 0, first, steps: 0, deadline }
     }
@@ -182,7 +182,7 @@ mod tests {
     }
 
     fn account() -> Account<'static> {
-        Account::new(Room::Text(1000), 1, &Over(false))
+        Account::new(SizeLimit::Text(1000), 1, &Over(false))
     }
 
     #[test]
@@ -205,16 +205,16 @@ mod tests {
         assert_eq!(account.copy(&text, 0).unwrap(), text);
         assert!(account.copy(&text, 0).is_ok());
         let refused = account.copy(&text, 0).unwrap_err();
-        let expected = Refused::too_large(Room::Text(1000), 1233).under(".a".into());
+        let expected = Refused::too_large(SizeLimit::Text(1000), 1233).under(".a".into());
         assert_eq!(refused, expected);
         let many = json!(vec![1; ITEMS_MAX + 1]);
-        let mut wide = Account::new(Room::Text(usize::MAX), 0, &Over(false));
+        let mut wide = Account::new(SizeLimit::Text(usize::MAX), 0, &Over(false));
         assert_eq!(wide.count(&many, 0), Err(Refused::too_many_items(ITEMS_MAX + 1)));
     }
 
     #[test]
     fn a_call_whose_time_is_up_ends_within_a_copy() {
-        let mut over = Account::new(Room::Text(usize::MAX), 0, &Over(true));
+        let mut over = Account::new(SizeLimit::Text(usize::MAX), 0, &Over(true));
         assert!(over.count(&json!(vec![1; 2000]), 0).is_err());
     }
 }

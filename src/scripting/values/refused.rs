@@ -31,33 +31,33 @@ enum Problem {
     /// The value is too deep or contains itself.
     Endless(String),
     /// The value as a whole is too large: it has at least this many bytes up to this place.
-    TooLarge(Room, usize),
+    TooLarge(SizeLimit, usize),
     /// The value has too many items and fields: at least this many up to this place.
     TooManyItems(usize),
 }
 
 /// Maximum size of a value as JSON, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Room {
+pub(crate) enum SizeLimit {
     /// For results, patches and memos.
     Result(usize),
     /// For other values, which are strings to the host.
     Text(usize),
 }
 
-impl Room {
+impl SizeLimit {
     /// Returns the number of bytes.
     pub(crate) fn bytes(self) -> usize {
         match self {
-            Room::Result(bytes) | Room::Text(bytes) => bytes,
+            SizeLimit::Result(bytes) | SizeLimit::Text(bytes) => bytes,
         }
     }
 
     /// Returns the error of a value that does not fit.
     pub(crate) fn exceeded(self, place: &str) -> String {
         match self {
-            Room::Result(limit) => limits::too_large(place, limit),
-            Room::Text(limit) => limits::too_large_as_text(place, limit),
+            SizeLimit::Result(limit) => limits::too_large(place, limit),
+            SizeLimit::Text(limit) => limits::too_large_as_text(place, limit),
         }
     }
 }
@@ -74,7 +74,7 @@ impl Refused {
     }
 
     /// Refuses a value for its size: it has this many bytes up to the current one.
-    pub(crate) fn too_large(room: Room, bytes: usize) -> Self {
+    pub(crate) fn too_large(room: SizeLimit, bytes: usize) -> Self {
         Refused { path: Vec::new(), problem: Problem::TooLarge(room, bytes) }
     }
 
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn the_error_of_a_large_value_names_its_size_and_the_place() {
         let under = |it: Refused| it.under(".x".into()).under("[3]".into()).under(".items".into());
-        let large = under(Refused::too_large(Room::Result(1 << 20), 2_000_000));
+        let large = under(Refused::too_large(SizeLimit::Result(1 << 20), 2_000_000));
         assert_eq!(
             large.at("memo.spec"),
             "memo.spec is larger than 1 MiB as JSON (settings.sandbox.result_size): 1.9 MiB up to memo.spec.items[3].x"

@@ -35,26 +35,26 @@ const CONFIGMAPS: &str = "configmaps";
 const START_MAX: Duration = Duration::from_secs(30);
 
 /// Maps by namespace and name.
-type Found = BTreeMap<(String, String), Map>;
+type FoundMaps = BTreeMap<(String, String), Map>;
 
 /// An event of a stream, and the index of its request.
-type Told = (usize, Result<StreamEvent, ApiError>);
+type MapEvent = (usize, Result<StreamEvent, ApiError>);
 
 /// The requested maps, as they are now.
 pub struct Maps {
-    wanted: Vec<Wanted>,
-    streams: SelectAll<BoxStream<'static, Told>>,
+    wanted: Vec<MapRequest>,
+    streams: SelectAll<BoxStream<'static, MapEvent>>,
     /// The health of the streams.
     health: Health,
 }
 
 /// One request of the user.
-struct Wanted {
+struct MapRequest {
     option: MapOption,
     namespace: String,
-    found: Found,
+    found: FoundMaps,
     /// The maps of an unfinished list, if there is one.
-    listing: Option<Found>,
+    listing: Option<FoundMaps>,
     /// Whether a list has been completed.
     is_known: bool,
 }
@@ -88,7 +88,7 @@ impl Maps {
             let pulse = Arc::new(health.pulse(&option.to_string(), None));
             let stream = cluster.stream_with_pulse(target, pulse);
             streams.push(stream.map(move |event| (index, event)).boxed());
-            wanted.push(Wanted::new(option, namespace));
+            wanted.push(MapRequest::new(option, namespace));
         }
         let mut maps = Maps { wanted, streams, health };
         match time::timeout(START_MAX, maps.first()).await {
@@ -176,17 +176,17 @@ impl Maps {
     }
 }
 
-impl Wanted {
+impl MapRequest {
     fn new(option: &MapOption, namespace: &str) -> Self {
         let (option, namespace) = (option.clone(), namespace.to_owned());
-        Wanted { option, namespace, found: Found::new(), listing: None, is_known: false }
+        MapRequest { option, namespace, found: FoundMaps::new(), listing: None, is_known: false }
     }
 
     /// Handles an event. Returns whether anything may have changed.
     fn take(&mut self, event: Result<StreamEvent, ApiError>) -> bool {
         match event {
             Ok(StreamEvent::Listing) => {
-                self.listing = Some(Found::new());
+                self.listing = Some(FoundMaps::new());
                 false
             }
             Ok(StreamEvent::Object(kind, object)) => {

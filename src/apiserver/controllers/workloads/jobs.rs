@@ -286,7 +286,7 @@ fn put_condition(
     if conditions.iter().any(is_it) {
         return;
     }
-    let wanted = conditions::Wanted { kind, status, reason, message };
+    let wanted = conditions::DesiredCondition { kind, status, reason, message };
     conditions::put(conditions, wanted, &moment.stamp);
     let probed = |it: &&mut Value| it.get("type").and_then(Value::as_str) == Some(kind);
     if let Some(condition) = conditions.iter_mut().find(probed) {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use cel::{Context, Env, Value as CelValue, common::ast::IdedExpr};
 use serde_json::Value;
 
-use self::place::Place;
+use self::place::SchemaNode;
 use crate::refusal::{
     Problem, ProblemKind,
     path::{push_field, push_item},
@@ -30,7 +30,7 @@ const BUDGET: u64 = 5_000_000;
 pub(super) struct Expressions {
     env: Arc<Env>,
     /// `None` if the schema has no rules.
-    root: Option<Place>,
+    root: Option<SchemaNode>,
 }
 
 impl std::fmt::Debug for Expressions {
@@ -63,9 +63,9 @@ impl Expressions {
             Arc::new(library::environment().map_err(|error| {
                 vec![Problem::new("", ProblemKind::Internal(error.to_string()))]
             })?);
-        let place = Place::read(schema, true, "", &mut problems);
+        let place = SchemaNode::read(schema, true, "", &mut problems);
         if problems.is_empty() {
-            Ok(Self { env, root: Some(place).filter(Place::has_rules) })
+            Ok(Self { env, root: Some(place).filter(SchemaNode::has_rules) })
         } else {
             Err(problems)
         }
@@ -88,7 +88,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// Runs the rules for a value and the values in it. The recursion follows the value, whose depth the parser bounds.
-    fn place(&mut self, place: &Place, new: &Value, old: Option<&Value>, path: &mut String) {
+    fn place(&mut self, place: &SchemaNode, new: &Value, old: Option<&Value>, path: &mut String) {
         if !place.has_rules() || new.is_null() {
             return;
         }
@@ -124,7 +124,7 @@ impl Run<'_> {
         }
     }
 
-    fn rules(&mut self, place: &Place, new: &Value, old: Option<&Value>, path: &str) {
+    fn rules(&mut self, place: &SchemaNode, new: &Value, old: Option<&Value>, path: &str) {
         if place.rules.is_empty() {
             return;
         }

@@ -13,11 +13,11 @@ use crate::refusal::{Problem, ProblemKind};
 use crate::sorted::CollectSorted as _;
 
 /// One node of a schema.
-pub(super) struct Place {
+pub(super) struct SchemaNode {
     pub(super) rules: Vec<Rule>,
-    pub(super) fields: BTreeMap<String, Place>,
-    pub(super) rest: Option<Box<Place>>,
-    pub(super) items: Option<Box<Place>>,
+    pub(super) fields: BTreeMap<String, SchemaNode>,
+    pub(super) rest: Option<Box<SchemaNode>>,
+    pub(super) items: Option<Box<SchemaNode>>,
     /// The keys of the items, for a list of type `map`.
     keys: Vec<String>,
     kind: String,
@@ -26,7 +26,7 @@ pub(super) struct Place {
     below: bool,
 }
 
-impl Place {
+impl SchemaNode {
     /// Parses a schema and compiles its rules. `related`: the old values of this position can be found.
     pub(super) fn read(
         schema: &Value,

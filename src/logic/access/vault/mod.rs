@@ -34,7 +34,7 @@ pub struct Vault<T> {
 
 /// The result of a login handler.
 #[derive(Clone, Debug)]
-pub struct Found<T> {
+pub struct LoginResult<T> {
     /// The login handler.
     pub handler: Arc<str>,
     /// Credentials with a higher priority are used first.
@@ -50,7 +50,7 @@ pub struct Found<T> {
 /// Credentials in use.
 #[derive(Debug)]
 struct Item<T> {
-    found: Found<T>,
+    found: LoginResult<T>,
     /// When a new login is due, before the expiration.
     renew_at: Option<Timestamp>,
     /// The server has rejected the same credentials before: used only if there are no others.
@@ -92,11 +92,11 @@ impl<T> Default for Vault<T> {
 
 impl<T: Clone> Vault<T> {
     /// Stores the credentials of a login; they replace all others.
-    pub fn fill(&mut self, found: Vec<Found<T>>, now: Timestamp) {
+    pub fn fill(&mut self, found: Vec<LoginResult<T>>, now: Timestamp) {
         self.generation = self.generation.wrapping_add(1);
         self.logins = self.logins.saturating_add(1);
         let rejected = &self.rejected;
-        let item = |found: Found<T>| {
+        let item = |found: LoginResult<T>| {
             let known = rejected.get(&found.handler).map(Vec::as_slice).unwrap_or_default();
             let suspect = found.returned.as_ref().is_some_and(|it| known.contains(it));
             let renew_at = found.expiration.map(|it| renewal(now, it));

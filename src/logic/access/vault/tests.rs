@@ -5,14 +5,14 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::{Found, Rejection, Ticket, Vault};
+use super::{LoginResult, Rejection, Ticket, Vault};
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
-fn found(handler: &str, token: &str, priority: i64) -> Found<String> {
-    Found {
+fn found(handler: &str, token: &str, priority: i64) -> LoginResult<String> {
+    LoginResult {
         handler: handler.into(),
         priority,
         expiration: None,
@@ -21,11 +21,11 @@ fn found(handler: &str, token: &str, priority: i64) -> Found<String> {
     }
 }
 
-fn expiring(handler: &str, second: i64) -> Found<String> {
-    Found { expiration: Some(at(second)), ..found(handler, handler, 0) }
+fn expiring(handler: &str, second: i64) -> LoginResult<String> {
+    LoginResult { expiration: Some(at(second)), ..found(handler, handler, 0) }
 }
 
-fn vault(found: Vec<Found<String>>) -> Vault<String> {
+fn vault(found: Vec<LoginResult<String>>) -> Vault<String> {
     let mut vault = Vault::default();
     vault.fill(found, at(0));
     vault

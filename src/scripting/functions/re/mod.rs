@@ -87,7 +87,7 @@ const FUNCTIONS: &[Function] = &[
             let (pattern, text) = (pattern(call)?, call.text("text"));
             let mut search = Search::new(&pattern, text)?;
             let Some(found) = search.next()? else { return Ok(Value::Null.into()) };
-            let mut room = Room::of(call);
+            let mut room = CaptureBudget::of(call);
             Ok(caught((&pattern, text), &search.groups(found)?, &mut room)?.into())
         },
     ),
@@ -97,7 +97,7 @@ const FUNCTIONS: &[Function] = &[
         &[PATTERN, TEXT],
         Type::List,
         |call| {
-            let mut room = Room::of(call);
+            let mut room = CaptureBudget::of(call);
             let pattern = pattern(call)?;
             collected(call, |search, text, found| {
                 caught((&pattern, text), &search.groups(found)?, &mut room)
@@ -164,16 +164,16 @@ fn collected(
 }
 
 /// The bytes that groups may still capture: nested ones capture the same characters several times.
-struct Room {
+struct CaptureBudget {
     items: usize,
     bytes: usize,
     bytes_max: usize,
 }
 
-impl Room {
+impl CaptureBudget {
     fn of(call: &Call) -> Self {
         let bytes_max = call.surroundings.limits.string_size;
-        Room { items: bounds::ITEMS_MAX, bytes: bytes_max, bytes_max }
+        CaptureBudget { items: bounds::ITEMS_MAX, bytes: bytes_max, bytes_max }
     }
 
     fn take(&mut self, bytes: usize) -> Result<(), Failure> {
@@ -189,7 +189,7 @@ impl Room {
 fn caught(
     (pattern, text): (&Pattern, &str),
     groups: &Groups,
-    room: &mut Room,
+    room: &mut CaptureBudget,
 ) -> Result<Value, Failure> {
     let (mut all, mut named) = (Vec::new(), Map::new());
     let names = pattern.whole.group_info().pattern_names(PatternID::ZERO);

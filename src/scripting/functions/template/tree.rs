@@ -39,7 +39,7 @@ pub(super) struct Tree<'a, 't> {
 
 /// Whether a missing value is an error at this position.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Position {
     /// A missing value is an error.
     Value,
     /// A missing value is false, or equal to none.
@@ -78,15 +78,15 @@ fn checked(expression: Expr<'_>) -> Expr<'_> {
 impl<'a> Tree<'a, '_> {
     /// Converts an expression that is used as a value.
     pub(super) fn value(&self, expression: &Expr<'a>) -> Made<Expr<'a>> {
-        self.expression(expression, Place::Value)
+        self.expression(expression, Position::Value)
     }
 
     /// Converts an expression that is used as a condition.
     pub(super) fn condition(&self, expression: &Expr<'a>) -> Made<Expr<'a>> {
-        self.expression(expression, Place::Condition)
+        self.expression(expression, Position::Condition)
     }
 
-    fn expression(&self, expression: &Expr<'a>, place: Place) -> Made<Expr<'a>> {
+    fn expression(&self, expression: &Expr<'a>, place: Position) -> Made<Expr<'a>> {
         let span = expression.span();
         Ok(match expression {
             Expr::Var(it) => {
@@ -172,8 +172,8 @@ impl<'a> Tree<'a, '_> {
         Ok(())
     }
 
-    fn needed(&self, original: &Expr<'_>, made: Expr<'a>, place: Place) -> Expr<'a> {
-        if self.is_strict && place == Place::Value {
+    fn needed(&self, original: &Expr<'_>, made: Expr<'a>, place: Position) -> Expr<'a> {
+        if self.is_strict && place == Position::Value {
             through(NEEDED, made, Some(path(original)))
         } else {
             made
@@ -193,7 +193,7 @@ impl<'a> Tree<'a, '_> {
         })
     }
 
-    fn binary(&self, it: &BinOp<'a>, span: Span, place: Place) -> Made<Expr<'a>> {
+    fn binary(&self, it: &BinOp<'a>, span: Span, place: Position) -> Made<Expr<'a>> {
         use BinOpKind::{
             Add, Concat, Div, Eq, FloorDiv, Gt, Gte, In, Lt, Lte, Mul, Ne, Pow, Rem, ScAnd, ScOr,
             Sub,
@@ -201,21 +201,21 @@ impl<'a> Tree<'a, '_> {
         let (op, operands) = match it.op {
             ScAnd => (ScAnd, None),
             ScOr => (ScOr, None),
-            Eq => (Eq, Some(Place::Condition)),
-            Ne => (Ne, Some(Place::Condition)),
-            Lt => (Lt, Some(Place::Condition)),
-            Lte => (Lte, Some(Place::Condition)),
-            Gt => (Gt, Some(Place::Condition)),
-            Gte => (Gte, Some(Place::Condition)),
-            In => (In, Some(Place::Condition)),
-            Add => (Add, Some(Place::Value)),
-            Sub => (Sub, Some(Place::Value)),
-            Mul => (Mul, Some(Place::Value)),
-            Div => (Div, Some(Place::Value)),
-            FloorDiv => (FloorDiv, Some(Place::Value)),
-            Rem => (Rem, Some(Place::Value)),
-            Pow => (Pow, Some(Place::Value)),
-            Concat => (Concat, Some(Place::Value)),
+            Eq => (Eq, Some(Position::Condition)),
+            Ne => (Ne, Some(Position::Condition)),
+            Lt => (Lt, Some(Position::Condition)),
+            Lte => (Lte, Some(Position::Condition)),
+            Gt => (Gt, Some(Position::Condition)),
+            Gte => (Gte, Some(Position::Condition)),
+            In => (In, Some(Position::Condition)),
+            Add => (Add, Some(Position::Value)),
+            Sub => (Sub, Some(Position::Value)),
+            Mul => (Mul, Some(Position::Value)),
+            Div => (Div, Some(Position::Value)),
+            FloorDiv => (FloorDiv, Some(Position::Value)),
+            Rem => (Rem, Some(Position::Value)),
+            Pow => (Pow, Some(Position::Value)),
+            Concat => (Concat, Some(Position::Value)),
         };
         let Some(operands) = operands else {
             let left = self.condition(&it.left)?;
@@ -242,8 +242,8 @@ impl<'a> Tree<'a, '_> {
             return wrong(span, format!("there is no filter `{}`{near}", it.name));
         }
         let place = match it.name {
-            "default" | "d" | "mandatory" => Place::Condition,
-            _other => Place::Value,
+            "default" | "d" | "mandatory" => Position::Condition,
+            _other => Position::Value,
         };
         let expr = it.expr.as_ref().map(|it| self.expression(it, place)).transpose()?;
         let args = self.arguments(&it.args)?;

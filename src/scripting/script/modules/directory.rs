@@ -34,13 +34,13 @@ struct ResolvedDirectory {
 }
 
 /// A module that was looked up.
-pub(super) struct Found {
+pub(super) struct ModuleFile {
     pub(super) text: String,
     /// The file that symlinks lead to.
     pub(super) real: Option<PathBuf>,
 }
 
-impl Found {
+impl ModuleFile {
     pub(super) fn digest(&self) -> Digest {
         Digest::of(&self.text)
     }
@@ -68,7 +68,7 @@ impl Directory {
         self.named.join(file)
     }
 
-    pub(super) fn read(&self, file: &Path) -> Result<Found, Failed> {
+    pub(super) fn read(&self, file: &Path) -> Result<ModuleFile, Failed> {
         let pinned = self.pinned.lock().clone();
         let place = pinned.map_or_else(|| ResolvedDirectory::of(&self.named), Ok)?;
         let real = place.find(file)?;
@@ -83,7 +83,7 @@ impl Directory {
             return Err(Failed::TooLarge);
         }
         let text = String::from_utf8(bytes).map_err(|_problem| Failed::NotText)?;
-        Ok(Found { text, real: Some(real) })
+        Ok(ModuleFile { text, real: Some(real) })
     }
 }
 

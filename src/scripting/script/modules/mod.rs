@@ -18,7 +18,7 @@ use std::{
 use blake2::{Blake2b, Digest as _, digest::consts::U16};
 use parking_lot::Mutex;
 
-use self::directory::{Directory, Found};
+use self::directory::{Directory, ModuleFile};
 pub(crate) use self::name::{file_of, library_of};
 use super::bounds;
 use crate::scripting::values::files::{Files, Unread};
@@ -146,7 +146,7 @@ impl Modules {
             name: file.to_owned(),
             path: self.path(file),
             real: found.as_ref().ok().and_then(|it| it.real.clone()),
-            digest: found.as_ref().ok().map(Found::digest),
+            digest: found.as_ref().ok().map(ModuleFile::digest),
         };
         let size = found.as_ref().map_or(0, |it| it.text.len());
         let fits = taken.bytes.saturating_add(size) <= ALL_BYTES_MAX;
@@ -188,7 +188,7 @@ impl Modules {
         }
     }
 
-    fn find(&self, file: &Path) -> Result<Found, Failed> {
+    fn find(&self, file: &Path) -> Result<ModuleFile, Failed> {
         match &self.0.root {
             Root::Nowhere => Err(Failed::NoDirectory),
             Root::Directory(directory) => directory.read(file),
@@ -197,7 +197,7 @@ impl Modules {
                 if bytes(text.len()) > MODULE_BYTES_MAX {
                     return Err(Failed::TooLarge);
                 }
-                Ok(Found { text, real: None })
+                Ok(ModuleFile { text, real: None })
             }
         }
     }

@@ -64,7 +64,12 @@ fn write(view: &View<'_>, conditions: Vec<Value>, plan: &mut Plan) {
 }
 
 /// Appends a condition. An existing one with the same status and reason is kept, unless it is `renewed`.
-fn put(conditions: &mut Vec<Value>, wanted: conditions::Wanted<'_>, stamp: &str, renewed: bool) {
+fn put(
+    conditions: &mut Vec<Value>,
+    wanted: conditions::DesiredCondition<'_>,
+    stamp: &str,
+    renewed: bool,
+) {
     let field = |it: &Value, name: &str| it.get(name).and_then(Value::as_str).map(String::from);
     let place = conditions.iter().position(|it| field(it, "type").as_deref() == Some(wanted.kind));
     let old = place.and_then(|it| conditions.get(it)).cloned().unwrap_or_default();
@@ -93,12 +98,16 @@ fn put_available(view: &View<'_>, conditions: &mut Vec<Value>, stamp: &str) {
     } else {
         ("False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
     };
-    let wanted = conditions::Wanted { kind: "Available", status, reason, message };
+    let wanted = conditions::DesiredCondition { kind: "Available", status, reason, message };
     put(conditions, wanted, stamp, false);
 }
 
-fn progressing<'a>(status: &'a str, reason: &'a str, message: &'a str) -> conditions::Wanted<'a> {
-    conditions::Wanted { kind: "Progressing", status, reason, message }
+fn progressing<'a>(
+    status: &'a str,
+    reason: &'a str,
+    message: &'a str,
+) -> conditions::DesiredCondition<'a> {
+    conditions::DesiredCondition { kind: "Progressing", status, reason, message }
 }
 
 fn deadline(view: &View<'_>) -> Option<i64> {
