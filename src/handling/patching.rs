@@ -1,6 +1,6 @@
 //! Sends a patch: up to four requests, in a fixed order.
 //!
-//! Hop 8 of the walk. The contract is `tests/vectors/patching-requests.json`. `logic/change/patch/` decides the content of the
+//! Step 8 of the walk. The contract is `tests/vectors/patching-requests.json`. `logic/change/patch/` decides the content of the
 //! requests; this module sends them and resolves conflicts.
 
 use std::{fmt, mem, num::NonZeroU64, sync::Arc, time::Duration};

@@ -1,6 +1,6 @@
 //! One attempt of one handler, from “is invoked” to its outcome.
 //!
-//! Hop 5 of the walk. Before: `reactor/object/change/`. After: `logic/change/settle.rs`.
+//! Step 5 of the walk. Before: `reactor/object/change/`. After: `logic/change/settle.rs`.
 
 use std::{
     future::Future,

@@ -1,6 +1,6 @@
 //! The worker of one object: takes its events one after another, each through one cycle.
 //!
-//! Hop 3 of the walk. Before: `streams/`. After: `cycle.rs`, which joins all decisions.
+//! Step 3 of the walk. Before: `streams/`. After: `cycle.rs`, which joins all decisions.
 //!
 //! Each cycle uses one version of the handlers. When the next version takes over, a waiting worker runs another cycle with the new
 //! handlers; so does a worker in the middle of a cycle, unless a newer event reaches the new handlers anyway.

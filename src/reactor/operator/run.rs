@@ -1,6 +1,6 @@
 //! Runs an operator: start-up handlers, streams, clean-up handlers.
 //!
-//! Hop 1 of the walk begins in `serve.rs`.
+//! Step 1 of the walk begins in `serve.rs`.
 
 use std::sync::Arc;
 
