@@ -29,8 +29,9 @@ use crate::scripting::engines::{Script, sample, try_load_all};
 
 /// The CPU limit of one call, for scripts that name this limit. Short, because there are many.
 const CPU_LIMIT: Duration = Duration::from_millis(200);
-/// Additional time that the end of a call may take, including everything that is dropped then.
-const GRACE: Duration = Duration::from_millis(50);
+/// Additional time that the end of a call may take, including everything that is dropped then. Without optimization, leaving 200
+/// protected levels of Lua takes 50 to 90 ms, as measured on an idle machine: each level is a C++ exception.
+const GRACE: Duration = Duration::from_millis(if cfg!(debug_assertions) { 100 } else { 50 });
 /// Although CPU time is measured, a call of Lua is interrupted by a thread that needs a processor: if hundreds of tests compete for
 /// two of them, that may take a while.
 const ATTEMPTS: u32 = 12;
