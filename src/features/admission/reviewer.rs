@@ -260,7 +260,7 @@ impl Call<'_> {
     }
 
     async fn select(&self, handlers: &Selected, id: Option<&str>) -> Result<Selected, ReviewError> {
-        let asker = FilterCaller {
+        let filter_caller = FilterCaller {
             scripts: self.runner.scripts,
             cause: &self.cause,
             memo: &self.memo,
@@ -275,7 +275,7 @@ impl Call<'_> {
         };
         let subject = Subject { object: &self.request.object, change: None };
         let mut answers = Answers::default();
-        let selected = asker.decide(&mut answers, |answers| {
+        let selected = filter_caller.decide(&mut answers, |answers| {
             selection::admission(handlers, &request, &subject, answers)
         });
         let selected = timeout_at(self.deadline, selected).await;

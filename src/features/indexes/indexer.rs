@@ -119,7 +119,7 @@ impl Indexer<'_> {
 
     async fn sort(&self, retries: FilterRetries<'_>) -> Selection {
         let logger = self.logger.with_kind(LoggerKind::Terse);
-        let asker = FilterCaller {
+        let filter_caller = FilterCaller {
             scripts: self.runner.scripts,
             cause: &self.cause,
             memo: self.memo,
@@ -131,7 +131,7 @@ impl Indexer<'_> {
         let wanted = |it: &&Arc<Handler>| self.only.is_none_or(|only| only.contains(&it.id));
         let handlers = self.handlers.iter().filter(wanted).cloned().collect::<Vec<_>>();
         let decision = |known: &Answers| selection::watching(&handlers, &subject, known);
-        asker.decide_without_failures(&mut answers, retries, decision).await
+        filter_caller.decide_without_failures(&mut answers, retries, decision).await
     }
 
     async fn call(&self, handler: Arc<Handler>, (retries, started): (u64, Timestamp)) -> Called {

@@ -169,6 +169,18 @@ fn children_that_cannot_be_children_are_refused() {
 }
 
 #[test]
+fn each_child_is_compared_with_the_observed_one_of_its_name() {
+    let all = ["a", "b", "c"].map(|it| one(it, &json!({ "x": "1" })));
+    let mut known = Known::default();
+    known.extend(all.iter().map(|it| applied(it, 5, 0)));
+    let changed = |it: &Child| edited(&seen(it, 5), 8, |body| body["data"]["x"] = json!("2"));
+    let observed = [changed(&all[2]), seen(&all[1], 5), changed(&all[0])];
+    let plan = planned(&all, &observed, &mut known, 1);
+    let applies: Vec<_> = plan.applies.iter().map(|it| (it.child, it.present)).collect();
+    assert_eq!(applies, [(0, Some(2)), (2, Some(0))]);
+}
+
+#[test]
 fn a_child_is_applied_once_and_again_only_if_something_has_changed() {
     let (child, mut known) = (one("a", &json!({ "x": "1" })), Known::default());
     let own = std::slice::from_ref(&child);

@@ -7,4 +7,4 @@ pub mod nearest;
 pub mod printable;
 pub mod python_text;
 pub mod size;
-pub mod uuid;
+pub mod uid;

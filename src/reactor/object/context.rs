@@ -199,7 +199,7 @@ impl StreamContext {
     }
 
     /// Returns an [`FilterCaller`] of filters for an object.
-    pub(in crate::reactor) fn asker<'a>(
+    pub(in crate::reactor) fn filter_caller<'a>(
         &'a self,
         cause: &'a ObjectCause,
         memo: &'a Memo,

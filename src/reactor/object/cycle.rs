@@ -534,7 +534,7 @@ impl Cycle<'_> {
             undecided.retry_if_overtaken(&change);
         }
         let cause = self.cause(patch, ObjectDetail::Change(kwargs(&change, None)));
-        let asker = serving.asker(&cause, memo, logger);
+        let filter_caller = serving.filter_caller(&cause, memo, logger);
         let subject = Subject { object, change: Some(&change) };
         let decision = |known: &Answers| {
             let in_scope = selection::prematched(&handlers.changing, &subject, known)?;
@@ -545,7 +545,7 @@ impl Cycle<'_> {
         };
         let retries = filters.retries(serving, &mut self.memory.undecided);
         let (in_scope, required) =
-            asker.decide_without_failures(&mut answers, retries, decision).await;
+            filter_caller.decide_without_failures(&mut answers, retries, decision).await;
         let change = (in_scope == Certainty::Yes).then_some(change);
         Ok(Detected { change, required, answers })
     }

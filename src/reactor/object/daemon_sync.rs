@@ -154,7 +154,7 @@ impl SyncDaemons<'_> {
             patch: SharedPatch::default(),
             detail,
         };
-        let asker = self.serving.asker(&cause, self.memo, self.logger);
+        let filter_caller = self.serving.filter_caller(&cause, self.memo, self.logger);
         let subject = Subject { object: self.object, change: None };
         let handlers = &self.serving.handlers.spawning;
         let background = &*self.background;
@@ -162,7 +162,7 @@ impl SyncDaemons<'_> {
         let decision = |known: &Answers| selection::spawning(handlers, &subject, known, is_over);
         let mut answers = self.filters.answers();
         let retries = self.filters.retries(self.serving, self.undecided);
-        asker.decide_without_failures(&mut answers, retries, decision).await
+        filter_caller.decide_without_failures(&mut answers, retries, decision).await
     }
 }
 

@@ -8,6 +8,7 @@ use std::{
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
+use uuid::Uuid;
 
 use super::conclusion::Unsent;
 use crate::call::Memo;
@@ -21,7 +22,7 @@ use crate::logic::{
     },
     generation::WaitingHandlers,
     object::Header,
-    text::uuid::Uuid,
+    text::uid,
 };
 
 /// The identity of an object in memory.
@@ -129,7 +130,7 @@ impl Key {
     /// Returns the key of an object.
     pub(in crate::reactor) fn of(header: &Header) -> Self {
         if let Some(uid) = header.uid.as_deref().filter(|it| !it.is_empty()) {
-            return Uuid::parse(uid).map_or_else(|| Key::Text(uid.into()), Key::Uuid);
+            return uid::parse(uid).map_or_else(|| Key::Text(uid.into()), Key::Uuid);
         }
         let part = |it: &Option<String>| it.clone().unwrap_or_else(|| "-".into());
         let parts = [

@@ -244,12 +244,12 @@ impl Cycle<'_> {
         let object = &self.event.object;
         let detail = ObjectDetail::Change(kwargs(change, None));
         let cause = self.cause(patch, detail);
-        let asker = serving.asker(&cause, memo, logger);
+        let filter_caller = serving.filter_caller(&cause, memo, logger);
         let subject = Subject { object, change: Some(change) };
         let handlers = &serving.handlers.changing;
         let decision = |known: &Answers| selection::sort_changing(handlers, &subject, known);
         let retries = filters.retries(serving, &mut self.memory.undecided);
-        let sorted = asker.decide_without_failures(answers, retries, decision).await;
+        let sorted = filter_caller.decide_without_failures(answers, retries, decision).await;
         let mut undecided = sorted.undecided;
         undecided.retain(|it| !change.deleted || it.requires_finalizer());
         undecided

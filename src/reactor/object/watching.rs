@@ -63,11 +63,12 @@ impl Cycle<'_> {
             return;
         }
         let cause = self.cause(patch, ObjectDetail::Watch(event_type));
-        let asker = serving.asker(&cause, memo, logger);
+        let filter_caller = serving.filter_caller(&cause, memo, logger);
         let subject = Subject { object: &self.event.object, change: None };
         let retries = filters.retries(serving, &mut self.memory.undecided);
         let decision = |known: &Answers| selection::watching(&handlers, &subject, known);
-        let sorted = asker.decide_without_failures(&mut filters.answers(), retries, decision).await;
+        let sorted =
+            filter_caller.decide_without_failures(&mut filters.answers(), retries, decision).await;
         let mut by_script = BTreeMap::<ScriptId, Vec<Arc<Handler>>>::new();
         for handler in sorted.selected {
             let undecided = self.memory.undecided.as_mut();

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use uuid::Uuid;
 
 use crate::logic::{
     object::{Header, depth},
-    text::uuid::Uuid,
+    text::uid,
 };
 
 /// A key of an index. Numbers of the same value are the same key, whatever their notation.
@@ -99,7 +100,7 @@ impl Owner {
     pub fn of(header: &Header) -> Self {
         if let Some(uid) = header.uid.as_deref().filter(|it| !it.is_empty()) {
             let text = || Identity::Text(uid.into());
-            return Owner(Uuid::parse(uid).map_or_else(text, Identity::Uuid));
+            return Owner(uid::parse(uid).map_or_else(text, Identity::Uuid));
         }
         let part = |it: &Option<String>| it.clone().unwrap_or_default();
         Owner(Identity::Text([part(&header.namespace), part(&header.name)].join("/").into()))

@@ -50,9 +50,9 @@ impl Level<'_> {
     ) -> Result<Vec<Arc<Handler>>, FilterError> {
         let ChangeContext { serving, logger, object, memo, .. } = self.context;
         let cause = self.cause(kwargs(self.change, None));
-        let asker = serving.asker(&cause, memo, logger);
+        let filter_caller = serving.filter_caller(&cause, memo, logger);
         let subject = Subject { object, change: Some(self.change) };
-        asker.decide(answers, |known| selection::changing(handlers, &subject, known)).await
+        filter_caller.decide(answers, |known| selection::changing(handlers, &subject, known)).await
     }
 
     /// Runs as many of the due handlers as the lifecycle chooses, records their outcomes and delivers their results. Returns the
@@ -137,7 +137,7 @@ impl Level<'_> {
             ));
         }
         let cause = self.cause(kwargs(self.change, None));
-        let invocation = serving.asker(&cause, memo, logger).invocation(first);
+        let invocation = serving.filter_caller(&cause, memo, logger).invocation(first);
         let candidates = due.iter().map(|it| lifecycle::candidate(it, state.record(&it.id)));
         let chosen =
             serving.scripts.compute(function.clone(), Some(candidates.collect()), invocation);

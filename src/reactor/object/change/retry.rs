@@ -95,11 +95,11 @@ impl Level<'_> {
     ) -> bool {
         let ChangeContext { serving, logger, object, memo, .. } = self.context;
         let cause = self.cause(super::kwargs(self.change, None));
-        let asker = serving.asker(&cause, memo, logger);
+        let filter_caller = serving.filter_caller(&cause, memo, logger);
         let subject = Subject { object, change: Some(self.change) };
         let one = std::slice::from_ref(handler);
         let decision = |known: &Answers| selection::prematched(one, &subject, known);
-        let wants = asker.decide_without_failures(&mut answers, retries, decision).await;
+        let wants = filter_caller.decide_without_failures(&mut answers, retries, decision).await;
         wants == Certainty::Yes
     }
 }
