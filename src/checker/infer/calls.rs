@@ -9,6 +9,7 @@ use super::{
     Rule, Walk, lints, literals,
     spot::SpotKind,
 };
+use crate::logic::handlers::declare;
 use crate::scripting::surface::{Callback, Item, Shape, Signature, Ty};
 
 /// Functions that return whole objects.
@@ -312,8 +313,10 @@ impl<'a> Walk<'_, 'a> {
             let Some(option) = known.find(|it| it.name == name.text) else {
                 self.escape(&ty);
                 if self.reports {
-                    let hint =
-                        known::hint("", name.text, signature.options.iter().map(|it| it.name));
+                    let hint = match signature.handler {
+                        Some(Ty::Handler(kind)) => declare::option_hint(kind, name.text),
+                        _ => known::hint("", name.text, signature.options.iter().map(|it| it.name)),
+                    };
                     let message = format!("{path} has no option `{}`", name.text);
                     self.report(Rule::UnknownOption, name.span, message, hint);
                 }

@@ -63,6 +63,31 @@ fn mistakes_inside_of_functions_are_told_all_at_once() {
     assert!(code == 2 && stderr.contains("unknown-member"), "{stderr}");
 }
 
+/// Loading ends at the first declaration that is rejected; the checker reports the others, with the same hints.
+#[test]
+fn every_option_that_a_declaration_does_not_have_gets_its_hint() {
+    let lua = |options: &str| format!("kopf.on_create('kex', {{ {options} }}, function() end)\n");
+    let rhai = |options: &str| format!("kopf::on_create(\"kex\", #{{ {options} }}, || {{}});\n");
+    let cases = [
+        ("retires", "did you mean `retries`?"),
+        ("parent", "this is an option of kopf.on_event"),
+        ("interval", "this is an option of kopf.timer"),
+        ("side_effects", "this is an option of kopf.on_validate, kopf.on_mutate"),
+    ];
+    for (option, hint) in cases {
+        let in_lua = [lua("retires = 1"), lua(&format!("{option} = 1"))].concat();
+        let in_rhai = [rhai("retires: 1"), rhai(&format!("{option}: 1"))].concat();
+        let files = [("a.lua", in_lua.as_str()), ("a.rhai", in_rhai.as_str())];
+        let here = Directory::with("options", &files);
+        for file in ["a.lua", "a.rhai"] {
+            let (code, _, stderr) = here.check(&[file]);
+            let place = format!("error: {file}:2:");
+            let second = stderr.split(&place).nth(1).unwrap_or_default();
+            assert!(code == 1 && second.contains(&format!("hint: {hint}\n")), "{stderr}");
+        }
+    }
+}
+
 const CRD: &str = r"
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition

@@ -18,7 +18,7 @@ use serde_json::Value;
 
 pub use self::argument::{Argument, Declaration, DeclareError, Marker};
 pub use self::execution::{Execution, chooser};
-pub use self::options::{OptionSpec, Takes, options_of};
+pub use self::options::{OptionSpec, Takes, hint as option_hint, options_of};
 use self::values::Options;
 use super::{
     function::Function,

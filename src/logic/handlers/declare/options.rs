@@ -3,6 +3,7 @@
 //! The checks of declarations, the editor stubs and the reference are generated from this table.
 
 use super::super::handler::{Category, Kind};
+use crate::logic::text::nearest::nearest;
 
 /// One option.
 #[derive(Clone, Copy, Debug)]
@@ -161,8 +162,16 @@ pub fn options_of(kind: Kind) -> impl Iterator<Item = &'static OptionSpec> {
     OPTIONS.iter().filter(move |it| it.scope.includes(kind))
 }
 
+/// Returns the hint for an option that a kind of declaration does not have: why it has none, or a similar one.
+pub fn hint(kind: Kind, name: &str) -> Option<String> {
+    reason(kind, name).or_else(|| {
+        let nearest = nearest(name, options_of(kind).map(|it| it.name))?;
+        Some(format!("did you mean `{nearest}`?"))
+    })
+}
+
 /// Returns why a kind of declaration does not have an option that others have.
-pub(super) fn reason(kind: Kind, name: &str) -> Option<String> {
+fn reason(kind: Kind, name: &str) -> Option<String> {
     let option = OPTIONS.iter().find(|it| it.name == name && !it.scope.includes(kind))?;
     match option.scope {
         Scope::Retried => Some("its handlers are called once, without retries".to_owned()),

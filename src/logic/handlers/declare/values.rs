@@ -11,7 +11,7 @@ use super::{
     options::{self, options_of},
 };
 use crate::logic::object::depth::DEPTH_MAX;
-use crate::logic::text::{duration, nearest::nearest};
+use crate::logic::text::duration;
 use crate::settings::FieldPath;
 
 const OPERATIONS: [&str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
@@ -230,13 +230,7 @@ pub(super) const DURATION: &str =
 
 fn unknown(kind: Kind, name: &str) -> DeclareError {
     let message = format!("{} has no option `{name}`", kind.declared_by());
-    if let Some(reason) = options::reason(kind, name) {
-        return DeclareError::new(message, reason);
-    }
-    match nearest(name, options_of(kind).map(|it| it.name)) {
-        Some(nearest) => DeclareError::new(message, format!("did you mean `{nearest}`?")),
-        None => message.into(),
-    }
+    DeclareError { message, hint: options::hint(kind, name) }
 }
 
 pub(super) fn function(argument: &Argument) -> Option<Function> {
