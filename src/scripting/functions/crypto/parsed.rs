@@ -27,7 +27,7 @@ pub(super) fn parse(call: &Call) -> Outcome {
             "names": names(it),
             "not_before": stamp(it.validity().not_before.timestamp())?,
             "not_after": stamp(it.validity().not_after.timestamp())?,
-            "serial": hex(it.raw_serial()),
+            "serial": hex(&it.serial.to_bytes_be()),
             "is_ca": it.is_ca(),
             "kind": Public::of_info(it.public_key()).map(|it| it.kind.to_string()),
             "fingerprint": hex(&Sha256::digest(der)),
