@@ -16,7 +16,7 @@ use hyper::body::Frame;
 use serde_json::{Value, json};
 
 use crate::{
-    discovery::document::Document,
+    discovery::document::CompressedDocument,
     refusal::Refusal,
     request::{
         self,
@@ -47,7 +47,7 @@ pub(crate) enum Reply {
     /// Plain text, with the header that keeps browsers from guessing another type.
     Plain(u16, Bytes),
     /// A document that clients cache: not sent again if they have it, compressed if they accept that.
-    Tagged { document: Document, known: bool, packed: bool },
+    Tagged { document: CompressedDocument, known: bool, packed: bool },
     /// A text that is still being written, with its content type: logs.
     Stream(&'static str, BoxStream<'static, Bytes>),
     /// A switch to another protocol than HTTP.

@@ -54,12 +54,12 @@ pub(crate) enum FieldEdit {
     DropSpecFinalizer(&'static str),
 }
 
-/// Makes an [`FieldEdit::Set`] with a path of literals.
+/// Makes a [`FieldEdit::Set`] with a path of literals.
 pub(crate) fn set<const N: usize>(path: [&str; N], value: impl Into<Value>) -> FieldEdit {
     FieldEdit::Set(path.map(String::from).into(), value.into())
 }
 
-/// Makes an [`FieldEdit::Unset`] with a path of literals.
+/// Makes a [`FieldEdit::Unset`] with a path of literals.
 pub(crate) fn unset<const N: usize>(path: [&str; N]) -> FieldEdit {
     FieldEdit::Unset(path.map(String::from).into())
 }

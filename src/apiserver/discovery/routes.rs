@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING, IF_NONE_MATCH};
 use serde_json::Value;
 
-use super::{aggregated, document::Document, health};
+use super::{aggregated, document::CompressedDocument, health};
 use crate::{
     openapi::OpenApi,
     refusal::Refusal,
@@ -41,7 +41,7 @@ pub(crate) fn respond(
     }
     let path: Vec<&str> = request.path.trim_matches('/').split('/').collect();
     let accept = request.header(ACCEPT);
-    let tagged = |document: Document| Reply::Tagged {
+    let tagged = |document: CompressedDocument| Reply::Tagged {
         known: document.is_known(request.header(IF_NONE_MATCH)),
         packed: request.header(ACCEPT_ENCODING).contains("gzip"),
         document,
@@ -64,7 +64,7 @@ pub(crate) fn respond(
             discovery(kinds, &request.path, accept).map(|(form, mut body)| match form {
                 Some(form) => {
                     aggregated::mark_stale(&mut body, is_refused);
-                    tagged(Document::new(form, body.to_string().as_bytes()))
+                    tagged(CompressedDocument::new(form, body.to_string().as_bytes()))
                 }
                 None => Reply::Document(200, body),
             })

@@ -1,7 +1,7 @@
 //! The kinds that are compiled into Kubernetes, from the discovery of a real server.
 
 use super::{
-    facts::{self, Served, Subresource},
+    facts::{self, NativeResource, NativeSubresource},
     rules,
 };
 use crate::resource::{
@@ -23,7 +23,7 @@ pub(crate) fn kinds() -> Vec<Kind> {
 }
 
 /// Returns the subresources of a native resource.
-pub(crate) fn subresources(group: &str, plural: &str) -> &'static [Subresource] {
+pub(crate) fn subresources(group: &str, plural: &str) -> &'static [NativeSubresource] {
     let mut served = facts::resources().iter();
     served.find(|it| it.group == group && it.plural == plural).map_or(&[], |it| &it.subresources)
 }
@@ -36,7 +36,7 @@ pub(super) fn definition_name(group: &str, version: &str, kind: &str) -> String 
     format!("{package}.{version}.{kind}")
 }
 
-fn kind(served: &Served) -> Option<Kind> {
+fn kind(served: &NativeResource) -> Option<Kind> {
     let definition = definition_name(served.group, served.versions.first()?, served.kind);
     let rules = rules::of(&definition)?;
     let texts = |list: &[&str]| list.iter().copied().map(String::from).collect::<Vec<_>>();

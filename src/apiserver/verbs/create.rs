@@ -29,7 +29,7 @@ pub(crate) async fn create(call: &Call<'_>) -> Result<Reply, Refusal> {
         metadata::reset(&mut object);
         let time = call.shared.store().now();
         let ignored = modify::ignored(call, Part::Main);
-        let writer = managed::Writer { ignored: &ignored, ..call.writer(&time) };
+        let writer = managed::FieldManager { ignored: &ignored, ..call.writer(&time) };
         managed::track(call.view.schema(), &writer, None, &mut object);
     }
     if let Some(review) = call.view.kind.native.and_then(|it| it.review) {

@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::{
     Shared,
-    managed::{self, Writer},
+    managed::{self, FieldManager},
     metadata, object, rbac,
     refusal::{self, Refusal},
     reply::{List, Reply},
@@ -182,8 +182,8 @@ impl Call<'_> {
     }
 
     /// Returns the field manager (the name that the client sets, or else that of its program) with the fields that it cannot write.
-    pub(crate) fn writer<'b>(&'b self, time: &'b str) -> Writer<'b> {
-        Writer {
+    pub(crate) fn writer<'b>(&'b self, time: &'b str) -> FieldManager<'b> {
+        FieldManager {
             manager: &self.manager,
             api_version: &self.view.api_version,
             subresource: self.target.subresource.as_deref().unwrap_or_default(),

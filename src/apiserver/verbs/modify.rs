@@ -36,7 +36,7 @@ pub(crate) async fn update(call: &Call<'_>, part: Part, name: &str) -> Result<Re
     if part == Part::Main && (creates || placeholders::is_replaced(call, name, &body)) {
         let time = call.shared.store().now();
         let ignored = ignored(call, part);
-        let writer = managed::Writer { ignored: &ignored, ..call.writer(&time) };
+        let writer = managed::FieldManager { ignored: &ignored, ..call.writer(&time) };
         managed::track(call.view.schema(), &writer, None, &mut body);
         return create::write(call, body).await;
     }
@@ -92,7 +92,7 @@ async fn apply(call: &Call<'_>, part: Part, name: &str, config: &Value) -> Resul
     let apply = |live: Option<&Value>| {
         let time = call.shared.store().now();
         let ignored = ignored(call, part);
-        let writer = managed::Writer { ignored: &ignored, ..call.writer(&time) };
+        let writer = managed::FieldManager { ignored: &ignored, ..call.writer(&time) };
         let mut new = managed::apply(call.view.schema(), &writer, live, config, force)?;
         call.check_patched(&new, name)?;
         call.read(&mut new)?;
@@ -110,7 +110,7 @@ fn tracked(call: &Call<'_>, part: Part, old: &Value, mut new: Value) -> Value {
     if call.shared.stamps {
         let time = call.shared.store().now();
         let ignored = ignored(call, part);
-        let writer = managed::Writer { ignored: &ignored, ..call.writer(&time) };
+        let writer = managed::FieldManager { ignored: &ignored, ..call.writer(&time) };
         managed::track(call.view.schema(), &writer, Some(old), &mut new);
     }
     new

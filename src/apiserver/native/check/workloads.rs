@@ -8,13 +8,13 @@ use crate::refusal::Problem;
 const NO_MATCH: &str = "`selector` does not match template `labels`";
 
 /// The spec of a kind that owns Pods by a selector.
-struct Owner<'a> {
+struct PodOwnerSpec<'a> {
     spec: FieldValue<'a>,
     /// The name of the kind in messages about an empty selector.
     word: &'static str,
 }
 
-impl<'a> Owner<'a> {
+impl<'a> PodOwnerSpec<'a> {
     fn new(it: &'a Value, word: &'static str) -> Self {
         Self { spec: FieldValue::root(it).get("spec"), word }
     }
@@ -99,7 +99,7 @@ impl<'a> Owner<'a> {
 
 pub(in crate::native) fn deployment(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
-    let owner = Owner::new(new, "deployment");
+    let owner = PodOwnerSpec::new(new, "deployment");
     let spec = &owner.spec;
     not_negative(&mut out, &spec.get("replicas"));
     owner.selector(&mut out);
@@ -176,7 +176,7 @@ fn at_most_all(out: &mut Problems, it: &FieldValue<'_>) {
 
 pub(in crate::native) fn replica_set(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
-    let owner = Owner::new(new, "deployment");
+    let owner = PodOwnerSpec::new(new, "deployment");
     not_negative(&mut out, &owner.spec.get("replicas"));
     not_negative(&mut out, &owner.spec.get("minReadySeconds"));
     owner.selector(&mut out);
@@ -219,7 +219,7 @@ pub(in crate::native) fn replication_controller(new: &Value, old: Option<&Value>
 
 pub(in crate::native) fn daemon_set(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
-    let owner = Owner::new(new, "daemonset");
+    let owner = PodOwnerSpec::new(new, "daemonset");
     let spec = &owner.spec;
     meta::selector(&mut out, &spec.get("selector"));
     owner.match_labels(&mut out);
@@ -254,7 +254,7 @@ pub(in crate::native) fn daemon_set(new: &Value, old: Option<&Value>) -> Problem
 
 pub(in crate::native) fn stateful_set(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
-    let owner = Owner::new(new, "statefulset");
+    let owner = PodOwnerSpec::new(new, "statefulset");
     let spec = &owner.spec;
     let order = spec.get("podManagementPolicy");
     if !["OrderedReady", "Parallel"].contains(&order.text()) {

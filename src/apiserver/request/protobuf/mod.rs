@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use self::wire::{Reader, Tag, Wrong, low_half};
 use crate::{
     native::{
-        facts::{self, Form, GoField, GoType, Union},
+        facts::{self, GoField, GoType, GoValueType, Union},
         quantity::Quantity,
     },
     request::json,
@@ -166,9 +166,10 @@ impl<'a> Message<'a> {
         reader: &mut Reader<'_>,
     ) -> Result<Value, Wrong> {
         match &field.form {
-            Form::List(items) => {
+            GoValueType::List(items) => {
                 let mut list = if let Value::Array(list) = old { list } else { Vec::new() };
-                let is_number = matches!(**items, Form::Bool | Form::Int32 | Form::Int64);
+                let is_number =
+                    matches!(**items, GoValueType::Bool | GoValueType::Int32 | GoValueType::Int64);
                 if is_number && tag.wire == wire::BYTES {
                     let mut packed = Reader::new(reader.bytes()?);
                     while !packed.is_empty() {
@@ -180,32 +181,37 @@ impl<'a> Message<'a> {
                 }
                 Ok(Value::Array(list))
             }
-            Form::Map(items) => {
+            GoValueType::Map(items) => {
                 tag.expect(wire::BYTES, go)?;
                 let mut map = if let Value::Object(map) = old { map } else { Map::new() };
                 let (key, value) = self.entry(field, items, reader.bytes()?)?;
                 map.insert(key, value);
                 Ok(Value::Object(map))
             }
-            form @ (Form::Text
-            | Form::Bool
-            | Form::Int32
-            | Form::Int64
-            | Form::Float
-            | Form::Bytes
-            | Form::Quantity
-            | Form::Time
-            | Form::MicroTime
-            | Form::IntOrText
-            | Form::Any
-            | Form::Struct(_)) => {
+            form @ (GoValueType::Text
+            | GoValueType::Bool
+            | GoValueType::Int32
+            | GoValueType::Int64
+            | GoValueType::Float
+            | GoValueType::Bytes
+            | GoValueType::Quantity
+            | GoValueType::Time
+            | GoValueType::MicroTime
+            | GoValueType::IntOrText
+            | GoValueType::Any
+            | GoValueType::Struct(_)) => {
                 check_wire(form, tag, go)?;
                 self.value(field, form, old, reader)
             }
         }
     }
 
-    fn entry(self, field: &GoField, items: &Form, bytes: &[u8]) -> Result<(String, Value), Wrong> {
+    fn entry(
+        self,
+        field: &GoField,
+        items: &GoValueType,
+        bytes: &[u8],
+    ) -> Result<(String, Value), Wrong> {
         let (mut key, mut value) = (String::new(), None);
         let mut reader = Reader::new(bytes);
         while let Some(tag) = reader.entry_tag()? {
@@ -222,32 +228,32 @@ impl<'a> Message<'a> {
     fn value(
         self,
         field: &GoField,
-        form: &Form,
+        form: &GoValueType,
         old: Value,
         reader: &mut Reader<'_>,
     ) -> Result<Value, Wrong> {
         Ok(match form {
-            Form::Text => reader.text()?.into(),
-            Form::Bool => (reader.varint()? != 0).into(),
-            Form::Int32 => low_half(reader.varint()?).cast_signed().into(),
-            Form::Int64 => reader.varint()?.cast_signed().into(),
-            Form::Float => float(f64::from_bits(reader.fixed64()?)),
-            Form::Bytes => STANDARD.encode(reader.bytes()?).into(),
-            Form::Quantity => quantity(reader.bytes()?)?,
-            Form::Time => time(reader.bytes()?, false)?,
-            Form::MicroTime => time(reader.bytes()?, true)?,
-            Form::IntOrText => int_or_text(reader.bytes()?)?,
-            Form::Any => match field.union {
+            GoValueType::Text => reader.text()?.into(),
+            GoValueType::Bool => (reader.varint()? != 0).into(),
+            GoValueType::Int32 => low_half(reader.varint()?).cast_signed().into(),
+            GoValueType::Int64 => reader.varint()?.cast_signed().into(),
+            GoValueType::Float => float(f64::from_bits(reader.fixed64()?)),
+            GoValueType::Bytes => STANDARD.encode(reader.bytes()?).into(),
+            GoValueType::Quantity => quantity(reader.bytes()?)?,
+            GoValueType::Time => time(reader.bytes()?, false)?,
+            GoValueType::MicroTime => time(reader.bytes()?, true)?,
+            GoValueType::IntOrText => int_or_text(reader.bytes()?)?,
+            GoValueType::Any => match field.union {
                 Some(union) => self.union(union, reader.bytes()?)?,
                 None => raw(reader.bytes()?)?,
             },
-            Form::Struct(definition) => {
+            GoValueType::Struct(definition) => {
                 let mut fields = if let Value::Object(fields) = old { fields } else { Map::new() };
                 Message::of(definition, self.depth + 1)?.read(reader.bytes()?, &mut fields)?;
                 Value::Object(fields)
             }
             // Lists in lists and in maps are separate messages.
-            Form::List(items) => {
+            GoValueType::List(items) => {
                 let mut list = Vec::new();
                 let mut reader = Reader::new(reader.bytes()?);
                 while let Some(tag) = reader.tag("Items")? {
@@ -260,7 +266,7 @@ impl<'a> Message<'a> {
                 }
                 Value::Array(list)
             }
-            Form::Map(_) => return Err("unknown type".into()),
+            GoValueType::Map(_) => return Err("unknown type".into()),
         })
     }
 
@@ -309,42 +315,50 @@ impl<'a> Message<'a> {
     }
 }
 
-fn check_wire(form: &Form, tag: Tag, go: &str) -> Result<(), Wrong> {
+fn check_wire(form: &GoValueType, tag: Tag, go: &str) -> Result<(), Wrong> {
     match form {
-        Form::Bool | Form::Int32 | Form::Int64 => tag.is_varint(go),
-        Form::Float => tag.is_fixed64(go),
-        Form::Text
-        | Form::Bytes
-        | Form::Quantity
-        | Form::Time
-        | Form::MicroTime
-        | Form::IntOrText
-        | Form::Any
-        | Form::List(_)
-        | Form::Map(_)
-        | Form::Struct(_) => tag.expect(wire::BYTES, go),
+        GoValueType::Bool | GoValueType::Int32 | GoValueType::Int64 => tag.is_varint(go),
+        GoValueType::Float => tag.is_fixed64(go),
+        GoValueType::Text
+        | GoValueType::Bytes
+        | GoValueType::Quantity
+        | GoValueType::Time
+        | GoValueType::MicroTime
+        | GoValueType::IntOrText
+        | GoValueType::Any
+        | GoValueType::List(_)
+        | GoValueType::Map(_)
+        | GoValueType::Struct(_) => tag.expect(wire::BYTES, go),
     }
 }
 
 /// Returns whether JSON leaves the value out. Protobuf contains it.
-fn is_zero(form: &Form, value: &Value) -> bool {
+fn is_zero(form: &GoValueType, value: &Value) -> bool {
     match value {
         Value::Bool(it) => !it,
-        Value::Number(it) => !matches!(form, Form::IntOrText) && it.as_f64() == Some(0.0),
-        Value::String(it) => it.is_empty() && matches!(form, Form::Text | Form::Bytes),
+        Value::Number(it) => !matches!(form, GoValueType::IntOrText) && it.as_f64() == Some(0.0),
+        Value::String(it) => {
+            it.is_empty() && matches!(form, GoValueType::Text | GoValueType::Bytes)
+        }
         Value::Null | Value::Array(_) | Value::Object(_) => false,
     }
 }
 
 /// Returns the value of a map entry without one.
-fn zero(form: &Form) -> Value {
+fn zero(form: &GoValueType) -> Value {
     match form {
-        Form::Text | Form::Bytes => "".into(),
-        Form::Bool => false.into(),
-        Form::Int32 | Form::Int64 | Form::Float | Form::IntOrText => 0.into(),
-        Form::Quantity => "0".into(),
-        Form::Struct(_) => Map::new().into(),
-        Form::Time | Form::MicroTime | Form::Any | Form::List(_) | Form::Map(_) => Value::Null,
+        GoValueType::Text | GoValueType::Bytes => "".into(),
+        GoValueType::Bool => false.into(),
+        GoValueType::Int32 | GoValueType::Int64 | GoValueType::Float | GoValueType::IntOrText => {
+            0.into()
+        }
+        GoValueType::Quantity => "0".into(),
+        GoValueType::Struct(_) => Map::new().into(),
+        GoValueType::Time
+        | GoValueType::MicroTime
+        | GoValueType::Any
+        | GoValueType::List(_)
+        | GoValueType::Map(_) => Value::Null,
     }
 }
 
