@@ -8,7 +8,7 @@ use super::{
     ApiServer, LoggedRequest, Refusal, ResourceDef,
     faults::{Effect, Fault},
     metadata, object,
-    resource::{CRDS, kind::View},
+    resource::{CRDS, kind::VersionedKind},
     store::{Key, Store, history::ChangeKind},
     verbs::{
         definitions, delete, modify,
@@ -241,7 +241,7 @@ impl ApiServer {
     }
 
     /// Sets the metadata that the server adds to a new object.
-    fn stamp(&self, store: &mut Store, view: &View, body: &mut Value) {
+    fn stamp(&self, store: &mut Store, view: &VersionedKind, body: &mut Value) {
         if !self.0.stamps {
             return;
         }
@@ -272,7 +272,7 @@ impl LoggedRequest {
 }
 
 /// Returns the resource in its storage version.
-fn view(store: &Store, resource: &str) -> Result<View, Refusal> {
+fn view(store: &Store, resource: &str) -> Result<VersionedKind, Refusal> {
     let kind = &store.tables.get(resource).ok_or_else(Refusal::unknown_resource)?.kind;
-    Ok(View::new(kind, kind.storage()))
+    Ok(VersionedKind::new(kind, kind.storage()))
 }

@@ -48,7 +48,7 @@ pub use self::{
     controls::Changed,
     faults::{Effect, Fault},
     native::{BuiltInKind, built_in_definition, built_in_kinds},
-    rbac::{Access, Accesses, Attributes, ClientOf, User},
+    rbac::{AccessRecord, Accesses, Attributes, ClientOf, User},
     refusal::Refusal,
     request::log::LoggedRequest,
     resource::ResourceDef,

@@ -20,10 +20,10 @@ use crate::{
     refusal::Refusal,
     request::{
         self,
-        accept::{Form, Media},
+        accept::{Media, ResponseEncoding},
         yaml,
     },
-    resource::kind::View,
+    resource::kind::VersionedKind,
     service::ResponseBody,
     store::stored::Stored,
     streaming::upgrade::Upgrade,
@@ -37,7 +37,7 @@ const PLAIN: &str = "text/plain; charset=utf-8";
 /// A response before it is rendered in the form that the client accepts.
 pub(crate) enum Reply {
     /// A stored object in the version that was requested.
-    Object { status: u16, view: View, object: Arc<Stored> },
+    Object { status: u16, view: VersionedKind, object: Arc<Stored> },
     /// A document, a status, or an object that is not stored.
     Document(u16, Value),
     /// A list of objects of one resource.
@@ -58,7 +58,7 @@ pub(crate) enum Reply {
 
 /// Objects of one resource, or a page of them.
 pub(crate) struct List {
-    pub(crate) view: View,
+    pub(crate) view: VersionedKind,
     pub(crate) revision: u64,
     /// The continue token of the next page.
     pub(crate) next: Option<String>,
@@ -109,7 +109,11 @@ impl Reply {
     }
 
     /// Renders the response in the negotiated form, with `Warning` headers.
-    pub(crate) fn render(self, form: Form, warnings: &[String]) -> Response<ResponseBody> {
+    pub(crate) fn render(
+        self,
+        form: ResponseEncoding,
+        warnings: &[String],
+    ) -> Response<ResponseBody> {
         let whole = |body: Vec<u8>| {
             let body = Full::new(Bytes::from(formed(body, form)));
             (form.media.content_type(), body.boxed_unsync())
@@ -188,7 +192,7 @@ impl Reply {
 }
 
 /// Converts JSON to the form that the client accepts.
-fn formed(text: Vec<u8>, form: Form) -> Vec<u8> {
+fn formed(text: Vec<u8>, form: ResponseEncoding) -> Vec<u8> {
     let tree = |text: &[u8]| request::json::stored::<Value>(text).unwrap_or_default();
     match (form.media, form.pretty) {
         (Media::Yaml, _) => yaml::write(&tree(&text)).into_bytes(),

@@ -22,7 +22,7 @@ use super::{
     reply::Reply,
     request::{
         ApiRequest,
-        accept::Form,
+        accept::ResponseEncoding,
         log::LoggedRequest,
         route::{self, Route},
     },
@@ -87,7 +87,7 @@ where
                 Err(_too_large) => Refusal::too_large().into(),
             };
             shared.announce();
-            let form = Form::of(&request, reply.status() >= 400);
+            let form = ResponseEncoding::of(&request, reply.status() >= 400);
             log(&shared, request, &reply);
             let mut response = reply.render(form, &warnings.lock());
             if is_forbidden {

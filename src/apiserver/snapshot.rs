@@ -20,7 +20,7 @@ use crate::{
     request::json,
     resource::{
         CRDS,
-        kind::{Kind, View},
+        kind::{Kind, VersionedKind},
     },
     store::{ObjectName, stored::Stored},
 };
@@ -92,7 +92,7 @@ impl ApiServer {
     pub fn export(&self) -> Snapshot {
         let store = self.0.store();
         let tables = store.tables.iter().map(|(resource, table)| {
-            let view = View::new(&table.kind, table.kind.storage());
+            let view = VersionedKind::new(&table.kind, table.kind.storage());
             Table {
                 resource: resource.clone(),
                 api_version: view.api_version,

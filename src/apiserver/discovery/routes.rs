@@ -13,7 +13,7 @@ use crate::{
     reply::Reply,
     request::{
         ApiRequest,
-        accept::{self, Accept, Endpoint, Shape},
+        accept::{self, Accept, EndpointKind, ResponseShape},
         query::Query,
     },
     resource::kind::Kind,
@@ -99,10 +99,10 @@ fn discovery(
     if core {
         accept::check_routed(accept)?;
     }
-    let accept = Accept::parse(accept, Endpoint::Discovery)?;
+    let accept = Accept::parse(accept, EndpointKind::Discovery)?;
     Ok(match (accept.shape, core) {
-        (Shape::Groups, true) => (Some(accept.content_type()), aggregated::core(kinds)),
-        (Shape::Groups, false) => (Some(accept.content_type()), aggregated::groups(kinds)),
+        (ResponseShape::Groups, true) => (Some(accept.content_type()), aggregated::core(kinds)),
+        (ResponseShape::Groups, false) => (Some(accept.content_type()), aggregated::groups(kinds)),
         (_, true) => (None, super::core_versions(None)),
         (_, false) => (None, super::groups(kinds)),
     })
@@ -113,6 +113,6 @@ fn document(accept: &str, routed: bool, body: Value) -> Result<Reply, Refusal> {
     if routed {
         accept::check_routed(accept)?;
     }
-    Accept::parse(accept, Endpoint::Document)?;
+    Accept::parse(accept, EndpointKind::Document)?;
     Ok(Reply::Document(200, body))
 }

@@ -9,7 +9,7 @@ use crate::{
     request::query::Query,
     resource::{
         ResourceDef,
-        kind::{Scale, Version},
+        kind::{KindVersion, Scale},
     },
 };
 
@@ -28,9 +28,9 @@ fn kind(def: ResourceDef, scale: bool) -> Arc<Kind> {
         present: ".status.replicas".into(),
         selector: None,
     });
-    let version = Version { scale, ..Version::default() };
+    let version = KindVersion { scale, ..KindVersion::default() };
     let versions = def.versions.iter().map(|it| (it.clone(), version.clone()));
-    let versions: BTreeMap<String, Version> = versions.collect();
+    let versions: BTreeMap<String, KindVersion> = versions.collect();
     Arc::new(Kind { versions, ..Kind::plain(def) })
 }
 

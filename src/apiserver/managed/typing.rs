@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{collect::is_empty_value, element::Element};
 use crate::{
     native::{self, OBJECT_META},
-    schema::{ListType, Schema, Shape},
+    schema::{ListType, Schema, SchemaShape},
 };
 
 /// Limit of the depth; deeper values are atomic. Decoded bodies are not as deep.
@@ -74,7 +74,8 @@ pub(super) enum FieldDeclaration {
 impl<'a> FieldType<'a> {
     /// Returns the type of complete objects.
     pub(super) fn object(schema: Option<&'a Schema>, native: bool) -> Self {
-        let open = schema.is_none_or(|it| it.preserves_unknown || matches!(it.shape, Shape::Any));
+        let open =
+            schema.is_none_or(|it| it.preserves_unknown || matches!(it.shape, SchemaShape::Any));
         Self { node: TypeSource::Object(schema), open, native, depth: 0 }
     }
 
@@ -105,18 +106,18 @@ impl<'a> FieldType<'a> {
             TypeSource::Object(_) | TypeSource::Metadata | TypeSource::Deduced => map,
             TypeSource::Untyped => ManagedForm::Leaf,
             TypeSource::Known(schema) => match &schema.shape {
-                Shape::Any if self.open => map,
-                Shape::Any | Shape::Scalar(_) | Shape::Map { atomic: true, .. } => {
-                    ManagedForm::Leaf
-                }
+                SchemaShape::Any if self.open => map,
+                SchemaShape::Any
+                | SchemaShape::Scalar(_)
+                | SchemaShape::Map { atomic: true, .. } => ManagedForm::Leaf,
                 // A map without declared fields in a native kind is kept as it is: the data of a ControllerRevision.
-                Shape::Map { fields, rest: None, .. }
+                SchemaShape::Map { fields, rest: None, .. }
                     if self.native && fields.is_empty() && !is_empty_value(value) =>
                 {
                     ManagedForm::Leaf
                 }
-                Shape::Map { atomic: false, .. } => map,
-                Shape::List { .. } => match order(schema) {
+                SchemaShape::Map { atomic: false, .. } => map,
+                SchemaShape::List { .. } => match order(schema) {
                     Some(order) if value.is_array() || value.is_null() => ManagedForm::List(order),
                     _ => ManagedForm::Leaf,
                 },
@@ -128,9 +129,9 @@ impl<'a> FieldType<'a> {
     pub(super) fn is_atomic(self) -> bool {
         let TypeSource::Known(schema) = self.node else { return false };
         match schema.shape {
-            Shape::Map { atomic, .. } => atomic,
-            Shape::List { .. } => order(schema).is_none(),
-            Shape::Any | Shape::Scalar(_) => false,
+            SchemaShape::Map { atomic, .. } => atomic,
+            SchemaShape::List { .. } => order(schema).is_none(),
+            SchemaShape::Any | SchemaShape::Scalar(_) => false,
         }
     }
 
@@ -161,10 +162,10 @@ impl<'a> FieldType<'a> {
         if schema.embedded && (name == "apiVersion" || name == "kind") {
             return (self.child(TypeSource::Known(&TEXT)), FieldDeclaration::Named);
         }
-        let Shape::Map { fields, rest, .. } = &schema.shape else {
+        let SchemaShape::Map { fields, rest, .. } = &schema.shape else {
             return (self.child(self.unsaid()), FieldDeclaration::Allowed);
         };
-        let linked = |link: &'a crate::schema::Link| {
+        let linked = |link: &'a crate::schema::SchemaOrRef| {
             link.schema().map_or_else(|| self.unsaid(), TypeSource::Known)
         };
         if let Some(link) = fields.get(name) {
@@ -243,11 +244,11 @@ impl<'a> FieldType<'a> {
         }
         // Missing required fields of native kinds have the zero value of their type in the real server; they are validated later.
         match &field.shape {
-            Shape::Scalar(_) if !self.native => None,
-            Shape::Scalar(_) if key == "protocol" => Some("TCP".into()),
-            Shape::Scalar(crate::schema::Scalar::Text) => Some("".into()),
-            Shape::Scalar(_) => Some(0.into()),
-            Shape::Any | Shape::Map { .. } | Shape::List { .. } => None,
+            SchemaShape::Scalar(_) if !self.native => None,
+            SchemaShape::Scalar(_) if key == "protocol" => Some("TCP".into()),
+            SchemaShape::Scalar(crate::schema::Scalar::Text) => Some("".into()),
+            SchemaShape::Scalar(_) => Some(0.into()),
+            SchemaShape::Any | SchemaShape::Map { .. } | SchemaShape::List { .. } => None,
         }
     }
 }

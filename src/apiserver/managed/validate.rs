@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::typing::{FieldDeclaration, FieldType, ManagedForm, TypeSource};
 use crate::{
     refusal::go,
-    schema::{Scalar, Shape},
+    schema::{Scalar, SchemaShape},
 };
 
 /// Limit of reported mistakes.
@@ -86,24 +86,24 @@ fn type_mistake(kind: FieldType<'_>, value: &Value) -> Option<String> {
     let expected = |what: &str| Some(format!("expected {what}, got &{{{}}}", go::plain(value)));
     match (&schema.shape, value) {
         (_, Value::Null)
-        | (Shape::Any, _)
-        | (Shape::Map { .. }, Value::Object(_))
-        | (Shape::List { .. }, Value::Array(_))
-        | (Shape::Scalar(Scalar::Text), Value::String(_))
-        | (Shape::Scalar(Scalar::Integer | Scalar::Number), Value::Number(_))
-        | (Shape::Scalar(Scalar::Boolean), Value::Bool(_))
+        | (SchemaShape::Any, _)
+        | (SchemaShape::Map { .. }, Value::Object(_))
+        | (SchemaShape::List { .. }, Value::Array(_))
+        | (SchemaShape::Scalar(Scalar::Text), Value::String(_))
+        | (SchemaShape::Scalar(Scalar::Integer | Scalar::Number), Value::Number(_))
+        | (SchemaShape::Scalar(Scalar::Boolean), Value::Bool(_))
         | (
-            Shape::Scalar(Scalar::IntOrText),
+            SchemaShape::Scalar(Scalar::IntOrText),
             Value::Bool(_) | Value::Number(_) | Value::String(_),
         ) => None,
-        (Shape::Scalar(Scalar::IntOrText), _) => expected("any scalar"),
-        (Shape::Map { .. }, _) => expected("map"),
-        (Shape::List { .. }, _) => expected("list"),
-        (Shape::Scalar(Scalar::Boolean), _) => expected("boolean"),
-        (Shape::Scalar(Scalar::Integer | Scalar::Number), _) => {
+        (SchemaShape::Scalar(Scalar::IntOrText), _) => expected("any scalar"),
+        (SchemaShape::Map { .. }, _) => expected("map"),
+        (SchemaShape::List { .. }, _) => expected("list"),
+        (SchemaShape::Scalar(Scalar::Boolean), _) => expected("boolean"),
+        (SchemaShape::Scalar(Scalar::Integer | Scalar::Number), _) => {
             Some("expected numeric (int or float), got *value.valueUnstructured".into())
         }
-        (Shape::Scalar(Scalar::Text), _) => Some(format!(
+        (SchemaShape::Scalar(Scalar::Text), _) => Some(format!(
             "expected string, got &value.valueUnstructured{{Value:{}}}",
             go::json(value)
         )),

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::resource::{
     ResourceDef,
-    kind::{Kind, Scale, Storage, Version},
+    kind::{Kind, KindVersion, Scale, Storage},
 };
 use crate::sorted::CollectSorted as _;
 
@@ -46,7 +46,7 @@ fn kind(served: &NativeResource) -> Option<Kind> {
         present: ".status.replicas".into(),
         selector: None,
     });
-    let version = Version { scale, ..Version::default() };
+    let version = KindVersion { scale, ..KindVersion::default() };
     let versions = served.versions.iter().map(|it| ((*it).into(), version.clone()));
     Some(Kind {
         def: ResourceDef {

@@ -34,9 +34,9 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use self::policy::{Decision, Objects, Policy};
+use self::policy::{Decision, Policy, RbacObjects};
 pub use self::{
-    accesses::{Access, Accesses},
+    accesses::{AccessRecord, Accesses},
     attributes::Attributes,
     client::ClientOf,
     user::User,
@@ -107,7 +107,7 @@ fn check(shared: &Shared, user: &User, wanted: &Attributes) -> Result<(), Refusa
 }
 
 fn record(shared: &Shared, user: &User, attributes: Attributes, allowed: bool) {
-    let access = Access { user: user.name.clone(), attributes, allowed };
+    let access = AccessRecord { user: user.name.clone(), attributes, allowed };
     shared.rbac.accesses.lock().add(access);
 }
 
@@ -146,7 +146,7 @@ fn policy(shared: &Shared) -> Arc<Policy> {
     if let Some((_, policy)) = cached.as_ref().filter(|(of, _)| *of == version) {
         return Arc::clone(policy);
     }
-    let policy = Arc::new(Policy::new(&Objects {
+    let policy = Arc::new(Policy::new(&RbacObjects {
         cluster_roles: all(&store, CLUSTER_ROLES),
         roles: all(&store, ROLES),
         cluster_bindings: all(&store, CLUSTER_BINDINGS),

@@ -10,7 +10,7 @@ use sha2::Sha256;
 use crate::{
     Shared, object,
     rbac::User,
-    refusal::{Problem, Refusal},
+    refusal::{Refusal, ValidationProblem},
     reply::Reply,
     request::body::decode_part,
     store::Key,
@@ -29,7 +29,7 @@ const CREDENTIAL: &str = "authentication.kubernetes.io/credential-id";
 
 /// The claims of a valid token.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Token {
+pub(crate) struct TokenClaims {
     pub(crate) user: User,
     pub(crate) audiences: Vec<String>,
 }
@@ -42,7 +42,7 @@ pub(crate) fn request(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
     let lifetime = object::number(&body, "/spec/expirationSeconds").unwrap_or(LIFETIME);
     if lifetime < LIFETIME_MIN {
         let why = "may not specify a duration less than 10 minutes";
-        let problem = Problem::invalid("spec.expirationSeconds", lifetime, why);
+        let problem = ValidationProblem::invalid("spec.expirationSeconds", lifetime, why);
         return Err(Refusal::invalid("authentication.k8s.io", "TokenRequest", "", &[problem]));
     }
     let mut store = call.shared.store();
@@ -99,12 +99,12 @@ pub(crate) fn request(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
 }
 
 /// Returns the claims of a token for the server; `None` unless it is signed by this server, not expired, and its account exists.
-pub(crate) fn verify(shared: &Shared, token: &str) -> Option<Token> {
+pub(crate) fn verify(shared: &Shared, token: &str) -> Option<TokenClaims> {
     verify_for(shared, token, &[ISSUER.to_owned()])
 }
 
 /// Returns the claims of a token for any of these audiences; its audiences are those that both have.
-pub(crate) fn verify_for(shared: &Shared, token: &str, wanted: &[String]) -> Option<Token> {
+pub(crate) fn verify_for(shared: &Shared, token: &str, wanted: &[String]) -> Option<TokenClaims> {
     let (payload, signature) = token.rsplit_once('.')?;
     let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
     let mut mac = mac(shared)?;
@@ -128,7 +128,7 @@ pub(crate) fn verify_for(shared: &Shared, token: &str, wanted: &[String]) -> Opt
     let mut user = User { uid: uid.into(), ..User::service_account(namespace, account) };
     let id = format!("JTI={}", object::text(&claims, "/jti"));
     user.extra.insert(CREDENTIAL.into(), vec![id]);
-    Some(Token { user, audiences })
+    Some(TokenClaims { user, audiences })
 }
 
 fn signed(shared: &Shared, claims: &Value) -> String {

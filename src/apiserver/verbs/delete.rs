@@ -10,8 +10,8 @@ use crate::{
     metadata, object,
     refusal::Refusal,
     reply::Reply,
-    request::deletion::Options,
-    resource::{CRDS, ResourceDef, kind::View},
+    request::deletion::DeleteOptions,
+    resource::{CRDS, ResourceDef, kind::VersionedKind},
     store::{Key, Store, stored::Stored},
     verbs::{Call, read, rules},
     webhooks::{self, AdmissionRequest, conversion},
@@ -48,7 +48,7 @@ const PRESERVED: &str = "child pods are preserved by default when jobs are delet
 const WITHOUT_DEPENDENTS: &str = "events";
 
 pub(crate) async fn one(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
-    let options = Options::parse(call.request, &call.query)?;
+    let options = DeleteOptions::parse(call.request, &call.query)?;
     let (key, def) = (call.key(name), &call.view.kind.def);
     if key.resource == JOBS && options.propagation.is_none() {
         call.warnings.lock().push(PRESERVED.into());
@@ -76,7 +76,7 @@ pub(crate) async fn one(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
 
 /// Deletes a Pod with the options of an eviction.
 pub(crate) fn evicted(call: &Call<'_>, name: &str, options: &Value) -> Result<(), Refusal> {
-    let mut options = Options::of(options)?;
+    let mut options = DeleteOptions::of(options)?;
     options.dry |= call.is_dry();
     let (key, def) = (call.key(name), &call.view.kind.def);
     let mut store = call.shared.store();
@@ -90,7 +90,7 @@ pub(crate) fn evicted(call: &Call<'_>, name: &str, options: &Value) -> Result<()
 }
 
 pub(crate) async fn collection(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let options = Options::parse(call.request, &call.query)?;
+    let options = DeleteOptions::parse(call.request, &call.query)?;
     let list = read::page(call)?;
     for item in &list.items {
         let key = Key::new(&call.resource(), &item.head.namespace, &item.head.name);
@@ -107,7 +107,7 @@ fn identity(found: &Stored) -> (&str, &str, u64) {
 }
 
 /// Checks whether the cluster and the webhooks allow the deletion of the object.
-async fn ask(call: &Call<'_>, options: &Options, key: &Key) -> Result<(), Refusal> {
+async fn ask(call: &Call<'_>, options: &DeleteOptions, key: &Key) -> Result<(), Refusal> {
     let name = key.place.name.as_str();
     if call.shared.cluster && key.resource == NAMESPACES && UNDELETABLE.contains(&name) {
         let why = "this namespace may not be deleted";
@@ -122,18 +122,18 @@ async fn ask(call: &Call<'_>, options: &Options, key: &Key) -> Result<(), Refusa
 
 /// The parameters of a deletion.
 struct Deletion<'a> {
-    view: &'a View,
+    view: &'a VersionedKind,
     /// The server sets metadata.
     stamps: bool,
     /// Controllers empty deleted namespaces and CRDs; without them, these are removed at once.
     emptied: bool,
     /// The deletion is requested by a client, for which the default policies apply.
     by_client: bool,
-    options: &'a Options,
+    options: &'a DeleteOptions,
 }
 
 impl<'a> Deletion<'a> {
-    fn of(call: &'a Call<'_>, options: &'a Options) -> Self {
+    fn of(call: &'a Call<'_>, options: &'a DeleteOptions) -> Self {
         let emptied = call.shared.emptied.load(Ordering::Relaxed);
         let stamps = call.shared.stamps;
         Self { view: &call.view, stamps, emptied, by_client: true, options }
@@ -149,9 +149,9 @@ enum Deleted {
 }
 
 /// Deletes as a controller does, without the defaults for clients.
-pub(crate) fn as_controller(shared: &Shared, store: &mut Store, view: &View, key: &Key) {
+pub(crate) fn as_controller(shared: &Shared, store: &mut Store, view: &VersionedKind, key: &Key) {
     let emptied = shared.emptied.load(Ordering::Relaxed);
-    let (options, stamps) = (Options::default(), shared.stamps);
+    let (options, stamps) = (DeleteOptions::default(), shared.stamps);
     delete(store, &Deletion { view, stamps, emptied, by_client: false, options: &options }, key);
 }
 

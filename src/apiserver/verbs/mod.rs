@@ -26,9 +26,9 @@ use crate::{
         ApiRequest,
         body::{self, Expected},
         query::Query,
-        route::Target,
+        route::RequestTarget,
     },
-    resource::{ResourceDef, kind::View},
+    resource::{ResourceDef, kind::VersionedKind},
     store::{Key, Store},
     table::Presenter,
     verbs::rules::{Part, Strictness},
@@ -40,8 +40,8 @@ pub(crate) struct Call<'a> {
     pub(crate) shared: &'a Arc<Shared>,
     pub(crate) request: &'a ApiRequest,
     pub(crate) query: Query,
-    pub(crate) target: &'a Target,
-    pub(crate) view: View,
+    pub(crate) target: &'a RequestTarget,
+    pub(crate) view: VersionedKind,
     pub(crate) warnings: &'a Warnings,
     /// The paths of duplicate fields in the body.
     repeated: Mutex<Vec<String>>,
@@ -197,7 +197,7 @@ impl Call<'_> {
 pub(crate) async fn respond(
     shared: &Arc<Shared>,
     request: &ApiRequest,
-    target: &Target,
+    target: &RequestTarget,
     warnings: &Warnings,
 ) -> Result<Reply, Refusal> {
     if let Some(reply) = rbac::reviews::own_user(shared, request, target) {
@@ -328,7 +328,7 @@ fn refused(call: &Call<'_>, verb: &str) -> Refusal {
     if def.native { Refusal::method_not_allowed() } else { Refusal::not_supported(def, verb) }
 }
 
-fn find(store: &Store, target: &Target) -> Option<View> {
+fn find(store: &Store, target: &RequestTarget) -> Option<VersionedKind> {
     let resource = refusal::join(&target.plural, &target.group);
     let kind = &store.tables.get(&resource)?.kind;
     let version = kind.def.versions.contains(&target.version);
@@ -337,7 +337,7 @@ fn find(store: &Store, target: &Target) -> Option<View> {
         (false, Some(_)) => false,
         (true, Some(_)) | (false, None) => true,
     };
-    (version && place).then(|| View::new(kind, &target.version))
+    (version && place).then(|| VersionedKind::new(kind, &target.version))
 }
 
 fn verb(method: &str, named: bool, watching: bool) -> Option<&'static str> {

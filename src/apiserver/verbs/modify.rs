@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{
     managed, object,
-    patch::Patch,
+    patch::ParsedPatch,
     rbac,
     refusal::Refusal,
     reply::Reply,
@@ -61,8 +61,8 @@ fn check_uid(call: &Call<'_>, name: &str, old: &Value, new: &Value) -> Result<()
 pub(crate) async fn patch(call: &Call<'_>, part: Part, name: &str) -> Result<Reply, Refusal> {
     let def = &call.view.kind.def;
     let content_type = call.request.header(http::header::CONTENT_TYPE);
-    let patch = Patch::parse(content_type, &call.request.body, def.native)?;
-    if let Patch::Apply(config) = &patch {
+    let patch = ParsedPatch::parse(content_type, &call.request.body, def.native)?;
+    if let ParsedPatch::Apply(config) = &patch {
         WriteOptions::parse(&call.query, Write::Apply)?;
         return apply(call, part, name, config).await;
     }

@@ -8,8 +8,8 @@ use crate::{
     managed,
     metadata::{self, KindFacts},
     native, object,
-    refusal::{Problem, Refusal},
-    resource::{CRDS, ResourceDef, kind::View},
+    refusal::{Refusal, ValidationProblem},
+    resource::{CRDS, ResourceDef, kind::VersionedKind},
     schema,
     store::identities::Identities,
     verbs::scale,
@@ -76,7 +76,7 @@ pub(crate) fn name(body: &mut Value, identities: &mut Identities) {
 }
 
 /// Decodes an object: removes unknown fields, and fills in defaults. Returns the paths of the unknown fields.
-pub(crate) fn read(view: &View, object: &mut Value) -> Result<Vec<String>, Refusal> {
+pub(crate) fn read(view: &VersionedKind, object: &mut Value) -> Result<Vec<String>, Refusal> {
     let mut unknown = Vec::new();
     match (view.kind.native, view.schema()) {
         (Some(native), _) => {
@@ -97,7 +97,7 @@ pub(crate) fn read(view: &View, object: &mut Value) -> Result<Vec<String>, Refus
 
 /// Returns a new object as it will be stored, with its name and uid.
 pub(crate) fn created(
-    view: &View,
+    view: &VersionedKind,
     mut object: Value,
     strictness: Strictness,
 ) -> Result<Value, Refusal> {
@@ -127,7 +127,7 @@ pub(crate) const ATTACHMENTS: &str = "volumeattachments.storage.k8s.io";
 
 /// Returns an object as it will be stored after an update.
 pub(crate) fn updated(
-    view: &View,
+    view: &VersionedKind,
     (part, strictness): (Part, Strictness),
     old: &Value,
     mut new: Value,
@@ -211,7 +211,7 @@ fn with_status(def: &ResourceDef, old: &Value, new: &Value) -> Value {
     object
 }
 
-fn check(view: &View, new: &Value, old: Option<&Value>) -> Vec<Problem> {
+fn check(view: &VersionedKind, new: &Value, old: Option<&Value>) -> Vec<ValidationProblem> {
     match (view.kind.native, view.rules()) {
         (Some(native), _) => (native.check)(new, old),
         (None, rules) => {
@@ -222,7 +222,11 @@ fn check(view: &View, new: &Value, old: Option<&Value>) -> Vec<Problem> {
     }
 }
 
-fn refuse(view: &View, object: &Value, problems: &[Problem]) -> Result<(), Refusal> {
+fn refuse(
+    view: &VersionedKind,
+    object: &Value,
+    problems: &[ValidationProblem],
+) -> Result<(), Refusal> {
     if problems.is_empty() {
         return Ok(());
     }
@@ -239,7 +243,7 @@ fn check_version(def: &ResourceDef, old: &Value, new: &Value) -> Result<(), Refu
     if version.is_empty() && !def.native {
         // The real server names the resource instead of the kind here.
         let why = "must be specified for an update";
-        let problem = Problem::invalid("metadata.resourceVersion", 0, why);
+        let problem = ValidationProblem::invalid("metadata.resourceVersion", 0, why);
         return Err(Refusal::invalid(&def.group, &def.plural, name, &[problem]));
     }
     if !version.is_empty() && version != object::meta(old, "resourceVersion") {
@@ -249,7 +253,7 @@ fn check_version(def: &ResourceDef, old: &Value, new: &Value) -> Result<(), Refu
 }
 
 /// Returns whether the change increments the generation. Metadata and a separate status do not.
-fn is_new_generation(view: &View, old: &Value, new: &Value) -> bool {
+fn is_new_generation(view: &VersionedKind, old: &Value, new: &Value) -> bool {
     let def = &view.kind.def;
     if let Some(native) = view.kind.native {
         let differs = |it: &&str| old.pointer(it) != new.pointer(it);

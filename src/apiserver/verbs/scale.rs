@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 
 use crate::{
     labels, managed, object,
-    patch::Patch,
-    refusal::{Problem, Refusal, go},
+    patch::ParsedPatch,
+    refusal::{Refusal, ValidationProblem, go},
     reply::Reply,
     request::body,
     resource::{
         ResourceDef,
-        kind::{Scale, View},
+        kind::{Scale, VersionedKind},
     },
     verbs::{Call, modify, rules::Part},
     webhooks::conversion,
@@ -24,11 +24,11 @@ const DEFINITION: &str = "io.k8s.api.autoscaling.v1.Scale";
 type Edit<'a> = Box<dyn Fn(&Value) -> Result<Value, Refusal> + Send + Sync + 'a>;
 
 /// Returns whether objects of this kind can be scaled.
-pub(crate) fn is_served(view: &View) -> bool {
+pub(crate) fn is_served(view: &VersionedKind) -> bool {
     paths(view).is_some()
 }
 
-fn paths(view: &View) -> Option<&Scale> {
+fn paths(view: &VersionedKind) -> Option<&Scale> {
     view.kind.versions.get(&view.version)?.scale.as_ref()
 }
 
@@ -53,8 +53,11 @@ pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Re
             Box::new(move |_scale| Ok(body.clone()))
         }
         "patch" => {
-            let patch =
-                Patch::parse(call.request.header(CONTENT_TYPE), &call.request.body, def.native)?;
+            let patch = ParsedPatch::parse(
+                call.request.header(CONTENT_TYPE),
+                &call.request.body,
+                def.native,
+            )?;
             Box::new(move |scale| patch.apply(scale, None))
         }
         _ => return Err(Refusal::method_not_allowed()),
@@ -69,7 +72,7 @@ pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Re
         // Custom objects have this check in their validation.
         if replicas < 0 && def.native {
             let text = "must be greater than or equal to 0";
-            let problem = Problem::invalid("spec.replicas", replicas, text);
+            let problem = ValidationProblem::invalid("spec.replicas", replicas, text);
             return Err(Refusal::invalid("autoscaling", "Scale", name, &[problem]));
         }
         let mut new = old.clone();
@@ -118,13 +121,13 @@ fn check_body(body: &Value) -> Result<(), Refusal> {
 }
 
 /// Returns the problems of the fields that the scale of a custom object shows.
-pub(crate) fn faults(view: &View, object: &Value) -> Vec<Problem> {
+pub(crate) fn faults(view: &VersionedKind, object: &Value) -> Vec<ValidationProblem> {
     let Some(scale) = paths(view) else { return Vec::new() };
     let mut found = Vec::new();
     for path in [&scale.wanted, &scale.present] {
         let text = match nested(object, path, "int64", Value::is_i64) {
             Err(why) => {
-                found.push(Problem::invalid(path.as_str(), 0, why));
+                found.push(ValidationProblem::invalid(path.as_str(), 0, why));
                 continue;
             }
             Ok(number) => match number.and_then(Value::as_i64).unwrap_or(0) {
@@ -136,12 +139,12 @@ pub(crate) fn faults(view: &View, object: &Value) -> Vec<Problem> {
             },
         };
         let number = object.pointer(&pointer(path)).and_then(Value::as_i64).unwrap_or(0);
-        found.push(Problem::invalid(path.as_str(), number, text));
+        found.push(ValidationProblem::invalid(path.as_str(), number, text));
     }
     if let Some(path) = &scale.selector
         && let Err(why) = nested(object, path, "string", Value::is_string)
     {
-        found.push(Problem::invalid(path.as_str(), "", why));
+        found.push(ValidationProblem::invalid(path.as_str(), "", why));
     }
     found
 }

@@ -22,7 +22,7 @@ use crate::{
     faults::Effect,
     object,
     refusal::Refusal,
-    resource::kind::View,
+    resource::kind::VersionedKind,
     selector::{Selector, field_text},
     store::{
         Store,
@@ -40,7 +40,7 @@ const FOREVER: Duration = Duration::from_hours(10_000);
 /// The objects that a list or a watch covers.
 #[derive(Clone, Debug)]
 pub(crate) struct Scope {
-    pub(crate) view: View,
+    pub(crate) view: VersionedKind,
     /// `None` for all namespaces.
     pub(crate) namespace: Option<String>,
     pub(crate) selector: Selector,

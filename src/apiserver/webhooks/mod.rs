@@ -21,7 +21,7 @@ use crate::{
     Shared, object,
     rbac::User,
     refusal::Refusal,
-    resource::kind::View,
+    resource::kind::VersionedKind,
     store::{Key, Store},
     verbs::{Warnings, rules},
 };
@@ -34,7 +34,7 @@ const VALIDATING: &str = "validatingwebhookconfigurations.admissionregistration.
 pub(crate) struct AdmissionRequest<'a> {
     /// One of `CREATE`, `UPDATE`, `DELETE`.
     pub(crate) operation: &'static str,
-    pub(crate) view: &'a View,
+    pub(crate) view: &'a VersionedKind,
     /// Empty for the object itself.
     pub(crate) subresource: &'a str,
     pub(crate) namespace: &'a str,

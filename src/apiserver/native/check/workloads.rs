@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{FieldValue, Problems, meta, names, not_negative, pods, status};
-use crate::refusal::Problem;
+use crate::refusal::ValidationProblem;
 
 const NO_MATCH: &str = "`selector` does not match template `labels`";
 
@@ -143,8 +143,8 @@ fn strategy(out: &mut Problems, it: &FieldValue<'_>) {
 }
 
 /// Makes the problem of a strategy with an unknown type.
-fn not_supported(it: &FieldValue<'_>, name: &str, supported: &[&str]) -> Problem {
-    Problem::not_supported(
+fn not_supported(it: &FieldValue<'_>, name: &str, supported: &[&str]) -> ValidationProblem {
+    ValidationProblem::not_supported(
         it.path.clone(),
         json!({ "Type": name, "RollingUpdate": null }),
         supported,
@@ -267,14 +267,14 @@ pub(in crate::native) fn stateful_set(new: &Value, old: Option<&Value>) -> Probl
             if rolling.is_set() {
                 let shown = json!({ "Partition": rolling.get("partition").number(), "MaxUnavailable": null });
                 let detail = "only allowed for updateStrategy 'RollingUpdate'";
-                out.push(Problem::invalid(rolling.path.clone(), shown, detail));
+                out.push(ValidationProblem::invalid(rolling.path.clone(), shown, detail));
             }
         }
         "RollingUpdate" => not_negative(&mut out, &it.get("rollingUpdate").get("partition")),
         other => {
             let shown = json!({ "Type": other, "RollingUpdate": null });
             let detail = "must be 'RollingUpdate' or 'OnDelete'";
-            out.push(Problem::invalid(it.path.clone(), shown, detail));
+            out.push(ValidationProblem::invalid(it.path.clone(), shown, detail));
         }
     }
     not_negative(&mut out, &spec.get("replicas"));
@@ -345,7 +345,7 @@ pub(in crate::native) fn disruption_budget(new: &Value, old: Option<&Value>) -> 
             "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy").value,
         });
         let detail = "minAvailable and maxUnavailable cannot be both set";
-        out.push(Problem::invalid(spec.path.clone(), shown, detail));
+        out.push(ValidationProblem::invalid(spec.path.clone(), shown, detail));
     }
     for it in [least, most] {
         if it.is_set() {

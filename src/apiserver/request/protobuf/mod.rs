@@ -12,7 +12,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use self::wire::{Reader, Tag, Wrong, low_half};
+use self::wire::{Tag, WireError, WireReader, low_half};
 use crate::{
     native::{
         facts::{self, GoField, GoType, GoValueType, Union},
@@ -38,7 +38,7 @@ pub(crate) struct Envelope<'a> {
 }
 
 impl<'a> Envelope<'a> {
-    pub(crate) fn parse(body: &'a [u8]) -> Result<Self, Wrong> {
+    pub(crate) fn parse(body: &'a [u8]) -> Result<Self, WireError> {
         if body.is_empty() {
             return Err("empty data".into());
         }
@@ -52,7 +52,7 @@ impl<'a> Envelope<'a> {
             return Err("empty body".into());
         }
         let mut envelope = Self::default();
-        let mut reader = Reader::new(body);
+        let mut reader = WireReader::new(body);
         while let Some(tag) = reader.tag("Unknown")? {
             match tag.number {
                 1 => {
@@ -82,8 +82,8 @@ impl<'a> Envelope<'a> {
         Ok(envelope)
     }
 
-    fn type_meta(&mut self, bytes: &[u8]) -> Result<(), Wrong> {
-        let mut reader = Reader::new(bytes);
+    fn type_meta(&mut self, bytes: &[u8]) -> Result<(), WireError> {
+        let mut reader = WireReader::new(bytes);
         while let Some(tag) = reader.tag("TypeMeta")? {
             let (place, name) = match tag.number {
                 1 => (&mut self.api_version, "APIVersion"),
@@ -101,7 +101,7 @@ impl<'a> Envelope<'a> {
 }
 
 /// Decodes a message of a definition, such as `io.k8s.api.core.v1.Pod`. Kind and version are in the envelope, not in the message.
-pub(crate) fn message(definition: &str, bytes: &[u8]) -> Result<Value, Wrong> {
+pub(crate) fn message(definition: &str, bytes: &[u8]) -> Result<Value, WireError> {
     let mut fields = Map::new();
     Message::of(definition, 0)?.read(bytes, &mut fields)?;
     Ok(Value::Object(fields))
@@ -120,7 +120,7 @@ struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    fn of(definition: &'a str, depth: usize) -> Result<Self, Wrong> {
+    fn of(definition: &'a str, depth: usize) -> Result<Self, WireError> {
         if depth > DEPTH_MAX {
             return Err("exceeded max depth".into());
         }
@@ -130,8 +130,8 @@ impl<'a> Message<'a> {
     }
 
     /// Adds the fields to the existing ones: a message may be split into parts.
-    fn read(self, bytes: &[u8], into: &mut Map<String, Value>) -> Result<(), Wrong> {
-        let mut reader = Reader::new(bytes);
+    fn read(self, bytes: &[u8], into: &mut Map<String, Value>) -> Result<(), WireError> {
+        let mut reader = WireReader::new(bytes);
         while let Some(tag) = reader.tag(self.name)? {
             let numbers = [self.around, &[tag.number]].concat();
             let found = self.known.fields.iter().find(|it| it.numbers.starts_with(&numbers));
@@ -163,15 +163,15 @@ impl<'a> Message<'a> {
         field: &GoField,
         old: Value,
         (tag, go): (Tag, &str),
-        reader: &mut Reader<'_>,
-    ) -> Result<Value, Wrong> {
+        reader: &mut WireReader<'_>,
+    ) -> Result<Value, WireError> {
         match &field.form {
             GoValueType::List(items) => {
                 let mut list = if let Value::Array(list) = old { list } else { Vec::new() };
                 let is_number =
                     matches!(**items, GoValueType::Bool | GoValueType::Int32 | GoValueType::Int64);
                 if is_number && tag.wire == wire::BYTES {
-                    let mut packed = Reader::new(reader.bytes()?);
+                    let mut packed = WireReader::new(reader.bytes()?);
                     while !packed.is_empty() {
                         list.push(self.value(field, items, Value::Null, &mut packed)?);
                     }
@@ -211,9 +211,9 @@ impl<'a> Message<'a> {
         field: &GoField,
         items: &GoValueType,
         bytes: &[u8],
-    ) -> Result<(String, Value), Wrong> {
+    ) -> Result<(String, Value), WireError> {
         let (mut key, mut value) = (String::new(), None);
-        let mut reader = Reader::new(bytes);
+        let mut reader = WireReader::new(bytes);
         while let Some(tag) = reader.entry_tag()? {
             match tag.number {
                 1 => key = reader.text()?,
@@ -230,8 +230,8 @@ impl<'a> Message<'a> {
         field: &GoField,
         form: &GoValueType,
         old: Value,
-        reader: &mut Reader<'_>,
-    ) -> Result<Value, Wrong> {
+        reader: &mut WireReader<'_>,
+    ) -> Result<Value, WireError> {
         Ok(match form {
             GoValueType::Text => reader.text()?.into(),
             GoValueType::Bool => (reader.varint()? != 0).into(),
@@ -255,7 +255,7 @@ impl<'a> Message<'a> {
             // Lists in lists and in maps are separate messages.
             GoValueType::List(items) => {
                 let mut list = Vec::new();
-                let mut reader = Reader::new(reader.bytes()?);
+                let mut reader = WireReader::new(reader.bytes()?);
                 while let Some(tag) = reader.tag("Items")? {
                     if tag.number == 1 {
                         check_wire(items, tag, "Items")?;
@@ -271,14 +271,14 @@ impl<'a> Message<'a> {
     }
 
     /// Decodes a field of a JSON schema that has several forms.
-    fn union(self, union: Union, bytes: &[u8]) -> Result<Value, Wrong> {
+    fn union(self, union: Union, bytes: &[u8]) -> Result<Value, WireError> {
         let (name, first, second) = match union {
             Union::Schemas => ("JSONSchemaPropsOrArray", "Schema", "JSONSchemas"),
             Union::Flag => ("JSONSchemaPropsOrBool", "Allows", "Schema"),
             Union::Names => ("JSONSchemaPropsOrStringArray", "Schema", "Property"),
         };
         let (mut schema, mut list, mut flag) = (None, Vec::new(), false);
-        let mut reader = Reader::new(bytes);
+        let mut reader = WireReader::new(bytes);
         while let Some(tag) = reader.tag(name)? {
             match (union, tag.number) {
                 (Union::Flag, 1) => {
@@ -308,14 +308,14 @@ impl<'a> Message<'a> {
     }
 
     /// Decodes a nested schema.
-    fn schema(self, bytes: &[u8]) -> Result<Value, Wrong> {
+    fn schema(self, bytes: &[u8]) -> Result<Value, WireError> {
         let mut fields = Map::new();
         Message::of(self.definition, self.depth + 1)?.read(bytes, &mut fields)?;
         Ok(Value::Object(fields))
     }
 }
 
-fn check_wire(form: &GoValueType, tag: Tag, go: &str) -> Result<(), Wrong> {
+fn check_wire(form: &GoValueType, tag: Tag, go: &str) -> Result<(), WireError> {
     match form {
         GoValueType::Bool | GoValueType::Int32 | GoValueType::Int64 => tag.is_varint(go),
         GoValueType::Float => tag.is_fixed64(go),
@@ -367,9 +367,9 @@ fn float(value: f64) -> Value {
     serde_json::from_str(&value.to_string()).unwrap_or_default()
 }
 
-fn quantity(bytes: &[u8]) -> Result<Value, Wrong> {
+fn quantity(bytes: &[u8]) -> Result<Value, WireError> {
     let mut text = String::new();
-    let mut reader = Reader::new(bytes);
+    let mut reader = WireReader::new(bytes);
     while let Some(tag) = reader.tag("Quantity")? {
         if tag.number == 1 {
             tag.expect(wire::BYTES, "String_")?;
@@ -383,12 +383,12 @@ fn quantity(bytes: &[u8]) -> Result<Value, Wrong> {
 }
 
 /// Decodes a time: seconds, and nanoseconds, which only some types keep. An empty message is null.
-fn time(bytes: &[u8], fine: bool) -> Result<Value, Wrong> {
+fn time(bytes: &[u8], fine: bool) -> Result<Value, WireError> {
     if bytes.is_empty() {
         return Ok(Value::Null);
     }
     let (mut seconds, mut nanos) = (0, 0);
-    let mut reader = Reader::new(bytes);
+    let mut reader = WireReader::new(bytes);
     while let Some(tag) = reader.tag("Timestamp")? {
         match tag.number {
             1 => {
@@ -414,9 +414,9 @@ fn time(bytes: &[u8], fine: bool) -> Result<Value, Wrong> {
     }
 }
 
-fn int_or_text(bytes: &[u8]) -> Result<Value, Wrong> {
+fn int_or_text(bytes: &[u8]) -> Result<Value, WireError> {
     let (mut kind, mut number, mut text) = (0, 0, String::new());
-    let mut reader = Reader::new(bytes);
+    let mut reader = WireReader::new(bytes);
     while let Some(tag) = reader.tag("IntOrString")? {
         match tag.number {
             1 => {
@@ -443,9 +443,9 @@ fn int_or_text(bytes: &[u8]) -> Result<Value, Wrong> {
 }
 
 /// Decodes JSON in protobuf: extensions, managed fields, defaults in schemas.
-fn raw(bytes: &[u8]) -> Result<Value, Wrong> {
+fn raw(bytes: &[u8]) -> Result<Value, WireError> {
     let mut raw: &[u8] = &[];
-    let mut reader = Reader::new(bytes);
+    let mut reader = WireReader::new(bytes);
     while let Some(tag) = reader.tag("RawExtension")? {
         if tag.number == 1 {
             tag.expect(wire::BYTES, "Raw")?;
