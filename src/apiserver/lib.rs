@@ -46,7 +46,7 @@ use tokio::task::JoinSet;
 
 pub use self::{
     controls::Changed,
-    faults::{Effect, Fault},
+    faults::{Fault, FaultEffect},
     native::{BuiltInKind, built_in_definition, built_in_kinds},
     rbac::{AccessRecord, Accesses, Attributes, ClientOf, User},
     refusal::Refusal,
@@ -54,7 +54,7 @@ pub use self::{
     resource::ResourceDef,
     service::ResponseBody,
     verbs::placeholders::PLACEHOLDER,
-    webhooks::{Post, Target},
+    webhooks::{Post, WebhookTarget},
 };
 use self::{
     faults::Faults,

@@ -27,7 +27,7 @@ use crate::{
     service::ResponseBody,
     store::stored::Stored,
     streaming::upgrade::Upgrade,
-    verbs::watch::Watch,
+    verbs::watch::ClientWatch,
 };
 
 const JSON: &str = "application/json";
@@ -53,7 +53,7 @@ pub(crate) enum Reply {
     /// A switch to another protocol than HTTP.
     Upgrade(Box<Upgrade>),
     /// Watch events until the client or the server ends the watch.
-    Watch(Box<Watch>),
+    Watch(Box<ClientWatch>),
 }
 
 /// Objects of one resource, or a page of them.

@@ -12,13 +12,13 @@ use crate::{
         rule::{PolicyRule, quoted},
     },
     refusal::Refusal,
-    verbs::Call,
+    verbs::ApiCall,
 };
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 /// Refuses a role or a binding that would grant more than the permissions of its writer.
-pub(crate) fn check(call: &Call<'_>, old: Option<&Value>, new: &Value) -> Result<(), Refusal> {
+pub(crate) fn check(call: &ApiCall<'_>, old: Option<&Value>, new: &Value) -> Result<(), Refusal> {
     let (shared, user) = (call.shared, &call.request.user);
     let def = &call.view.kind.def;
     if def.group != GROUP || !shared.rbac.is_enabled() || user.is_master() {
@@ -77,7 +77,7 @@ fn missing(wanted: &[PolicyRule], permissions: &[PolicyRule]) -> Vec<PolicyRule>
     singles.filter(|it| !permissions.iter().any(|own| own.covers(it))).collect()
 }
 
-fn complaint(call: &Call<'_>, missing: &[PolicyRule], permissions: &Permissions) -> String {
+fn complaint(call: &ApiCall<'_>, missing: &[PolicyRule], permissions: &Permissions) -> String {
     // Verbs on the same resource are combined into one rule.
     let mut compact: BTreeMap<PolicyRule, Vec<String>> = BTreeMap::new();
     for rule in missing {

@@ -42,7 +42,9 @@ pub use self::{
     user::User,
 };
 pub(crate) use self::{authentication::authenticate, bootstrap::create as create_bootstrap_roles};
-use crate::{ApiServer, Shared, refusal::Refusal, request::ApiRequest, store::Store, verbs::Call};
+use crate::{
+    ApiServer, Shared, refusal::Refusal, request::ApiRequest, store::Store, verbs::ApiCall,
+};
 
 const CLUSTER_ROLES: &str = "clusterroles.rbac.authorization.k8s.io";
 const ROLES: &str = "roles.rbac.authorization.k8s.io";
@@ -113,7 +115,7 @@ fn record(shared: &Shared, user: &User, attributes: Attributes, allowed: bool) {
 
 /// Refuses a GET request that upgrades the connection, if its user may not create the subresource: it runs something. A POST
 /// request needs this permission anyway.
-pub(crate) fn authorize_upgrade(call: &Call<'_>, name: &str) -> Result<(), Refusal> {
+pub(crate) fn authorize_upgrade(call: &ApiCall<'_>, name: &str) -> Result<(), Refusal> {
     let (shared, request) = (call.shared, call.request);
     if request.method == "POST" {
         return Ok(());

@@ -14,11 +14,11 @@ use crate::{
     },
     reply::Reply,
     request::{ApiRequest, route::RequestTarget},
-    verbs::Call,
+    verbs::ApiCall,
 };
 
 /// Adds the result to a review that has been validated, and may have lost its spec.
-pub(crate) fn add_result(call: &Call<'_>, asked: &Value, mut review: Value) -> Value {
+pub(crate) fn add_result(call: &ApiCall<'_>, asked: &Value, mut review: Value) -> Value {
     let (shared, user) = (call.shared, &call.request.user);
     let enabled = shared.rbac.is_enabled();
     let status = match call.view.kind.def.kind.as_str() {

@@ -13,8 +13,8 @@ use crate::{
     refusal::{Refusal, ValidationProblem},
     reply::Reply,
     request::body::decode_part,
-    store::Key,
-    verbs::Call,
+    store::StoreKey,
+    verbs::ApiCall,
 };
 
 /// The issuer of tokens, and the audience of those for the server itself.
@@ -35,7 +35,7 @@ pub(crate) struct TokenClaims {
 }
 
 /// Issues a token for `POST …/serviceaccounts/NAME/token`.
-pub(crate) fn request(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
+pub(crate) fn request(call: &ApiCall<'_>, name: &str) -> Result<Reply, Refusal> {
     let definition = "io.k8s.api.authentication.v1.TokenRequest";
     let body = decode_part(call.request.header(CONTENT_TYPE), &call.request.body, definition);
     let body = body.map_err(Refusal::bad_request)?;
@@ -119,7 +119,7 @@ pub(crate) fn verify_for(shared: &Shared, token: &str, wanted: &[String]) -> Opt
         (object::text(private, "/namespace"), object::text(private, "/serviceaccount/name"));
     let uid = object::text(private, "/serviceaccount/uid");
     let store = shared.store();
-    let lives = store.get(&Key::new("serviceaccounts", namespace, account));
+    let lives = store.get(&StoreKey::new("serviceaccounts", namespace, account));
     let is_same = lives.is_some_and(|it| *it.head.uid == *uid);
     let end = object::number(&claims, "/exp")?;
     if !is_same || end <= seconds(&store.now()) || audiences.is_empty() {

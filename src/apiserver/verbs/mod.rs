@@ -29,14 +29,14 @@ use crate::{
         route::RequestTarget,
     },
     resource::{ResourceDef, kind::VersionedKind},
-    store::{Key, Store},
+    store::{Store, StoreKey},
     table::Presenter,
-    verbs::rules::{Part, Strictness},
+    verbs::rules::{Strictness, WritablePart},
     webhooks::{AdmissionRequest, conversion},
 };
 
 /// A request for objects, with its resource, parameters and body.
-pub(crate) struct Call<'a> {
+pub(crate) struct ApiCall<'a> {
     pub(crate) shared: &'a Arc<Shared>,
     pub(crate) request: &'a ApiRequest,
     pub(crate) query: Query,
@@ -52,15 +52,15 @@ pub(crate) struct Call<'a> {
 /// Values of `Warning` headers.
 pub(crate) type Warnings = Mutex<Vec<String>>;
 
-impl Call<'_> {
+impl ApiCall<'_> {
     /// Returns the qualified resource.
     pub(crate) fn resource(&self) -> String {
         self.view.resource()
     }
 
     /// Returns the key of the object with this name.
-    pub(crate) fn key(&self, name: &str) -> Key {
-        Key::new(&self.resource(), self.target.namespace.as_deref().unwrap_or_default(), name)
+    pub(crate) fn key(&self, name: &str) -> StoreKey {
+        StoreKey::new(&self.resource(), self.target.namespace.as_deref().unwrap_or_default(), name)
     }
 
     /// Decodes the body of a write.
@@ -220,7 +220,7 @@ pub(crate) async fn respond(
     let agent = request.header(http::header::USER_AGENT);
     let manager = managed::manager_of(query.text("fieldManager").unwrap_or_default(), agent);
     let repeated = Mutex::default();
-    let call = Call { shared, request, query, target, view, warnings, repeated, manager };
+    let call = ApiCall { shared, request, query, target, view, warnings, repeated, manager };
     warnings.lock().extend(call.view.warning().map(String::from));
     let verb = verb.filter(|_| request.method != "HEAD" || !call.view.kind.def.native);
     let verb = verb.ok_or_else(|| refused(&call, ""))?;
@@ -261,7 +261,7 @@ async fn converted(shared: &Shared, reply: Reply) -> Result<Reply, Refusal> {
 }
 
 /// Processes a request for the objects of a resource.
-async fn many(call: &Call<'_>, verb: &str) -> Result<Reply, Refusal> {
+async fn many(call: &ApiCall<'_>, verb: &str) -> Result<Reply, Refusal> {
     let def = &call.view.kind.def;
     if matches!(verb, "update" | "patch") {
         let nameless = Refusal::bad_request("name must be provided");
@@ -283,10 +283,10 @@ async fn many(call: &Call<'_>, verb: &str) -> Result<Reply, Refusal> {
 }
 
 /// Processes a request for one object.
-async fn one(call: &Call<'_>, verb: &str, name: &str) -> Result<Reply, Refusal> {
+async fn one(call: &ApiCall<'_>, verb: &str, name: &str) -> Result<Reply, Refusal> {
     let def = &call.view.kind.def;
     let part = match call.target.subresource.as_deref() {
-        None if def.verbs.iter().any(|it| it == verb) => Part::Main,
+        None if def.verbs.iter().any(|it| it == verb) => WritablePart::Main,
         None if verb == "post" && !def.native => return create::create(call).await,
         // Reviews have no names, so they cannot be requested.
         None if def.native && !named(def) => return Err(Refusal::unknown_resource()),
@@ -294,7 +294,7 @@ async fn one(call: &Call<'_>, verb: &str, name: &str) -> Result<Reply, Refusal> 
         Some("status" | "scale") if matches!(verb, "post" | "delete") && has_part(call) => {
             return Err(refused(call, if verb == "post" { "create" } else { verb }));
         }
-        Some("status") if call.view.has_status() => Part::Status,
+        Some("status") if call.view.has_status() => WritablePart::Status,
         Some("scale") if scale::is_served(&call.view) => {
             return scale::answer(call, verb, name).await;
         }
@@ -315,7 +315,7 @@ fn named(def: &ResourceDef) -> bool {
 }
 
 /// Returns whether the requested status or scale exists.
-fn has_part(call: &Call<'_>) -> bool {
+fn has_part(call: &ApiCall<'_>) -> bool {
     match call.target.subresource.as_deref() {
         Some("status") => call.view.has_status(),
         _ => scale::is_served(&call.view),
@@ -323,7 +323,7 @@ fn has_part(call: &Call<'_>) -> bool {
 }
 
 /// Returns the refusal of a method that this object does not support.
-fn refused(call: &Call<'_>, verb: &str) -> Refusal {
+fn refused(call: &ApiCall<'_>, verb: &str) -> Refusal {
     let def = &call.view.kind.def;
     if def.native { Refusal::method_not_allowed() } else { Refusal::not_supported(def, verb) }
 }

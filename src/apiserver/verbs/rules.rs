@@ -17,7 +17,7 @@ use crate::{
 
 /// The part of an object that a request may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum WritablePart {
     /// All fields but the status, if that is a subresource.
     Main,
     /// The status and nothing else.
@@ -128,52 +128,52 @@ pub(crate) const ATTACHMENTS: &str = "volumeattachments.storage.k8s.io";
 /// Returns an object as it will be stored after an update.
 pub(crate) fn updated(
     view: &VersionedKind,
-    (part, strictness): (Part, Strictness),
+    (part, strictness): (WritablePart, Strictness),
     old: &Value,
     mut new: Value,
 ) -> Result<Value, Refusal> {
     let def = &view.kind.def;
-    if part != Part::Everything {
+    if part != WritablePart::Everything {
         check_version(def, old, &new)?;
     }
     new = match part {
-        Part::Status => with_status(def, old, &new),
-        Part::Finalize => {
+        WritablePart::Status => with_status(def, old, &new),
+        WritablePart::Finalize => {
             object::put(&mut new, "status", old.get("status").cloned());
             native::label_namespace(&mut new);
             new
         }
-        Part::Main if view.has_status() => {
+        WritablePart::Main if view.has_status() => {
             object::put(&mut new, "status", old.get("status").cloned());
             new
         }
-        Part::Main | Part::Everything => new,
+        WritablePart::Main | WritablePart::Everything => new,
     };
     for field in ["apiVersion", "kind"] {
         object::put(&mut new, field, old.get(field).cloned());
     }
-    if part == Part::Everything {
+    if part == WritablePart::Everything {
         restore_own_fields(old, &mut new);
         metadata::normalize(&mut new);
     } else {
         match (part, view.kind.native) {
-            (Part::Main, Some(native)) => (native.updated)(old, &mut new),
-            (Part::Status, Some(native)) => (native.status_updated)(old, &mut new),
+            (WritablePart::Main, Some(native)) => (native.updated)(old, &mut new),
+            (WritablePart::Status, Some(native)) => (native.status_updated)(old, &mut new),
             _ => {}
         }
         metadata::carry_over(&mut new, old);
         metadata::normalize(&mut new);
         let mut problems = metadata::check_update(KindFacts::of(def), &new, old);
         problems.extend(managed::check_entries(&new));
-        if part != Part::Status || def.qualified() != CRDS {
+        if part != WritablePart::Status || def.qualified() != CRDS {
             problems.extend(check(view, &new, Some(old)));
         }
         if strictness == Strictness::Strict {
             refuse(view, old, &problems)?;
         }
     }
-    let is_bound = part == Part::Everything && def.qualified() == "pods";
-    if !is_bound && part != Part::Status && is_new_generation(view, old, &new) {
+    let is_bound = part == WritablePart::Everything && def.qualified() == "pods";
+    if !is_bound && part != WritablePart::Status && is_new_generation(view, old, &new) {
         raise_generation(&mut new);
     }
     native::order(&view.kind, &view.version, &mut new);

@@ -13,7 +13,7 @@ use crate::{
         ResourceDef,
         kind::{Scale, VersionedKind},
     },
-    verbs::{Call, modify, rules::Part},
+    verbs::{ApiCall, modify, rules::WritablePart},
     webhooks::conversion,
 };
 
@@ -21,7 +21,7 @@ use crate::{
 const DEFINITION: &str = "io.k8s.api.autoscaling.v1.Scale";
 
 /// Returns the new scale for the current one.
-type Edit<'a> = Box<dyn Fn(&Value) -> Result<Value, Refusal> + Send + Sync + 'a>;
+type ScaleEdit<'a> = Box<dyn Fn(&Value) -> Result<Value, Refusal> + Send + Sync + 'a>;
 
 /// Returns whether objects of this kind can be scaled.
 pub(crate) fn is_served(view: &VersionedKind) -> bool {
@@ -32,10 +32,10 @@ fn paths(view: &VersionedKind) -> Option<&Scale> {
     view.kind.versions.get(&view.version)?.scale.as_ref()
 }
 
-pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Reply, Refusal> {
+pub(crate) async fn answer(call: &ApiCall<'_>, verb: &str, name: &str) -> Result<Reply, Refusal> {
     let def = &call.view.kind.def;
     let scale = paths(&call.view).ok_or_else(|| Refusal::not_found(def, name))?;
-    let edit: Edit<'_> = match verb {
+    let edit: ScaleEdit<'_> = match verb {
         "get" => {
             let found = call.shared.store().get(&call.key(name));
             let found = found.ok_or_else(|| Refusal::not_found(def, name))?;
@@ -62,7 +62,7 @@ pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Re
         }
         _ => return Err(Refusal::method_not_allowed()),
     };
-    let reply = modify::write(call, Part::Main, name, |old| {
+    let reply = modify::write(call, WritablePart::Main, name, |old| {
         let wanted = edit(&shown(scale, old))?;
         let version = object::meta(&wanted, "resourceVersion");
         if !version.is_empty() && version != object::meta(old, "resourceVersion") {

@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::https::Target;
+use super::https::WebhookTarget;
 use crate::{
     Shared, object,
     refusal::Refusal,
@@ -123,7 +123,7 @@ async fn converted(
     mut objects: Vec<Value>,
 ) -> Result<Vec<Value>, Refusal> {
     let Some(config) = &kind.storage.webhook else { return Ok(objects) };
-    let target = Target::of(config);
+    let target = WebhookTarget::of(config);
     let mut all = Vec::with_capacity(objects.len());
     for object in &mut objects {
         if let Some(schema) = schema_of(kind, &version_of(object)) {
@@ -160,7 +160,7 @@ fn version_of(object: &Value) -> String {
 
 async fn ask(
     shared: &Shared,
-    target: &Target,
+    target: &WebhookTarget,
     api_version: &str,
     objects: &[Value],
 ) -> Result<Vec<Value>, String> {

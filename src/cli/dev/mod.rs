@@ -179,7 +179,7 @@ pub(super) fn connect(server: ApiServer, user: Option<&User>, metrics: Metrics) 
 }
 
 async fn listen(port: u16) -> Result<Listener, Report> {
-    let options = serve::Options {
+    let options = serve::ServeOptions {
         address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
         beyond_loopback: false,
     };

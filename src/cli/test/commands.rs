@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::call::{Faked, Fakes};
-use kopf_apiserver::streaming::{Exit, PodStreams, PodTarget, Process};
+use kopf_apiserver::streaming::{Exit, PodProcess, PodStreams, PodTarget};
 
 /// Maximum size of the input of a command; scripts have a lower limit.
 const STDIN_MAX: u64 = 64 << 20;
@@ -23,8 +23,8 @@ pub(super) fn of_fakes(fakes: &Fakes) -> PodStreams {
     })
 }
 
-async fn run(fakes: &Fakes, process: Process) -> Result<Exit, String> {
-    let Process { target, command, stdin, mut stdout, mut stderr, .. } = process;
+async fn run(fakes: &Fakes, process: PodProcess) -> Result<Exit, String> {
+    let PodProcess { target, command, stdin, mut stdout, mut stderr, .. } = process;
     let mut input = Vec::new();
     stdin.take(STDIN_MAX).read_to_end(&mut input).await.map_err(|it| it.to_string())?;
     let wanted = Purpose::of(&command);

@@ -14,7 +14,7 @@ use kopf::{
     telemetry::Failures,
     testing::{self, Environment, LogCapture, run_paused},
 };
-use kopf_apiserver::{ApiServer, Effect, Fault};
+use kopf_apiserver::{ApiServer, Fault, FaultEffect};
 use serde_json::json;
 use tokio::{sync::oneshot, task::JoinSet, time::sleep};
 use tokio_util::sync::CancellationToken;
@@ -86,11 +86,11 @@ fn about(name: &str) -> Arc<ObjectRef> {
 }
 
 fn refuse(code: u16) -> Fault {
-    Fault::always(Effect::Refuse { code, retry_after_seconds: None }).on("POST", "/events")
+    Fault::always(FaultEffect::Refuse { code, retry_after_seconds: None }).on("POST", "/events")
 }
 
 fn late(seconds: u64) -> Fault {
-    Fault::always(Effect::Latency(Duration::from_secs(seconds))).on("POST", "/events")
+    Fault::always(FaultEffect::Latency(Duration::from_secs(seconds))).on("POST", "/events")
 }
 
 #[test]

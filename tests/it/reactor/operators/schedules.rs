@@ -10,7 +10,7 @@ use kopf::{
     settings::Settings,
     testing::{self, BASE, Environment, LogCapture, Running, examples, run_paused},
 };
-use kopf_apiserver::{ApiServer, Effect, Fault};
+use kopf_apiserver::{ApiServer, Fault, FaultEffect};
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -289,7 +289,7 @@ fn a_lost_response_makes_no_slot_run_twice_or_never() {
         let _a = all.start("a", &report(&all)).await;
         let _b = all.start("b", &report(&all)).await;
         all.env.until(6 * MINUTE).await;
-        let lost = Fault::always(Effect::TimeoutAfterwards).times(4);
+        let lost = Fault::always(FaultEffect::TimeoutAfterwards).times(4);
         all.env.server.fault(lost.on("PUT", "/leases/kopf-schedules"));
         all.env.until(16 * MINUTE).await;
         let runs = ["01T00:05:00Z", "01T00:10:00Z", "01T00:15:00Z"];
