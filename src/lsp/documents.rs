@@ -16,7 +16,7 @@ use url::Url;
 
 use super::convert;
 use crate::checker::{
-    Definitions, Finding, Knowledge, Level, ObjectKind,
+    DefinitionLookup, Finding, Knowledge, ObjectKind, RuleLevel,
     editor::{EditorRequest, EditorResponse, respond},
 };
 use crate::scripting::{Modules, Source};
@@ -32,7 +32,7 @@ pub struct Schemas {
     /// Returns the kinds that scripts in a directory can select.
     pub kinds: fn(&Path) -> Vec<ObjectKind>,
     /// Finds the definitions that their schemas refer to.
-    pub definitions: Definitions,
+    pub definitions: DefinitionLookup,
 }
 
 /// One open document.
@@ -197,9 +197,9 @@ fn whole(message: &str) -> Diagnostic {
 
 fn of_finding(finding: &Finding) -> Diagnostic {
     let severity = match finding.level() {
-        Level::Name => DiagnosticSeverity::ERROR,
-        Level::Type => DiagnosticSeverity::WARNING,
-        Level::Lint => DiagnosticSeverity::INFORMATION,
+        RuleLevel::Name => DiagnosticSeverity::ERROR,
+        RuleLevel::Type => DiagnosticSeverity::WARNING,
+        RuleLevel::Lint => DiagnosticSeverity::INFORMATION,
     };
     let error = &finding.error;
     let (first, length) = error.columns.map_or((1, 1), |it| (it.first, it.length));

@@ -16,7 +16,7 @@ use rustix::{io::dup, stdio::dup2_stdout};
 
 use self::findings::Findings;
 pub(super) use self::schemas::{beside as kinds_beside, definition};
-use crate::checker::{Level, Rule};
+use crate::checker::{Rule, RuleLevel};
 use crate::cli::{
     args::OutputFormat,
     env::variable,
@@ -29,9 +29,9 @@ use crate::cli::{
 /// Explains a rule.
 pub(super) fn explain(rule: Rule) -> Exit {
     let level = match rule.level() {
-        Level::Name => "an unknown name: rejects the script, unless reload.strict is off",
-        Level::Type => "a warning; rejects the script if reload.strict is types",
-        Level::Lint => "a warning",
+        RuleLevel::Name => "an unknown name: rejects the script, unless reload.strict is off",
+        RuleLevel::Type => "a warning; rejects the script if reload.strict is types",
+        RuleLevel::Lint => "a warning",
     };
     let (name, doc) = (rule.name(), rule.doc());
     let text = format!(
