@@ -19,7 +19,7 @@ use crate::scripting::{Placement, Prepared, ScriptHost, Source, Terms};
 use crate::sources::{self, Attempt, Files, MapGuard, Maps, Sources};
 
 /// Scripts that were read, but not loaded yet.
-pub(super) struct Read {
+pub(super) struct UnloadedScripts {
     /// In the order of loading.
     pub(super) scripts: Vec<Source>,
     files: Option<Files>,
@@ -66,14 +66,14 @@ pub(super) fn operator_warnings(grants: &Grants, scripts: &[&str], handlers: usi
     told
 }
 
-impl Read {
+impl UnloadedScripts {
     /// Reads the files. Their errors are reported before there is a log.
     pub(super) fn files(options: &RunOptions) -> Result<Self, sources::Error> {
         if options.paths.is_empty() && !options.scripts.maps.is_empty() {
-            return Ok(Read { scripts: Vec::new(), files: None, maps: None });
+            return Ok(UnloadedScripts { scripts: Vec::new(), files: None, maps: None });
         }
         let files = Files::at(&options.paths, Path::new(""), options.scripts.poll)?;
-        Ok(Read { scripts: files.read()?, files: Some(files), maps: None })
+        Ok(UnloadedScripts { scripts: files.read()?, files: Some(files), maps: None })
     }
 
     /// Reads the `ConfigMap`s, from `cluster` or from a new connection.
@@ -116,7 +116,7 @@ impl Read {
 
     /// Loads the scripts that were read.
     pub(super) async fn load(self, terms: Terms, reload: bool) -> Result<First, Report> {
-        let Read { scripts, files, maps } = self;
+        let UnloadedScripts { scripts, files, maps } = self;
         let names: Vec<_> = scripts.iter().map(|it| it.name.clone()).collect();
         let grants = Arc::clone(&terms.grants);
         let attempt = Attempt::of(&scripts);

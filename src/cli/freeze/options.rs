@@ -15,7 +15,7 @@ use crate::cluster::ConfigOverrides;
 use crate::logic::{replicas::peering::Record, text::duration};
 
 /// The inputs of both commands besides the arguments.
-pub(in crate::cli) struct Origin<'a> {
+pub(in crate::cli) struct FreezeInputs<'a> {
     /// The environment.
     pub(in crate::cli) lookup: Lookup<'a>,
     /// The default identity, without `--id`.
@@ -47,7 +47,7 @@ pub(in crate::cli) struct FreezeOptions {
 /// `kopf freeze`
 pub(in crate::cli) fn resolve_freeze(
     args: FreezeArgs,
-    origin: Origin<'_>,
+    origin: FreezeInputs<'_>,
 ) -> Result<FreezeOptions, Report> {
     let variables = Environment::new(origin.lookup, "FREEZE");
     let lifetime = args.lifetime.or_else(|| variables.text("LIFETIME"));
@@ -67,7 +67,7 @@ pub(in crate::cli) fn resolve_freeze(
 /// `kopf resume`
 pub(in crate::cli) fn resolve_resume(
     args: ResumeArgs,
-    origin: Origin<'_>,
+    origin: FreezeInputs<'_>,
 ) -> Result<FreezeOptions, Report> {
     let variables = Environment::new(origin.lookup, "RESUME");
     resolve((args.meeting, args.log), None, &variables, origin.person)

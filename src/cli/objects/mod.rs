@@ -14,7 +14,7 @@ use serde_json::Value;
 pub(super) use self::logs::logs;
 use self::{
     output::{print, rendered},
-    session::{Session, connected, report},
+    session::{ObjectSession, connected, report},
 };
 use crate::cli::{
     objects::args::{CrdsArgs, ReleaseArgs, RetryArgs, StatusArgs, SuspendArgs},
@@ -46,7 +46,7 @@ pub(super) fn status(args: &StatusArgs) -> Result<Exit, Report> {
             print(&operator::scripts(target, args.output).await?);
             return Ok(Exit::Success);
         }
-        let session = Session::open(&args.objects).await?;
+        let session = ObjectSession::open(&args.objects).await?;
         if args.watch {
             return watch::run(args, session).await;
         }
@@ -65,7 +65,7 @@ pub(super) fn retry(args: &RetryArgs) -> Result<Exit, Report> {
         return Err(Report::usage(text).with_hint(hint));
     }
     connected(async {
-        let session = Session::open(&args.objects).await?;
+        let session = ObjectSession::open(&args.objects).await?;
         let mut count = 0_usize;
         for object in &session.objects {
             let body = object.body();
@@ -101,7 +101,7 @@ pub(super) fn suspend(args: &SuspendArgs, person: Option<&str>) -> Result<Exit, 
     one_or_all(&args.objects.target, args.all)?;
     let message = args.message.clone().unwrap_or_default();
     connected(async {
-        let session = Session::open(&args.objects).await?;
+        let session = ObjectSession::open(&args.objects).await?;
         let (mut count, what) =
             (0_usize, if person.is_some() { "suspended" } else { "unsuspended" });
         if let (Some(_), false, [object]) = (person, args.force || args.all, &*session.objects) {
@@ -141,7 +141,7 @@ pub(super) fn suspend(args: &SuspendArgs, person: Option<&str>) -> Result<Exit, 
 }
 
 /// Rejects an object that no operator has handled: the user may have mistyped its name or its kind.
-fn require_handled(session: &Session, object: &Object) -> Result<(), Report> {
+fn require_handled(session: &ObjectSession, object: &Object) -> Result<(), Report> {
     if repair::is_handled(object.body(), &Persistence::default().finalizer) {
         return Ok(());
     }
@@ -150,7 +150,7 @@ fn require_handled(session: &Session, object: &Object) -> Result<(), Report> {
 }
 
 /// Posts an event about the object. It is for people only, so a failure is a warning.
-async fn post_event(session: &Session, object: &Object, what: &str, reason: &str) {
+async fn post_event(session: &ObjectSession, object: &Object, what: &str, reason: &str) {
     let reference = object.header().reference_in(&session.resource);
     let note = Note::new(
         "Normal",
@@ -189,7 +189,7 @@ pub(super) fn release(args: &ReleaseArgs) -> Result<Exit, Report> {
     let finalizer = args.finalizer.clone().unwrap_or_else(|| Persistence::default().finalizer);
     let prefix = args.prefix.as_deref().unwrap_or(PREFIX);
     connected(async {
-        let session = Session::open(&args.objects).await?;
+        let session = ObjectSession::open(&args.objects).await?;
         let mut count = 0_usize;
         for object in &session.objects {
             let patch = |body: &Value| repair::release(body, &finalizer, prefix);
@@ -225,7 +225,7 @@ pub(super) fn crds(args: &CrdsArgs) -> Result<Exit, Report> {
 }
 
 async fn change(
-    session: &Session,
+    session: &ObjectSession,
     object: &Object,
     patch: Value,
     is_dry: bool,
@@ -239,7 +239,7 @@ async fn change(
 
 /// Releases one object; returns whether there was something to release.
 pub(super) async fn release_one(
-    session: &Session,
+    session: &ObjectSession,
     object: &Object,
     patch: impl Fn(&Value) -> Option<Value>,
     is_dry: bool,
