@@ -108,10 +108,10 @@ pub type SharedPatch = Arc<PatchCell>;
 
 /// A patch behind a lock. Most waiting calls have no patch: it is allocated when it is first locked.
 #[derive(Debug, Default)]
-pub struct PatchCell(OnceLock<Box<Held>>);
+pub struct PatchCell(OnceLock<Box<HeldPatch>>);
 
 #[derive(Debug, Default)]
-struct Held {
+struct HeldPatch {
     patch: Mutex<Patch>,
     /// When a daemon first waited with changes.
     unsent_since: OnceLock<Instant>,
@@ -161,7 +161,7 @@ impl From<Patch> for PatchCell {
         if patch.is_empty() {
             return PatchCell::default();
         }
-        let held = Held { patch: Mutex::new(patch), ..Held::default() };
+        let held = HeldPatch { patch: Mutex::new(patch), ..HeldPatch::default() };
         PatchCell(OnceLock::from(Box::new(held)))
     }
 }
@@ -183,7 +183,7 @@ pub struct Invocation {
     /// caller keeps the handler itself alive, and with it the script.
     pub handler: Arc<Handler>,
     /// `None` in filters.
-    pub attempt: Option<Attempt>,
+    pub attempt: Option<AttemptKwargs>,
     /// The cause of the call.
     pub cause: Cause,
     /// The object's memo, or the operator's in activities.
@@ -198,7 +198,7 @@ pub struct Invocation {
 
 /// The kwargs `retry`, `started` and `runtime`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Attempt {
+pub struct AttemptKwargs {
     /// Attempts made before this one.
     pub retry: u64,
     /// When the first attempt was due.

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use super::Related;
 use crate::logic::{background::indexing::Key, object::resource::Resource};
-use crate::telemetry::{QueueSeries, Waiting};
+use crate::telemetry::{QueueSeries, QueuedObject};
 
 /// The objects of all reconcile handlers of an operator. Clones share them.
 #[derive(Clone, Default)]
@@ -36,7 +36,7 @@ pub struct PendingCall {
     waker: Waker,
     /// Counts the objects that wait for a call.
     queue: Arc<QueueSeries>,
-    waiting: Mutex<Option<Waiting>>,
+    waiting: Mutex<Option<QueuedObject>>,
 }
 
 impl PendingCall {

@@ -2,7 +2,7 @@
 
 use crate::call::{EventQueue, Indexes, Locks, Notices, Reconcilers};
 use crate::ports::{Clock, Kube, Leadership};
-use crate::telemetry::Failures;
+use crate::telemetry::OperatorFailures;
 
 /// The services shared by all calls of one operator.
 #[derive(Clone, Debug, Default)]
@@ -22,7 +22,7 @@ pub struct CallServices {
     /// The objects of reconcile handlers.
     pub reconcilers: Reconcilers,
     /// The failures of handlers, by object.
-    pub failures: Failures,
+    pub failures: OperatorFailures,
     /// The warnings that are logged once.
     pub notices: Notices,
 }

@@ -16,13 +16,13 @@ use crate::logic::{
 };
 use crate::ports::{Clock, Cluster};
 use crate::scripting::{Placement, Prepared, ScriptHost, Source, Terms};
-use crate::sources::{self, Attempt, Files, MapGuard, Maps, Sources};
+use crate::sources::{self, LoadAttempt, MapGuard, Maps, ScriptFiles, Sources};
 
 /// Scripts that were read, but not loaded yet.
 pub(super) struct UnloadedScripts {
     /// In the order of loading.
     pub(super) scripts: Vec<Source>,
-    files: Option<Files>,
+    files: Option<ScriptFiles>,
     maps: Option<Maps>,
 }
 
@@ -72,7 +72,7 @@ impl UnloadedScripts {
         if options.paths.is_empty() && !options.scripts.maps.is_empty() {
             return Ok(UnloadedScripts { scripts: Vec::new(), files: None, maps: None });
         }
-        let files = Files::at(&options.paths, Path::new(""), options.scripts.poll)?;
+        let files = ScriptFiles::at(&options.paths, Path::new(""), options.scripts.poll)?;
         Ok(UnloadedScripts { scripts: files.read()?, files: Some(files), maps: None })
     }
 
@@ -119,7 +119,7 @@ impl UnloadedScripts {
         let UnloadedScripts { scripts, files, maps } = self;
         let names: Vec<_> = scripts.iter().map(|it| it.name.clone()).collect();
         let grants = Arc::clone(&terms.grants);
-        let attempt = Attempt::of(&scripts);
+        let attempt = LoadAttempt::of(&scripts);
         let host = ScriptHost::new(terms).inspecting(checker::inspect);
         let prepared = host.prepare(scripts).await.map_err(|it| Report::of_scripts(&it))?;
         let Prepared { handlers, lifecycle: _, scripts } = prepared;

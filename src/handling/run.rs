@@ -16,7 +16,9 @@ use serde_json::Value;
 use tokio::time;
 
 use super::failing::{Conclusion, Reporter};
-use crate::call::{Attempt, CallServices, Cause, Children, Invocation, Logger, Memo, Scripts};
+use crate::call::{
+    AttemptKwargs, CallServices, Cause, Children, Invocation, Logger, Memo, Scripts,
+};
 use crate::logic::{
     change::undecided,
     handlers::{
@@ -152,7 +154,7 @@ impl Runner<'_> {
             self.reporter().report(ended, &logger);
             return Err(Box::new(outcome));
         }
-        let attempt = Attempt { retry: retries, started, runtime: before.runtime };
+        let attempt = AttemptKwargs { retry: retries, started, runtime: before.runtime };
         let services = Arc::clone(self.services);
         let invocation = Invocation {
             handler: handler.for_scripts(),

@@ -36,7 +36,7 @@ pub struct Schemas {
 }
 
 /// One open document.
-pub(super) struct Document {
+pub(super) struct EditorDocument {
     uri: Uri,
     /// Empty if it is not in a file.
     pub(super) path: PathBuf,
@@ -48,7 +48,7 @@ pub(super) struct Document {
 /// All open documents.
 pub(super) struct Documents {
     schemas: Schemas,
-    all: BTreeMap<String, Document>,
+    all: BTreeMap<String, EditorDocument>,
     /// Documents whose mistakes were not reported yet.
     changed: BTreeSet<String>,
     /// The schemas of the objects of a directory.
@@ -79,7 +79,7 @@ impl Documents {
         self.forget_schemas();
         let path = path_of(&it.uri).unwrap_or_else(|| PathBuf::from(it.uri.path().as_str()));
         let mut document =
-            Document { uri: it.uri, path, text: String::new(), version: 0, is_large: false };
+            EditorDocument { uri: it.uri, path, text: String::new(), version: 0, is_large: false };
         document.set(it.text, it.version);
         self.all.insert(key.clone(), document);
         self.changed.insert(key);
@@ -120,7 +120,7 @@ impl Documents {
     }
 
     /// Returns an open document.
-    pub(super) fn find(&self, uri: &Uri) -> Option<&Document> {
+    pub(super) fn find(&self, uri: &Uri) -> Option<&EditorDocument> {
         self.all.get(uri.as_str())
     }
 
@@ -163,7 +163,7 @@ impl Documents {
     }
 }
 
-impl Document {
+impl EditorDocument {
     fn set(&mut self, text: String, version: i32) {
         self.is_large = text.len() > BYTES_MAX;
         self.text = if self.is_large { String::new() } else { text };

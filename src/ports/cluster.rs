@@ -12,7 +12,7 @@ use bytes::Bytes;
 use futures::{StreamExt as _, future, stream::BoxStream};
 use tokio_util::sync::CancellationToken;
 
-use super::{BoxFuture, Demand, Executed, Execution, Leadership};
+use super::{BoxFuture, ContainerCommand, Demand, Executed, Leadership};
 use crate::logic::{
     access::kube::StatusDetails,
     handlers::selector::Restrictions,
@@ -80,7 +80,7 @@ pub trait Cluster: Send + Sync + 'static {
     fn ask(&self, demand: Demand) -> BoxFuture<'_, Result<Bytes, ApiError>>;
 
     /// Runs a command in a container, and waits for its end. Dropping the future closes the connection.
-    fn exec(&self, execution: Execution) -> BoxFuture<'_, Result<Executed, ApiError>> {
+    fn exec(&self, execution: ContainerCommand) -> BoxFuture<'_, Result<Executed, ApiError>> {
         let message = format!("this cluster runs no commands: {:?}", execution.demand.name);
         let class = ErrorClass::Fatal;
         let error = ApiError { class, status: None, message, hint: None, answer: None };

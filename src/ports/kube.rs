@@ -76,7 +76,7 @@ pub struct Demand {
 
 /// A command to run in a container.
 #[derive(Clone, Debug)]
-pub struct Execution {
+pub struct ContainerCommand {
     /// The request for `exec` of a pod; its query has the command.
     pub demand: Demand,
     /// The standard input of the command.

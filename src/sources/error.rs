@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use super::problem::Problem;
+use super::problem::SourceProblem;
 use crate::scripting::SCRIPT_BYTES_MAX;
 
 /// The reason why a path does not provide scripts.
@@ -86,9 +86,9 @@ impl Error {
     }
 }
 
-impl From<Error> for Problem {
-    fn from(error: Error) -> Problem {
-        let problem = Problem::new(error.to_string());
+impl From<Error> for SourceProblem {
+    fn from(error: Error) -> SourceProblem {
+        let problem = SourceProblem::new(error.to_string());
         match error.hint() {
             Some(hint) => problem.with_hint(hint),
             None => problem,

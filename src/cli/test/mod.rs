@@ -25,7 +25,7 @@ use crate::cli::{
     scripts::UnloadedScripts,
 };
 use crate::scripting::Source;
-use crate::sources::Files;
+use crate::sources::ScriptFiles;
 
 /// Resolves the options of a run, for each operator.
 pub(super) type Resolve<'a> = &'a dyn Fn(RunArgs) -> Result<RunOptions, Report>;
@@ -77,7 +77,7 @@ fn run_suite(
     // Report errors of the operator itself first.
     drop(UnloadedScripts::files(&options)?);
     let files = dev::ManifestFiles::read(&suite.definitions, &args.objects)?;
-    let sources = Files::at(&suite.tests, suites::HERE.as_ref(), None)?.read()?;
+    let sources = ScriptFiles::at(&suite.tests, suites::HERE.as_ref(), None)?.read()?;
     for source in sources {
         let file = TestFile { options: &options, access, record, files: &files, test: &source };
         let names = match on_virtual_time(file.names())? {

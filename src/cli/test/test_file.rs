@@ -8,8 +8,8 @@ use tokio::{task::JoinSet, time};
 use tokio_util::sync::CancellationToken;
 
 use crate::call::{
-    ActivityCause, Attempt, CallServices, Cause, EventQueue, Fakes, Indexes, Invocation, Logger,
-    Memo, Scripts,
+    ActivityCause, AttemptKwargs, CallServices, Cause, EventQueue, Fakes, Indexes, Invocation,
+    Logger, Memo, Scripts,
 };
 use crate::cli::{
     dev, identity, logging,
@@ -205,7 +205,7 @@ impl TestFile<'_> {
             kube,
             ..CallServices::default()
         };
-        let attempt = Attempt { retry: 0, started: clock.now(), runtime: Duration::ZERO };
+        let attempt = AttemptKwargs { retry: 0, started: clock.now(), runtime: Duration::ZERO };
         let cause = ActivityCause {
             activity: "test",
             settings,

@@ -34,7 +34,7 @@ pub(super) type Inspect<'a> = &'a dyn Fn(&Path) -> PathKind;
 
 /// The relevant entries of one directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Entries {
+pub(super) struct DirectoryEntries {
     /// All scripts, including new ones.
     pub(super) scripts: bool,
     /// These names.
@@ -43,7 +43,7 @@ pub(super) struct Entries {
 
 /// The directories to watch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct WatchTargets(pub(super) BTreeMap<PathBuf, Entries>);
+pub(super) struct WatchTargets(pub(super) BTreeMap<PathBuf, DirectoryEntries>);
 
 impl WatchTargets {
     /// Returns the directories that are involved in resolving these paths, which are absolute.

@@ -11,7 +11,7 @@ use kopf::{
     logic::{background::posting::Note, handlers::outcome::LogLevel, object::ObjectRef},
     ports::Cluster,
     settings::Settings,
-    telemetry::Failures,
+    telemetry::OperatorFailures,
     testing::{self, Environment, LogCapture, run_paused},
 };
 use kopf_apiserver::{ApiServer, Fault, FaultEffect};
@@ -44,7 +44,7 @@ impl Office {
             posts.clone(),
             told,
             env.clock,
-            Failures::default(),
+            OperatorFailures::default(),
             (stop.clone(), grace),
         ));
         Office { env, posts, stop, task }

@@ -12,8 +12,8 @@ use kopf::{
     reactor::Scope,
     settings::Settings,
     testing::{
-        CallLog, EXAMPLES, Environment, LogCapture, NativeScripts, Running, cluster_peering,
-        definition, examples, handler_of_examples, namespace, object, pass,
+        CallLog, EXAMPLES, Environment, LogCapture, NativeScripts, RunningOperator,
+        cluster_peering, definition, examples, handler_of_examples, namespace, object, pass,
     },
 };
 use kopf_apiserver::{
@@ -378,7 +378,7 @@ async fn a_crd_that_discovery_shows_late_is_waited_for_and_red_meanwhile() {
 }
 
 /// Runs an operator whose deletion handler fails its first attempt. Returns the lines of successful calls.
-fn start_deleting(env: &Environment, calls: &CallLog) -> Running {
+fn start_deleting(env: &Environment, calls: &CallLog) -> RunningOperator {
     let (scripts, calls) = (NativeScripts::default(), calls.clone());
     let delete = scripts.handler("delete_fn", move |invocation| {
         let Cause::Object(cause) = &invocation.cause else { panic!("an object") };
@@ -396,11 +396,11 @@ fn start_deleting(env: &Environment, calls: &CallLog) -> Running {
         })
     });
     let handlers = vec![handler_of_examples(Kind::Delete, delete)];
-    Running::start(env.operator(std::sync::Arc::new(scripts), handlers))
+    RunningOperator::start(env.operator(std::sync::Arc::new(scripts), handlers))
 }
 
 /// Returns a cluster of 30 objects, whose CRDs are deleted with their objects.
-async fn with_thirty_objects(calls: &CallLog) -> (Environment, Running, JoinSet<()>) {
+async fn with_thirty_objects(calls: &CallLog) -> (Environment, RunningOperator, JoinSet<()>) {
     let env = environment(&[examples()]);
     let mut tasks = JoinSet::new();
     tasks.spawn(controllers::run(env.server.clone(), Controllers::ALL));

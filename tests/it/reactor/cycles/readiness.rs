@@ -16,8 +16,8 @@ use kopf::{
     settings::Settings,
     telemetry::HealthState,
     testing::{
-        CallLog, EXAMPLES, Environment, LogCapture, NativeScripts, Running, declared, definition,
-        object, pass,
+        CallLog, EXAMPLES, Environment, LogCapture, NativeScripts, RunningOperator, declared,
+        definition, object, pass,
     },
 };
 use kopf_apiserver::{Fault, FaultEffect, ResourceDef};
@@ -35,7 +35,7 @@ struct Indexed {
 /// The operator while it runs.
 struct Indexing {
     seen: CallLog,
-    running: Running,
+    running: RunningOperator,
 }
 
 fn object_of(invocation: &Invocation) -> (String, String) {
@@ -101,7 +101,7 @@ impl Indexed {
             settings: Arc::new(Mutex::new(self.settings)),
             ..env.operator(Arc::new(self.scripts), self.handlers)
         };
-        Indexing { seen: self.seen, running: Running::start(operator) }
+        Indexing { seen: self.seen, running: RunningOperator::start(operator) }
     }
 }
 

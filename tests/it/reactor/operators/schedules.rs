@@ -8,7 +8,7 @@ use kopf::{
     reactor::Operator,
     scripting::{Placement, ScriptHost, Source},
     settings::Settings,
-    testing::{self, BASE, Environment, LogCapture, Running, examples, run_paused},
+    testing::{self, BASE, Environment, LogCapture, RunningOperator, examples, run_paused},
 };
 use kopf_apiserver::{ApiServer, Fault, FaultEffect};
 use parking_lot::Mutex;
@@ -28,7 +28,7 @@ struct Processes {
 
 /// One process.
 struct Process {
-    running: Running,
+    running: RunningOperator,
     host: Arc<ScriptHost>,
 }
 
@@ -59,7 +59,7 @@ impl Processes {
         let operator = self.env.operator(Arc::clone(&host) as _, handlers);
         let identity = testing::identity(identity);
         let settings = Arc::new(Mutex::new(settings));
-        let running = Running::start(Operator { identity, settings, ..operator });
+        let running = RunningOperator::start(Operator { identity, settings, ..operator });
         Process { running, host }
     }
 

@@ -4,7 +4,7 @@ use kopf::{
     cli::report::Report,
     cluster::KubeCluster,
     settings::Settings,
-    sources::{Files, MapOption, Maps, Problem, Sources},
+    sources::{MapOption, Maps, ScriptFiles, SourceProblem, Sources},
     testing,
 };
 use kopf_apiserver::{ApiServer, Fault, FaultEffect};
@@ -31,7 +31,7 @@ fn named(name: &str) -> MapOption {
     MapOption::Named { namespace: Some("default".into()), name: name.into() }
 }
 
-async fn open(server: &ApiServer, options: &[MapOption]) -> Result<Maps, Problem> {
+async fn open(server: &ApiServer, options: &[MapOption]) -> Result<Maps, SourceProblem> {
     let cluster = KubeCluster::over(testing::client(server), std::sync::Arc::default());
     Maps::open(&cluster, options, &Settings::default()).await
 }
@@ -167,7 +167,7 @@ async fn files_and_maps_are_one_set() {
     desk.file("z.lua", "1");
     create(&server, "ops", &json!({ "a.lua": "1" }));
     let maps = open(&server, &[named("ops")]).await.expect("it is there");
-    let files = Files::at(&["z.lua".into()], &desk.0, None).expect("a path");
+    let files = ScriptFiles::at(&["z.lua".into()], &desk.0, None).expect("a path");
     let mut watch = Watch::begin(Sources::new(Some(files), Some(maps))).await;
     edit(&server, "ops", &json!({ "a.lua": "2" }));
     assert_eq!(watch.next_text().await, "z.lua=1 configmap/default/ops/a.lua=2");
