@@ -28,7 +28,7 @@ use crate::logic::{
     text::python_text,
 };
 use crate::ports::Clock;
-use crate::settings::Execution;
+use crate::settings::ExecutionSettings;
 
 /// The inputs that the attempts of all handlers share.
 #[derive(Clone, Copy)]
@@ -38,7 +38,7 @@ pub struct Runner<'a> {
     /// The clock for start times and limits.
     pub clock: Clock,
     /// The default options of handlers.
-    pub settings: &'a Execution,
+    pub settings: &'a ExecutionSettings,
     /// The services that every call can reach.
     pub services: &'a Arc<CallServices>,
 }

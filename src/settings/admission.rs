@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// `settings.admission`
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Admission {
+pub struct AdmissionSettings {
     /// The server; `None`: the service or nothing determines it.
     pub server: Option<WebhookServer>,
     /// The name of the webhook configurations that the operator writes. `None`: none, unless the server has a URL or a service.

@@ -26,7 +26,7 @@ use crate::logic::{
     object::Object,
 };
 use crate::ports::{Address, Clock, ErrorClass, NewObject, PatchKind, PatchRequest};
-use crate::settings::{PREFIX, Persistence, Posting};
+use crate::settings::{PREFIX, PersistenceSettings, PostingSettings};
 
 /// Maximum number of attempts to remove a finalizer while others change the object.
 const CONFLICTS_MAX: usize = 5;
@@ -142,7 +142,7 @@ pub(super) fn suspend(args: &SuspendArgs, person: Option<&str>) -> Result<Exit, 
 
 /// Rejects an object that no operator has handled: the user may have mistyped its name or its kind.
 fn require_handled(session: &ObjectSession, object: &Object) -> Result<(), Report> {
-    if repair::is_handled(object.body(), &Persistence::default().finalizer) {
+    if repair::is_handled(object.body(), &PersistenceSettings::default().finalizer) {
         return Ok(());
     }
     let text = format!("no operator has ever handled {}", session.shown(object));
@@ -157,7 +157,7 @@ async fn post_event(session: &ObjectSession, object: &Object, what: &str, reason
         if reason.is_empty() { "Unsuspended" } else { "Suspended" },
         &format!("{what} {reason}"),
     );
-    let (settings, now) = (Posting::default(), Clock::system().now());
+    let (settings, now) = (PostingSettings::default(), Clock::system().now());
     let default = Some(session.cluster.default_namespace()).filter(|it| !it.is_empty());
     let Some(event) = posting::compose(&note, &reference, &settings, default, now) else { return };
     let resource = session::events();
@@ -186,7 +186,8 @@ fn one_or_all(target: &str, all: bool) -> Result<(), Report> {
 /// Runs `kopf release`.
 pub(super) fn release(args: &ReleaseArgs) -> Result<Exit, Report> {
     one_or_all(&args.objects.target, args.all)?;
-    let finalizer = args.finalizer.clone().unwrap_or_else(|| Persistence::default().finalizer);
+    let finalizer =
+        args.finalizer.clone().unwrap_or_else(|| PersistenceSettings::default().finalizer);
     let prefix = args.prefix.as_deref().unwrap_or(PREFIX);
     connected(async {
         let session = ObjectSession::open(&args.objects).await?;
