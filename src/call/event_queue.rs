@@ -100,7 +100,7 @@ impl EventQueue {
         }
     }
 
-    /// Queues an event.
+    /// Queues an event; drops it if the queue is full.
     pub fn post(&self, post: QueuedEvent) {
         let is_full = self.0.queue.try_send(post).is_err();
         let was_full = self.0.is_full.swap(is_full, Ordering::Relaxed);

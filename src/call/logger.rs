@@ -53,7 +53,7 @@ pub struct Logger {
 #[derive(Clone, Debug)]
 struct Caller {
     handler: Arc<Handler>,
-    /// From 1.
+    /// The number of the attempt, from 1.
     attempt: u64,
 }
 

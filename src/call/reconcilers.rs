@@ -46,7 +46,7 @@ impl PendingCall {
         PendingCall { is_requested, is_anew, waker, queue, waiting: Mutex::default() }
     }
 
-    /// Requests the call.
+    /// Requests the call and wakes it; no effect if it is already requested.
     pub fn request(&self) {
         if !self.is_requested.swap(true, Ordering::AcqRel) {
             *self.waiting.lock() = Some(self.queue.add());

@@ -9,11 +9,11 @@ use crate::telemetry::OperatorFailures;
 pub struct CallServices {
     /// The in-memory indexes, by id: kwargs of every handler and filter.
     pub indexes: Indexes,
-    /// Receives Kubernetes events.
+    /// The queue of Kubernetes events to post.
     pub posts: EventQueue,
     /// The clock for stored timestamps.
     pub clock: Clock,
-    /// The cluster.
+    /// The cluster, for the requests of scripts.
     pub kube: Kube,
     /// Whether calls may continue.
     pub leadership: Leadership,

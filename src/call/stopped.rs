@@ -107,7 +107,7 @@ impl Edits for Stopped {
 }
 
 impl StopWaiter {
-    /// Returns the flag.
+    /// Returns the flag that the task waits for.
     pub fn stopped(&self) -> &Stopped {
         &self.stopped
     }

@@ -121,7 +121,7 @@ impl RunPlan {
     }
 }
 
-/// Loads the scripts.
+/// Loads the scripts. Returns an operator that is ready to connect to a cluster.
 pub(super) async fn load(
     read: UnloadedScripts,
     options: &RunOptions,

@@ -26,11 +26,11 @@ pub(super) struct UnloadedScripts {
     maps: Option<Maps>,
 }
 
-/// The first generation.
+/// The first generation: the loaded scripts, and the sources of their changes.
 pub(super) struct First {
     /// The host of the scripts.
     pub(super) host: Arc<ScriptHost>,
-    /// Their handlers.
+    /// The handlers of all scripts, by resource.
     pub(super) registry: Registry,
     /// The number of scripts.
     pub(super) scripts: usize,

@@ -35,7 +35,7 @@ pub struct Schemas {
     pub definitions: DefinitionLookup,
 }
 
-/// One open document.
+/// One document that the editor has opened.
 pub(super) struct EditorDocument {
     uri: Uri,
     /// Empty if it is not in a file.
@@ -45,7 +45,7 @@ pub(super) struct EditorDocument {
     is_large: bool,
 }
 
-/// All open documents.
+/// All documents that the editor has opened, and what is known about their objects.
 pub(super) struct Documents {
     schemas: Schemas,
     all: BTreeMap<String, EditorDocument>,

@@ -22,7 +22,7 @@ pub use storages::{
 /// All settings of one operator.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
-    /// The process.
+    /// Limits of the time that the process takes to exit.
     pub process: ProcessSettings,
     /// Kubernetes events that the operator posts.
     pub posting: PostingSettings,
@@ -30,19 +30,19 @@ pub struct Settings {
     pub peering: PeeringSettings,
     /// Leader election among replicas.
     pub leadership: LeadershipSettings,
-    /// Lists and watches.
+    /// Lists and watches of resources: timeouts and selectors.
     pub watching: WatchingSettings,
-    /// Queues and workers.
+    /// Queues of objects and their workers: limits and timeouts.
     pub queueing: QueueingSettings,
     /// Discovery of resources and namespaces.
     pub scanning: ScanningSettings,
-    /// Admission webhooks.
+    /// The server of admission webhooks and its configurations.
     pub admission: AdmissionSettings,
-    /// Invocation of handlers.
+    /// Calls of handlers: retries and limits.
     pub execution: ExecutionSettings,
-    /// Daemons and timers.
+    /// How daemons and timers are stopped.
     pub background: BackgroundSettings,
-    /// Limits of scripts.
+    /// Limits of each script, such as its memory.
     pub sandbox: Sandbox,
     /// Requests to the API.
     pub networking: NetworkingSettings,
@@ -52,7 +52,7 @@ pub struct Settings {
     pub reload: ReloadSettings,
 }
 
-/// `settings.process`
+/// `settings.process`: limits of the time that the process takes to exit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProcessSettings {
     /// Maximum time of a graceful exit; then the process ends at once. `None`: no limit.
@@ -61,7 +61,7 @@ pub struct ProcessSettings {
     pub cleanup_timeout: Option<Duration>,
 }
 
-/// `settings.posting`
+/// `settings.posting`: which Kubernetes events the operator posts, and how.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PostingSettings {
     /// Whether events are posted at all.
@@ -90,7 +90,7 @@ pub struct PostingSettings {
     pub event_name_prefix: String,
 }
 
-/// `settings.peering`
+/// `settings.peering`: other operators that serve the same objects.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PeeringSettings {
     /// The name of the peering object.
@@ -111,7 +111,7 @@ pub struct PeeringSettings {
     pub detect_duplicates: bool,
 }
 
-/// `settings.leadership`
+/// `settings.leadership`: leader election among replicas.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LeadershipSettings {
     /// Whether replicas elect a leader, and only the leader acts.
@@ -135,7 +135,7 @@ pub type Selectors = IndexMap<String, String>;
 /// The key for every resource in [`Selectors`].
 pub const EVERYTHING: &str = "*";
 
-/// `settings.watching`
+/// `settings.watching`: lists and watches of resources.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WatchingSettings {
     /// `timeoutSeconds` of watch requests; omitted when `None`.
@@ -161,7 +161,7 @@ pub struct WatchingSettings {
     pub shard_selectors: Selectors,
 }
 
-/// `settings.queueing`
+/// `settings.queueing`: queues of objects and their workers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueingSettings {
     /// Maximum number of concurrent workers per stream; `None`: no limit.
@@ -174,14 +174,14 @@ pub struct QueueingSettings {
     pub error_delays: Vec<Duration>,
 }
 
-/// `settings.scanning`
+/// `settings.scanning`: discovery of resources and namespaces.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ScanningSettings {
     /// Do not watch namespaces and CRDs at run time.
     pub disabled: bool,
 }
 
-/// `settings.execution`
+/// `settings.execution`: retries and limits of the calls of handlers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExecutionSettings {
     /// The pause before the retry after an arbitrary error, for handlers without `backoff`.
@@ -213,7 +213,7 @@ pub struct Sandbox {
     pub scratch_size: usize,
 }
 
-/// `settings.background`
+/// `settings.background`: how daemons and timers are stopped.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BackgroundSettings {
     /// How often to check a daemon that does not stop, if it has no cancellation timeout.
@@ -224,7 +224,7 @@ pub struct BackgroundSettings {
     pub instant_exit_zero_time_cycles: u32,
 }
 
-/// `settings.networking`
+/// `settings.networking`: timeouts and retries of requests to the API.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NetworkingSettings {
     /// Maximum time of a request.
@@ -241,7 +241,7 @@ pub struct NetworkingSettings {
     pub trust_env: bool,
 }
 
-/// `settings.persistence`
+/// `settings.persistence`: the state that is stored on objects.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PersistenceSettings {
     /// The finalizer that keeps objects until their deletion is handled.
@@ -266,7 +266,7 @@ pub struct PersistenceSettings {
     pub hidden: Option<Arc<HiddenFields>>,
 }
 
-/// `settings.reload`
+/// `settings.reload`: the effects of reloads on objects, and the mistakes that reject a script.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReloadSettings {
     /// The handlers that failed permanently and are retried once their code has changed.
@@ -284,7 +284,7 @@ pub enum Strict {
     Off,
     /// Names that do not exist; wrong types are warnings.
     Names,
-    /// All.
+    /// Names that do not exist and wrong types; lints are warnings.
     Types,
 }
 
@@ -295,7 +295,7 @@ pub enum RetryFailed {
     Never,
     /// Those that failed with an error, except `PermanentError` (`kopf.fail`).
     Errors,
-    /// All.
+    /// All, including those that failed with `PermanentError`.
     All,
 }
 

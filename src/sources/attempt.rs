@@ -48,7 +48,7 @@ impl LoadAttempt {
 pub(super) struct ModulePaths {
     /// Their names, by the name of the script.
     pub(super) names: BTreeMap<String, Vec<PathBuf>>,
-    /// Their files.
+    /// The files of all these modules.
     pub(super) paths: Vec<PathBuf>,
 }
 

@@ -34,7 +34,7 @@ pub enum Error {
     /// The file is not UTF-8.
     #[error("'{}' is not UTF-8: see line {line}", path.display())]
     NotText {
-        /// The file.
+        /// The file that is not UTF-8.
         path: PathBuf,
         /// The line of the first invalid byte.
         line: usize,
@@ -51,7 +51,7 @@ pub enum Error {
     /// The script is binary data.
     #[error("{map}: '{key}' is in binaryData, so it is not a UTF-8 string")]
     Binary {
-        /// The `ConfigMap`.
+        /// The `ConfigMap`, as messages name it.
         map: String,
         /// The key in the map.
         key: String,

@@ -131,7 +131,7 @@ impl Sources {
         }
     }
 
-    /// Reads everything once.
+    /// Reads all sources once, without a check that an edit is complete.
     pub async fn snapshot(&mut self) -> Snapshot {
         let known = ModulePaths::of([&self.running, &self.tried]);
         let (mut scripts, mut notes, mut fingerprint) =

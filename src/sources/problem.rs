@@ -16,14 +16,14 @@ pub struct SourceProblem {
 /// A message about watching.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// Information.
+    /// A message for the log at level info.
     Info(String),
-    /// A warning.
+    /// A message for the log at level warning.
     Warning(String),
 }
 
 impl Notice {
-    /// Returns the message.
+    /// Returns the message without its level.
     pub fn text(&self) -> &str {
         match self {
             Notice::Info(text) | Notice::Warning(text) => text,
@@ -37,7 +37,7 @@ impl SourceProblem {
         SourceProblem { message: message.into(), hint: None }
     }
 
-    /// Adds a hint.
+    /// Adds a hint, or replaces the earlier one.
     #[must_use]
     pub fn with_hint(self, hint: impl Into<String>) -> Self {
         SourceProblem { hint: Some(hint.into()), ..self }

@@ -28,7 +28,7 @@ struct Shared {
 /// The state of one part.
 #[derive(Clone, Debug)]
 pub struct PartHealth {
-    /// The state.
+    /// The state that the part has reported last.
     pub state: HealthState,
     /// One line for users.
     pub text: String,

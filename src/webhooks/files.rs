@@ -20,7 +20,7 @@ pub(super) struct CertificateFiles {
 pub(super) struct CertificateContent {
     certificates: String,
     key: String,
-    /// The published CA.
+    /// The published CA; without one, the certificates themselves.
     pub(super) ca: String,
 }
 

@@ -48,7 +48,7 @@ pub(super) struct CertificateSecret {
     pub(super) name: String,
     /// The names of the server.
     pub(super) names: Vec<String>,
-    /// The resource `secrets`.
+    /// The resource `secrets`, for the requests.
     pub(super) resource: Resource,
 }
 

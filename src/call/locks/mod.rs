@@ -27,7 +27,7 @@ pub struct Locks(Arc<Mutex<State>>);
 /// A call that requests a lock.
 #[derive(Clone, Debug)]
 pub struct Wanting {
-    /// The call.
+    /// The call that requests the lock.
     pub call: CallId,
     /// The call as errors name it: `Handler 'create_fn' of ns1/one`.
     pub name: String,
@@ -36,7 +36,7 @@ pub struct Wanting {
 /// A place at a lock: as its holder, or in its queue.
 #[derive(Debug)]
 pub struct LockTicket {
-    /// Identifies the place.
+    /// The number of the place, unique among the locks of one operator.
     pub number: u64,
     lock: Arc<str>,
     turn: oneshot::Receiver<()>,

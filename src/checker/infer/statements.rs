@@ -224,7 +224,7 @@ impl<'a> InferenceWalk<'_, 'a> {
         self.report(Rule::ReadOnly, target.span, message, Some(hint.into()));
     }
 
-    /// Checks `function a.b() end`.
+    /// Checks a function statement of Lua, such as `function a.b() end`.
     fn defined(&mut self, target: &Expr<'a>, function: &FunctionNode<'a>) {
         let own = Type::Function(function.id);
         match &target.kind {

@@ -43,7 +43,7 @@ pub(super) struct CheckFindings {
     pub(super) settings: Settings,
 }
 
-/// One script.
+/// One script with its handlers, if it can be loaded.
 pub(super) struct CheckedScript {
     pub(super) name: String,
     /// `None` if it cannot be loaded.
@@ -53,7 +53,7 @@ pub(super) struct CheckedScript {
 }
 
 impl CheckFindings {
-    /// Loads the scripts.
+    /// Loads the scripts one by one, and collects the findings about them.
     pub(super) async fn of(
         options: &RunOptions,
         sources: Vec<Source>,

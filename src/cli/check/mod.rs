@@ -26,7 +26,7 @@ use crate::cli::{
     scripts::UnloadedScripts,
 };
 
-/// Explains a rule.
+/// Prints the level and the explanation of a rule, and how to allow what it finds.
 pub(super) fn explain(rule: Rule) -> Exit {
     let level = match rule.level() {
         RuleLevel::Name => "an unknown name: rejects the script, unless reload.strict is off",

@@ -82,7 +82,7 @@ pub const KEYS: &[(&str, OptionType)] = &[
     ("color", OptionType::Text),
 ];
 
-/// A parsed file.
+/// The parsed content of a `kopf.yaml`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
     /// The path of the file as the user would write it.

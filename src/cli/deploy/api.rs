@@ -95,7 +95,7 @@ impl Api {
         }
     }
 
-    /// Applies an object.
+    /// Applies an object on the server; `force` takes over fields of other managers.
     pub(super) async fn apply(
         &self,
         place: &Location,

@@ -45,7 +45,7 @@ struct Installation<'a> {
     objects: Vec<(Location, Value)>,
 }
 
-/// `kopf deploy`
+/// Runs `kopf deploy`: applies the objects, removes obsolete ones, and waits for the pods.
 pub(super) fn deploy(args: &DeployArgs) -> Result<Exit, Report> {
     let limit = limit(&args.rollout)?;
     let operator = OperatorPackage::of(&args.content)?;
@@ -71,7 +71,7 @@ pub(super) fn deploy(args: &DeployArgs) -> Result<Exit, Report> {
     })
 }
 
-/// `kopf undeploy`
+/// Runs `kopf undeploy`: stops the pods, releases the objects that the operator has handled, and removes the installation.
 pub(super) fn undeploy(args: &UndeployArgs) -> Result<Exit, Report> {
     let limit = limit(&args.rollout)?;
     let content = ContentArgs { install: args.install.clone(), ..ContentArgs::default() };

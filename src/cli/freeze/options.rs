@@ -16,7 +16,7 @@ use crate::logic::{replicas::peering::Record, text::duration};
 
 /// The inputs of both commands besides the arguments.
 pub(in crate::cli) struct FreezeInputs<'a> {
-    /// The environment.
+    /// Looks up a variable of the environment.
     pub(in crate::cli) lookup: Lookup<'a>,
     /// The default identity, without `--id`.
     pub(in crate::cli) person: String,
@@ -44,7 +44,7 @@ pub(in crate::cli) struct FreezeOptions {
     pub(super) notes: Vec<Note>,
 }
 
-/// `kopf freeze`
+/// Resolves the options of `kopf freeze`: from the arguments, then from the environment.
 pub(in crate::cli) fn resolve_freeze(
     args: FreezeArgs,
     origin: FreezeInputs<'_>,
@@ -64,7 +64,7 @@ pub(in crate::cli) fn resolve_freeze(
     resolve((args.meeting, args.log), Some(record), &variables, origin.person)
 }
 
-/// `kopf resume`
+/// Resolves the options of `kopf resume`: from the arguments, then from the environment.
 pub(in crate::cli) fn resolve_resume(
     args: ResumeArgs,
     origin: FreezeInputs<'_>,

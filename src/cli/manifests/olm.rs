@@ -87,7 +87,7 @@ fn parsed(documents: &[ManifestDocument]) -> Result<Vec<(String, Value)>, Report
     parsed.collect()
 }
 
-/// Returns the `ClusterServiceVersion`.
+/// Returns the `ClusterServiceVersion` that describes the operator to OLM.
 fn version(
     operator: &OperatorPackage<'_>,
     values: &ChartValues<'_>,

@@ -34,7 +34,7 @@ const CONFLICTS_MAX: usize = 5;
 /// The CRDs of peering.
 const PEERING: &str = include_str!("../../../examples/peering.yaml");
 
-/// Runs `kopf status`.
+/// Runs `kopf status`: prints the state of handlers by object, or the scripts of an operator.
 pub(super) fn status(args: &StatusArgs) -> Result<Exit, Report> {
     let target = &args.objects.target;
     connected(async {
@@ -55,7 +55,7 @@ pub(super) fn status(args: &StatusArgs) -> Result<Exit, Report> {
     })
 }
 
-/// Runs `kopf retry`.
+/// Runs `kopf retry`: retries handlers that have failed permanently or wait for a retry.
 pub(super) fn retry(args: &RetryArgs) -> Result<Exit, Report> {
     let is_kind = !args.objects.target.contains('/');
     if is_kind != args.failed {
@@ -183,7 +183,7 @@ fn one_or_all(target: &str, all: bool) -> Result<(), Report> {
     Err(Report::usage(text).with_hint(hint))
 }
 
-/// Runs `kopf release`.
+/// Runs `kopf release`: removes the finalizer and the annotations of an operator from objects.
 pub(super) fn release(args: &ReleaseArgs) -> Result<Exit, Report> {
     one_or_all(&args.objects.target, args.all)?;
     let finalizer =
@@ -215,7 +215,7 @@ pub(super) fn release(args: &ReleaseArgs) -> Result<Exit, Report> {
     })
 }
 
-/// Runs `kopf crds`.
+/// Runs `kopf crds`: prints the CRDs of peering.
 pub(super) fn crds(args: &CrdsArgs) -> Result<Exit, Report> {
     if args.name != "peering" {
         let report = Report::usage(format!("there are no CRDs '{}'", args.name.escape_debug()));

@@ -56,7 +56,7 @@ impl PermissionRecord {
         }
     }
 
-    /// Writes the roles.
+    /// Writes a service account and its roles as YAML. Fails if the record of the used permissions is not complete.
     pub(in crate::cli) fn write(&self, path: &Path) -> Result<(), Report> {
         let used = self.used.lock();
         if used.1 > 0 {

@@ -32,7 +32,7 @@ pub(in crate::cli) struct Survey {
     pub(in crate::cli) registry: Registry,
     /// All resources: built-in ones, those of the CRDs, and those that were assumed.
     pub(in crate::cli) known: Vec<Resource>,
-    /// The CRDs.
+    /// The CRDs that are given, or next to the scripts.
     pub(in crate::cli) crds: Vec<Value>,
     pub(in crate::cli) warnings: Vec<String>,
     choices: Choices,

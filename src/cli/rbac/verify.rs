@@ -72,7 +72,7 @@ async fn connect(args: &RbacVerifyArgs) -> Result<KubeCluster, Report> {
 
 /// The namespaces to check: the served ones, and that of the operator.
 struct Namespaces {
-    /// Empty: all.
+    /// The namespaces of the served objects; one empty name stands for the whole cluster.
     served: Vec<String>,
     own: String,
 }

@@ -28,7 +28,7 @@ pub struct Report {
     pub message: String,
     /// What to do next, if known.
     pub hint: Option<String>,
-    /// The exit code.
+    /// The exit code of the process.
     pub exit: Exit,
     /// Whether it was already logged.
     pub is_logged: bool,

@@ -32,7 +32,7 @@ pub struct Reloading {
     host: Arc<ScriptHost>,
     candidates: mpsc::Sender<Candidate>,
     report: ReloadReport,
-    /// The current generation.
+    /// The version of the live generation.
     present: Version,
     /// Consecutive sets that changed while they were loaded.
     mixtures: u32,

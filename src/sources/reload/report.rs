@@ -9,10 +9,10 @@ use crate::ports::Clock;
 use crate::sources::{Notice, SourceProblem};
 use crate::telemetry::{Health, HealthState, ReloadLabels};
 
-/// The health part.
+/// The name under which the scripts are a part of the health.
 const PART: &str = "scripts";
 
-/// The log target.
+/// The target of log lines about the scripts.
 const TARGET: &str = "kopf.scripts";
 
 /// The reports of one operator, and the current state.

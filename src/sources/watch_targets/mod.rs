@@ -25,7 +25,7 @@ pub(super) enum PathKind {
     Directory,
     /// A symlink, with its target.
     Link(PathBuf),
-    /// Anything else.
+    /// A file, or anything else that exists.
     File,
 }
 
@@ -37,7 +37,7 @@ pub(super) type Inspect<'a> = &'a dyn Fn(&Path) -> PathKind;
 pub(super) struct DirectoryEntries {
     /// All scripts, including new ones.
     pub(super) scripts: bool,
-    /// These names.
+    /// The entries with these names.
     pub(super) names: BTreeSet<OsString>,
 }
 
