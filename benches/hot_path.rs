@@ -10,7 +10,7 @@ use kopf::{
         change::cause,
         object::{Header, Object, diffbase, reason::EventType},
     },
-    settings::Persistence,
+    settings::PersistenceSettings,
 };
 use serde_json::{Map, Value, json};
 
@@ -48,7 +48,7 @@ fn parse(body: &Value) -> Object {
 }
 
 /// The object after it was handled: the usual case.
-fn handled(persistence: &Persistence) -> Value {
+fn handled(persistence: &PersistenceSettings) -> Value {
     let mut body = body();
     if let Ok(change) = examine(persistence, &parse(&body)) {
         let mut patch = Map::new();
@@ -59,7 +59,7 @@ fn handled(persistence: &Persistence) -> Value {
 }
 
 fn examine(
-    persistence: &Persistence,
+    persistence: &PersistenceSettings,
     object: &Object,
 ) -> Result<cause::Change, kopf::logic::object::corrupt::CorruptState> {
     cause::examine(persistence, object, Some(EventType::Modified), false, &BTreeSet::new())
@@ -77,7 +77,7 @@ fn reading(criterion: &mut Criterion) {
 }
 
 fn causes(criterion: &mut Criterion) {
-    let persistence = Persistence::default();
+    let persistence = PersistenceSettings::default();
     let (fresh, handled) = (parse(&body()), parse(&handled(&persistence)));
     for (name, object) in [("fresh", &fresh), ("handled", &handled)] {
         object.body();

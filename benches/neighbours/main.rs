@@ -23,7 +23,7 @@ use kopf::{
     scripting::{LoadError, Placement, ScriptHost, Source, Terms},
     settings::Settings,
     telemetry::Health,
-    testing::{self, Environment, Running, object},
+    testing::{self, Environment, RunningOperator, object},
 };
 use kopf_apiserver::ApiServer;
 use parking_lot::Mutex;
@@ -174,7 +174,7 @@ struct Cluster {
     answers: mpsc::Receiver<Answer>,
     /// The hostile handler, if any.
     hostile: Option<Arc<Handler>>,
-    running: Running,
+    running: RunningOperator,
     stop: CancellationToken,
     serving: JoinSet<()>,
 }
@@ -201,7 +201,7 @@ impl Cluster {
         let hostile = handlers.pop_if(|it| &*it.id == "hostile").map(Arc::new);
         let (tell, answers) = mpsc::channel(16);
         let scripts = Arc::new(Timed { host, tell });
-        let running = Running::start(Operator {
+        let running = RunningOperator::start(Operator {
             settings: Arc::new(Mutex::new(settings)),
             health,
             ..env.operator(Arc::<Timed>::clone(&scripts), handlers)

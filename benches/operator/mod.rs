@@ -8,7 +8,7 @@ use std::{
 
 use kopf_apiserver::{
     ApiServer,
-    serve::{Listener, Options},
+    serve::{Listener, ServeOptions},
 };
 use serde_json::json;
 use tokio::process::{Child, Command};
@@ -51,7 +51,7 @@ impl Site {
         acts: impl AsyncFnOnce(&Child) -> T,
     ) -> T {
         let address = (Ipv4Addr::LOCALHOST, 0).into();
-        let listener = Listener::bind(Options { address, beyond_loopback: false }).await;
+        let listener = Listener::bind(ServeOptions { address, beyond_loopback: false }).await;
         let listener = listener.expect("a port");
         let mut operator = start(&self.directory, arguments, &listener.url());
         let stop = CancellationToken::new();

@@ -10,7 +10,7 @@ use std::time::Duration;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use http::{Request, header};
 use http_body_util::{BodyExt as _, Full};
-use kopf_apiserver::{ApiServer, Post, Target};
+use kopf_apiserver::{ApiServer, Post, WebhookTarget};
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
@@ -74,7 +74,7 @@ async fn server(input: &[u8]) -> ApiServer {
 }
 
 /// Responds as the URL of the webhook requests.
-async fn webhook(target: Target, review: bytes::Bytes) -> Result<bytes::Bytes, String> {
+async fn webhook(target: WebhookTarget, review: bytes::Bytes) -> Result<bytes::Bytes, String> {
     let review: Value = serde_json::from_slice(&review).expect("a review");
     let url = target.url;
     let mut response = json!({ "uid": review["request"]["uid"], "allowed": !url.contains("deny") });

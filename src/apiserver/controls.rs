@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 use super::{
     ApiServer, LoggedRequest, Refusal, ResourceDef,
-    faults::{Effect, Fault},
+    faults::{Fault, FaultEffect},
     metadata, object,
-    resource::{CRDS, kind::View},
-    store::{Key, Store, history::ChangeKind},
+    resource::{CRDS, kind::VersionedKind},
+    store::{Store, StoreKey, history::ChangeKind},
     verbs::{
         definitions, delete, modify,
-        rules::{self, Part, Strictness},
+        rules::{self, Strictness, WritablePart},
     },
 };
 use crate::sorted;
@@ -43,8 +43,11 @@ impl ApiServer {
         self.change(|store| {
             let view = view(store, resource)?;
             rules::name(&mut body, &mut store.identities);
-            let key =
-                Key::new(resource, object::meta(&body, "namespace"), object::meta(&body, "name"));
+            let key = StoreKey::new(
+                resource,
+                object::meta(&body, "namespace"),
+                object::meta(&body, "name"),
+            );
             if store.get(&key).is_some() {
                 return Err(Refusal::already_exists(&view.kind.def, &key.place.name));
             }
@@ -78,13 +81,14 @@ impl ApiServer {
     ) -> Result<Value, Refusal> {
         self.change(|store| {
             let view = view(store, resource)?;
-            let key = Key::new(resource, namespace, name);
+            let key = StoreKey::new(resource, namespace, name);
             let present = store.get(&key);
             let present = present.ok_or_else(|| Refusal::not_found(&view.kind.def, name))?;
             let old = view.tree(&present);
             let mut new = old.clone();
             edit(&mut new);
-            let new = rules::updated(&view, (Part::Everything, Strictness::Lax), &old, new)?;
+            let new =
+                rules::updated(&view, (WritablePart::Everything, Strictness::Lax), &old, new)?;
             let swapped = modify::swap(store, &key, &present, (&old, new));
             swapped.map(|it| view.tree(&it)).ok_or_else(|| Refusal::conflict(&view.kind.def, name))
         })
@@ -94,7 +98,7 @@ impl ApiServer {
     pub fn delete(&self, resource: &str, namespace: &str, name: &str) -> Result<(), Refusal> {
         self.change(|store| {
             let view = view(store, resource)?;
-            let key = Key::new(resource, namespace, name);
+            let key = StoreKey::new(resource, namespace, name);
             if store.get(&key).is_none() {
                 return Err(Refusal::not_found(&view.kind.def, name));
             }
@@ -107,7 +111,7 @@ impl ApiServer {
     pub fn remove(&self, resource: &str, namespace: &str, name: &str) -> Result<(), Refusal> {
         self.change(|store| {
             let view = view(store, resource)?;
-            let removed = store.remove(&Key::new(resource, namespace, name));
+            let removed = store.remove(&StoreKey::new(resource, namespace, name));
             removed.map(drop).ok_or_else(|| Refusal::not_found(&view.kind.def, name))
         })
     }
@@ -115,7 +119,7 @@ impl ApiServer {
     /// Returns an object; `None` if it does not exist.
     pub fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
         let store = self.0.store();
-        let found = store.get(&Key::new(resource, namespace, name))?;
+        let found = store.get(&StoreKey::new(resource, namespace, name))?;
         Some(view(&store, resource).ok()?.tree(&found))
     }
 
@@ -187,8 +191,8 @@ impl ApiServer {
     pub fn inject(&self, statuses: impl IntoIterator<Item = u16>) {
         for code in statuses {
             let effect = match code {
-                200 => Effect::Pass,
-                code => Effect::Refuse { code, retry_after_seconds: None },
+                200 => FaultEffect::Pass,
+                code => FaultEffect::Refuse { code, retry_after_seconds: None },
             };
             self.fault(Fault::always(effect).on("PATCH", "").times(1));
         }
@@ -241,7 +245,7 @@ impl ApiServer {
     }
 
     /// Sets the metadata that the server adds to a new object.
-    fn stamp(&self, store: &mut Store, view: &View, body: &mut Value) {
+    fn stamp(&self, store: &mut Store, view: &VersionedKind, body: &mut Value) {
         if !self.0.stamps {
             return;
         }
@@ -272,7 +276,7 @@ impl LoggedRequest {
 }
 
 /// Returns the resource in its storage version.
-fn view(store: &Store, resource: &str) -> Result<View, Refusal> {
+fn view(store: &Store, resource: &str) -> Result<VersionedKind, Refusal> {
     let kind = &store.tables.get(resource).ok_or_else(Refusal::unknown_resource)?.kind;
-    Ok(View::new(kind, kind.storage()))
+    Ok(VersionedKind::new(kind, kind.storage()))
 }

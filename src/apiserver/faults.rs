@@ -16,12 +16,12 @@ pub struct Fault {
     /// The maximum number of times; `None` for no limit.
     pub times: Option<u32>,
     /// The kind of fault.
-    pub effect: Effect,
+    pub effect: FaultEffect,
 }
 
 /// The kinds of faults.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Effect {
+pub enum FaultEffect {
     /// No fault: one request passes, regardless of later faults in the list.
     Pass,
     /// Delays the response by this time.
@@ -51,7 +51,7 @@ pub enum Effect {
 
 impl Fault {
     /// Makes a fault that applies to every request.
-    pub fn always(effect: Effect) -> Self {
+    pub fn always(effect: FaultEffect) -> Self {
         Self { method: String::new(), path: String::new(), chance: 1.0, times: None, effect }
     }
 
@@ -78,7 +78,7 @@ impl Fault {
     }
 }
 
-impl Effect {
+impl FaultEffect {
     /// Returns whether the fault applies to single events of a watch, not to requests.
     fn is_of_events(&self) -> bool {
         match self {
@@ -114,7 +114,7 @@ impl Faults {
     }
 
     /// Returns the fault of a request: the first one in the list that applies to it, with its probability. Counts it.
-    pub(crate) fn of_request(&mut self, method: &str, path: &str) -> Option<Effect> {
+    pub(crate) fn of_request(&mut self, method: &str, path: &str) -> Option<FaultEffect> {
         self.roll(|it| !it.effect.is_of_events() && it.concerns(method, path))
     }
 
@@ -122,15 +122,15 @@ impl Faults {
     pub(crate) fn refuses(&self, method: &str, path: &str) -> bool {
         let mut concerned = self.list.iter().filter(|it| it.concerns(method, path));
         let first = concerned.find(|it| it.times != Some(0) && !it.effect.is_of_events());
-        first.is_some_and(|it| it.chance >= 1.0 && matches!(it.effect, Effect::Refuse { .. }))
+        first.is_some_and(|it| it.chance >= 1.0 && matches!(it.effect, FaultEffect::Refuse { .. }))
     }
 
     /// Returns the fault of one event of a watch.
-    pub(crate) fn of_event(&mut self, path: &str) -> Option<Effect> {
+    pub(crate) fn of_event(&mut self, path: &str) -> Option<FaultEffect> {
         self.roll(|it| it.effect.is_of_events() && it.concerns("GET", path))
     }
 
-    fn roll(&mut self, concerns: impl Fn(&Fault) -> bool) -> Option<Effect> {
+    fn roll(&mut self, concerns: impl Fn(&Fault) -> bool) -> Option<FaultEffect> {
         let random = &mut self.random;
         let hit = self.list.iter_mut().find(|it| {
             it.times != Some(0) && concerns(it) && (it.chance >= 1.0 || random.f64() < it.chance)

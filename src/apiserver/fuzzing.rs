@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     metadata::{self, KindFacts, NameFormat},
-    patch::Patch,
+    patch::ParsedPatch,
     request::{
         body::{self, Expected},
         json,
@@ -25,7 +25,7 @@ const KINDS: [&str; 4] = [
 /// Applies a patch. The low bits of `kind` choose its type, the next one whether there is a schema.
 pub fn patch(kind: u8, patch: &[u8]) {
     let content_type = KINDS.get(usize::from(kind) % KINDS.len()).copied().unwrap_or_default();
-    let Ok(parsed) = Patch::parse(content_type, patch, true) else { return };
+    let Ok(parsed) = ParsedPatch::parse(content_type, patch, true) else { return };
     let schema = (kind & 4 != 0).then(schema);
     let object = object();
     if let Ok(patched) = parsed.apply(&object, schema.as_ref()) {

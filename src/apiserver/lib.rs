@@ -46,15 +46,15 @@ use tokio::task::JoinSet;
 
 pub use self::{
     controls::Changed,
-    faults::{Effect, Fault},
+    faults::{Fault, FaultEffect},
     native::{BuiltInKind, built_in_definition, built_in_kinds},
-    rbac::{Access, Accesses, Attributes, ClientOf, User},
+    rbac::{AccessRecord, Accesses, Attributes, ClientOf, User},
     refusal::Refusal,
     request::log::LoggedRequest,
     resource::ResourceDef,
     service::ResponseBody,
     verbs::placeholders::PLACEHOLDER,
-    webhooks::{Post, Target},
+    webhooks::{Post, WebhookTarget},
 };
 use self::{
     faults::Faults,

@@ -16,18 +16,18 @@ use hyper::body::Frame;
 use serde_json::{Value, json};
 
 use crate::{
-    discovery::document::Document,
+    discovery::document::CompressedDocument,
     refusal::Refusal,
     request::{
         self,
-        accept::{Form, Media},
+        accept::{Media, ResponseEncoding},
         yaml,
     },
-    resource::kind::View,
+    resource::kind::VersionedKind,
     service::ResponseBody,
     store::stored::Stored,
     streaming::upgrade::Upgrade,
-    verbs::watch::Watch,
+    verbs::watch::ClientWatch,
 };
 
 const JSON: &str = "application/json";
@@ -37,7 +37,7 @@ const PLAIN: &str = "text/plain; charset=utf-8";
 /// A response before it is rendered in the form that the client accepts.
 pub(crate) enum Reply {
     /// A stored object in the version that was requested.
-    Object { status: u16, view: View, object: Arc<Stored> },
+    Object { status: u16, view: VersionedKind, object: Arc<Stored> },
     /// A document, a status, or an object that is not stored.
     Document(u16, Value),
     /// A list of objects of one resource.
@@ -47,18 +47,18 @@ pub(crate) enum Reply {
     /// Plain text, with the header that keeps browsers from guessing another type.
     Plain(u16, Bytes),
     /// A document that clients cache: not sent again if they have it, compressed if they accept that.
-    Tagged { document: Document, known: bool, packed: bool },
+    Tagged { document: CompressedDocument, known: bool, packed: bool },
     /// A text that is still being written, with its content type: logs.
     Stream(&'static str, BoxStream<'static, Bytes>),
     /// A switch to another protocol than HTTP.
     Upgrade(Box<Upgrade>),
     /// Watch events until the client or the server ends the watch.
-    Watch(Box<Watch>),
+    Watch(Box<ClientWatch>),
 }
 
 /// Objects of one resource, or a page of them.
 pub(crate) struct List {
-    pub(crate) view: View,
+    pub(crate) view: VersionedKind,
     pub(crate) revision: u64,
     /// The continue token of the next page.
     pub(crate) next: Option<String>,
@@ -109,7 +109,11 @@ impl Reply {
     }
 
     /// Renders the response in the negotiated form, with `Warning` headers.
-    pub(crate) fn render(self, form: Form, warnings: &[String]) -> Response<ResponseBody> {
+    pub(crate) fn render(
+        self,
+        form: ResponseEncoding,
+        warnings: &[String],
+    ) -> Response<ResponseBody> {
         let whole = |body: Vec<u8>| {
             let body = Full::new(Bytes::from(formed(body, form)));
             (form.media.content_type(), body.boxed_unsync())
@@ -188,7 +192,7 @@ impl Reply {
 }
 
 /// Converts JSON to the form that the client accepts.
-fn formed(text: Vec<u8>, form: Form) -> Vec<u8> {
+fn formed(text: Vec<u8>, form: ResponseEncoding) -> Vec<u8> {
     let tree = |text: &[u8]| request::json::stored::<Value>(text).unwrap_or_default();
     match (form.media, form.pretty) {
         (Media::Yaml, _) => yaml::write(&tree(&text)).into_bytes(),

@@ -16,13 +16,13 @@ use tower::Service;
 
 use super::{
     ApiServer, Shared, discovery,
-    faults::Effect,
+    faults::FaultEffect,
     rbac::{self, User},
     refusal::Refusal,
     reply::Reply,
     request::{
         ApiRequest,
-        accept::Form,
+        accept::ResponseEncoding,
         log::LoggedRequest,
         route::{self, Route},
     },
@@ -87,7 +87,7 @@ where
                 Err(_too_large) => Refusal::too_large().into(),
             };
             shared.announce();
-            let form = Form::of(&request, reply.status() >= 400);
+            let form = ResponseEncoding::of(&request, reply.status() >= 400);
             log(&shared, request, &reply);
             let mut response = reply.render(form, &warnings.lock());
             if is_forbidden {
@@ -103,19 +103,19 @@ where
 async fn respond(shared: &Arc<Shared>, request: &ApiRequest, warnings: &Warnings) -> Reply {
     let fault = shared.faults.lock().of_request(&request.method, &request.target());
     match fault {
-        Some(Effect::Refuse { code, retry_after_seconds }) => {
+        Some(FaultEffect::Refuse { code, retry_after_seconds }) => {
             let name = match route::parse(&request.path) {
                 Some(Route::Objects(target)) => target.name,
                 Some(_) | None => None,
             };
             return Refusal::injected(code, retry_after_seconds, name.as_deref()).into();
         }
-        Some(Effect::Latency(latency)) => tokio::time::sleep(latency).await,
-        Some(Effect::TimeoutAfterwards) => {
+        Some(FaultEffect::Latency(latency)) => tokio::time::sleep(latency).await,
+        Some(FaultEffect::TimeoutAfterwards) => {
             drop(dispatch(shared, request, warnings).await);
             return Refusal::injected(504, None, None).into();
         }
-        Some(Effect::StaleList(changes)) => {
+        Some(FaultEffect::StaleList(changes)) => {
             // Version 0 would mean any version.
             let revision = shared.store().revision.saturating_sub(changes).max(1);
             let separator = if request.query.is_empty() { "" } else { "&" };
@@ -123,7 +123,7 @@ async fn respond(shared: &Arc<Shared>, request: &ApiRequest, warnings: &Warnings
             let query = format!("{stale}{separator}{}", request.query);
             return dispatch(shared, &ApiRequest { query, ..request.clone() }, warnings).await;
         }
-        Some(Effect::HiddenGroup(group))
+        Some(FaultEffect::HiddenGroup(group))
             if !matches!(route::parse(&request.path), Some(Route::Objects(_))) =>
         {
             let mut kinds = kinds(shared);
@@ -133,12 +133,12 @@ async fn respond(shared: &Arc<Shared>, request: &ApiRequest, warnings: &Warnings
         }
         // The other effects concern the events of a watch.
         Some(
-            Effect::Pass
-            | Effect::HiddenGroup(_)
-            | Effect::LostEvent
-            | Effect::LateEvent(_)
-            | Effect::Stall
-            | Effect::Close,
+            FaultEffect::Pass
+            | FaultEffect::HiddenGroup(_)
+            | FaultEffect::LostEvent
+            | FaultEffect::LateEvent(_)
+            | FaultEffect::Stall
+            | FaultEffect::Close,
         )
         | None => {}
     }

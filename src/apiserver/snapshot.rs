@@ -20,7 +20,7 @@ use crate::{
     request::json,
     resource::{
         CRDS,
-        kind::{Kind, View},
+        kind::{Kind, VersionedKind},
     },
     store::{ObjectName, stored::Stored},
 };
@@ -35,12 +35,12 @@ const ROLL_BACK_STEP: u64 = 1000;
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     revision: u64,
-    tables: Vec<Table>,
+    tables: Vec<TableSnapshot>,
 }
 
 /// The objects of one resource.
 #[derive(Clone, Debug)]
-struct Table {
+struct TableSnapshot {
     /// The qualified name: `plural.group`.
     resource: String,
     api_version: String,
@@ -92,8 +92,8 @@ impl ApiServer {
     pub fn export(&self) -> Snapshot {
         let store = self.0.store();
         let tables = store.tables.iter().map(|(resource, table)| {
-            let view = View::new(&table.kind, table.kind.storage());
-            Table {
+            let view = VersionedKind::new(&table.kind, table.kind.storage());
+            TableSnapshot {
                 resource: resource.clone(),
                 api_version: view.api_version,
                 kind: table.kind.def.kind.clone(),
@@ -116,7 +116,7 @@ impl ApiServer {
                 store.define(kind);
             }
         }
-        for Table { resource, objects, .. } in definitions.into_iter().chain(others) {
+        for TableSnapshot { resource, objects, .. } in definitions.into_iter().chain(others) {
             let Some(table) = store.tables.get_mut(&resource) else { return Err(resource) };
             table.objects.extend(objects.into_iter().map(|it| (place(&it), it)));
         }
@@ -133,7 +133,7 @@ impl ApiServer {
     pub fn roll_back(&self, snapshot: Snapshot) {
         let mut store = self.0.store();
         store.tables.values_mut().for_each(|it| it.objects.clear());
-        for Table { resource, objects, .. } in snapshot.tables {
+        for TableSnapshot { resource, objects, .. } in snapshot.tables {
             if let Some(table) = store.tables.get_mut(&resource) {
                 table.objects.extend(objects.into_iter().map(|it| (place(&it), it)));
             }
@@ -214,7 +214,7 @@ impl Snapshot {
         let same = self.tables.pop_if(|it| it.resource == line.resource);
         let mut table = same.unwrap_or_else(|| {
             let text = |field| object.get(field).and_then(Value::as_str).unwrap_or_default();
-            Table {
+            TableSnapshot {
                 resource: line.resource.into_owned(),
                 api_version: text("apiVersion").into(),
                 kind: text("kind").into(),

@@ -2,12 +2,12 @@
 
 use crate::{
     Refusal,
-    refusal::Problem,
+    refusal::ValidationProblem,
     request::query::{Query, percent_decode},
-    request::route::{self, Route, Target},
+    request::route::{self, RequestTarget, Route},
 };
 
-fn target(path: &str) -> Option<Target> {
+fn target(path: &str) -> Option<RequestTarget> {
     match route::parse(path)? {
         Route::Objects(target) => Some(target),
         Route::ServerVersion
@@ -80,8 +80,9 @@ fn paths_that_are_too_long_are_unknown() {
 #[test]
 #[expect(clippy::disallowed_types, reason = "it measures the time of the machine")]
 fn many_problems_are_reported_quickly() {
-    let problem = |it: usize| Problem::invalid(format!("spec.a[{}]", it % 50_000), "x", "bad");
-    let problems: Vec<Problem> = (0..100_000).map(problem).collect();
+    let problem =
+        |it: usize| ValidationProblem::invalid(format!("spec.a[{}]", it % 50_000), "x", "bad");
+    let problems: Vec<ValidationProblem> = (0..100_000).map(problem).collect();
     let started = std::time::Instant::now();
     let refusal = Refusal::invalid("a.dev", "A", "a", &problems);
     assert!(started.elapsed().as_secs() < 20, "it is quadratic");

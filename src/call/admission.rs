@@ -10,11 +10,11 @@ use crate::ports::ReviewClient;
 /// The kwargs of admission handlers.
 #[derive(Clone, Debug)]
 pub struct AdmissionCause {
-    /// The request.
+    /// The request that the handlers allow or deny.
     pub request: Arc<Request>,
     /// The client that sent the review.
     pub client: ReviewClient,
-    /// The kwarg `warnings`.
+    /// The kwarg `warnings`: shown to the client with the response.
     pub warnings: Warnings,
 }
 

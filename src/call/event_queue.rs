@@ -17,7 +17,7 @@ use crate::logic::{
     handlers::outcome::LogLevel,
     object::ObjectRef,
 };
-use crate::settings::{Posting, Settings};
+use crate::settings::{PostingSettings, Settings};
 
 /// Maximum number of events in the queue. Beyond it, new events are dropped with a warning: scripts never wait for the queue.
 const QUEUE_MAX: usize = 1024;
@@ -67,7 +67,7 @@ impl EventQueue {
     }
 
     /// Returns the present settings.
-    pub fn settings(&self) -> Posting {
+    pub fn settings(&self) -> PostingSettings {
         self.0.settings.lock().posting.clone()
     }
 
@@ -100,7 +100,7 @@ impl EventQueue {
         }
     }
 
-    /// Queues an event.
+    /// Queues an event; drops it if the queue is full.
     pub fn post(&self, post: QueuedEvent) {
         let is_full = self.0.queue.try_send(post).is_err();
         let was_full = self.0.is_full.swap(is_full, Ordering::Relaxed);

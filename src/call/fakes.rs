@@ -33,7 +33,7 @@ pub enum Faked {
 }
 
 impl Faked {
-    /// All of them.
+    /// All subjects, for the lookup by name.
     pub const ALL: [Faked; 3] = [Faked::Http, Faked::Exec, Faked::Run];
 
     /// Returns the name of the function that declares it, below `fake`.
@@ -86,7 +86,7 @@ struct Fake {
 /// The result of a function of a test.
 #[derive(Debug)]
 pub struct FakeResponse {
-    /// The value.
+    /// The value that the function has returned.
     pub value: Value,
     what: Faked,
     place: String,

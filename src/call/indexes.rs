@@ -176,8 +176,8 @@ impl Index {
 
     /// Returns the keys in order of insertion. Locks the index only for single steps: keys that are removed meanwhile are skipped,
     /// and keys that are added come at the end.
-    pub fn keys(&self) -> Keys {
-        Keys { index: self.clone(), place: None }
+    pub fn keys(&self) -> IndexKeys {
+        IndexKeys { index: self.clone(), place: None }
     }
 
     /// Returns a copy of the whole index as JSON, with the keys as strings.
@@ -201,12 +201,12 @@ impl Index {
 
 /// An iterator over the keys of an index.
 #[derive(Debug)]
-pub struct Keys {
+pub struct IndexKeys {
     index: Index,
     place: Option<Position>,
 }
 
-impl Iterator for Keys {
+impl Iterator for IndexKeys {
     type Item = Key;
 
     fn next(&mut self) -> Option<Key> {

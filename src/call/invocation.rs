@@ -69,7 +69,7 @@ pub trait Scripts: Send + Sync + 'static {
         }
     }
 
-    /// Calls a handler.
+    /// Calls a handler. Returns how the call has ended.
     fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended>;
 
     /// Calls a filter function for an object; `invocation.handler` is the handler that the filter belongs to.
@@ -108,10 +108,10 @@ pub type SharedPatch = Arc<PatchCell>;
 
 /// A patch behind a lock. Most waiting calls have no patch: it is allocated when it is first locked.
 #[derive(Debug, Default)]
-pub struct PatchCell(OnceLock<Box<Held>>);
+pub struct PatchCell(OnceLock<Box<HeldPatch>>);
 
 #[derive(Debug, Default)]
-struct Held {
+struct HeldPatch {
     patch: Mutex<Patch>,
     /// When a daemon first waited with changes.
     unsent_since: OnceLock<Instant>,
@@ -161,7 +161,7 @@ impl From<Patch> for PatchCell {
         if patch.is_empty() {
             return PatchCell::default();
         }
-        let held = Held { patch: Mutex::new(patch), ..Held::default() };
+        let held = HeldPatch { patch: Mutex::new(patch), ..HeldPatch::default() };
         PatchCell(OnceLock::from(Box::new(held)))
     }
 }
@@ -182,13 +182,13 @@ pub struct Invocation {
     /// The handler, or the handler that the filter belongs to; made by [`Handler::for_scripts`], because scripts may hold it. The
     /// caller keeps the handler itself alive, and with it the script.
     pub handler: Arc<Handler>,
-    /// `None` in filters.
-    pub attempt: Option<Attempt>,
+    /// The number and the times of the attempt; `None` in filters.
+    pub attempt: Option<AttemptKwargs>,
     /// The cause of the call.
     pub cause: Cause,
     /// The object's memo, or the operator's in activities.
     pub memo: Memo,
-    /// `ctx.logger`
+    /// The value of `ctx.logger`: writes lines about the object or the activity.
     pub logger: Logger,
     /// The services that every call can reach.
     pub services: Arc<CallServices>,
@@ -198,7 +198,7 @@ pub struct Invocation {
 
 /// The kwargs `retry`, `started` and `runtime`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Attempt {
+pub struct AttemptKwargs {
     /// Attempts made before this one.
     pub retry: u64,
     /// When the first attempt was due.
@@ -210,9 +210,9 @@ pub struct Attempt {
 /// The cause of a call, with its kwargs.
 #[derive(Clone, Debug)]
 pub enum Cause {
-    /// The operator itself.
+    /// The operator itself, such as its startup.
     Activity(ActivityCause),
-    /// An object.
+    /// An object and what has happened to it.
     Object(ObjectCause),
 }
 
@@ -244,12 +244,12 @@ pub struct ActivityCause {
 /// An object and what has happened to it.
 #[derive(Clone, Debug)]
 pub struct ObjectCause {
-    /// The kwarg `resource`.
+    /// The kwarg `resource`: that of the object.
     pub resource: Arc<Resource>,
     /// The source of `body`, `spec`, `meta`, `status`, `labels`, `annotations`, `uid`, `name`, `namespace`; empty for daemons and
     /// timers, where [`ObjectCause::current`] returns the object.
     pub object: Arc<Object>,
-    /// The kwarg `patch`.
+    /// The kwarg `patch`, which the called function may change.
     pub patch: SharedPatch,
     /// The kwargs that depend on the kind of the handler.
     pub detail: ObjectDetail,
@@ -260,13 +260,13 @@ pub struct ObjectCause {
 pub enum ObjectDetail {
     /// `on_event`: the kwargs `type` and `event`; without a type if the object comes from a listing.
     Watch(Option<EventType>),
-    /// Change handlers.
+    /// Change handlers: the kwargs `reason`, `old`, `new` and `diff`.
     Change(ChangeCause),
-    /// Daemons and timers.
+    /// Daemons, timers and reconcile handlers: the kwargs `stopped` and `children`.
     Background(BackgroundCause),
-    /// Index handlers.
+    /// Index handlers, which have no further kwargs.
     Index,
-    /// Admission handlers.
+    /// Admission handlers: the kwargs of the request and its client, and `warnings`.
     Admission(AdmissionCause),
     /// Conversion handlers: the kwargs `from` and `to` are those of the handler.
     Conversion,
@@ -275,7 +275,7 @@ pub enum ObjectDetail {
 /// The kwargs of daemons and timers.
 #[derive(Clone, Debug)]
 pub struct BackgroundCause {
-    /// The kwarg `stopped`.
+    /// The kwarg `stopped`: whether the function must end, and why.
     pub stopped: Stopped,
     /// The object as its latest event showed it: the kwargs show this instead of [`ObjectCause::object`].
     pub live: LiveObject,
@@ -342,7 +342,7 @@ impl Invocation {
 /// The kwargs of change handlers.
 #[derive(Clone, Debug)]
 pub struct ChangeCause {
-    /// The kwarg `reason`.
+    /// The kwarg `reason`: the kind of the change.
     pub reason: Reason,
     /// The kwarg `old`, reduced to the handler's field; `None` if absent.
     pub old: Option<Arc<Value>>,

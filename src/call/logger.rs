@@ -42,7 +42,7 @@ pub enum LoggerKind {
 #[derive(Clone, Debug)]
 pub struct Logger {
     kind: LoggerKind,
-    about: About,
+    about: LogSubject,
     /// Where its lines are also posted, if at all.
     posts: Option<EventQueue>,
     /// The call that its lines are about.
@@ -53,7 +53,7 @@ pub struct Logger {
 #[derive(Clone, Debug)]
 struct Caller {
     handler: Arc<Handler>,
-    /// From 1.
+    /// The number of the attempt, from 1.
     attempt: u64,
 }
 
@@ -69,7 +69,7 @@ struct Own<'a> {
 }
 
 #[derive(Clone, Debug)]
-enum About {
+enum LogSubject {
     Object(Arc<ObjectRef>),
     /// Held by many daemons and timers that rarely write a line: the identity is read for each line.
     Live(LiveObject),
@@ -80,19 +80,19 @@ enum About {
 impl Logger {
     /// Returns a logger for an object.
     pub fn of_object(kind: LoggerKind, object: Arc<ObjectRef>) -> Self {
-        Logger { kind, about: About::Object(object), posts: None, caller: None }
+        Logger { kind, about: LogSubject::Object(object), posts: None, caller: None }
     }
 
     /// Returns a logger for the object of daemons and timers.
     pub fn of_live(kind: LoggerKind, object: LiveObject) -> Self {
-        Logger { kind, about: About::Live(object), posts: None, caller: None }
+        Logger { kind, about: LogSubject::Live(object), posts: None, caller: None }
     }
 
     /// Returns a logger for activities.
     pub fn of_activity() -> Self {
         Logger {
             kind: LoggerKind::Activity,
-            about: About::Activity(None),
+            about: LogSubject::Activity(None),
             posts: None,
             caller: None,
         }
@@ -100,7 +100,12 @@ impl Logger {
 
     /// Returns a logger for script code that runs for no object and no activity, such as the top level.
     pub fn of_script() -> Self {
-        Logger { kind: LoggerKind::Local, about: About::Activity(None), posts: None, caller: None }
+        Logger {
+            kind: LoggerKind::Local,
+            about: LogSubject::Activity(None),
+            posts: None,
+            caller: None,
+        }
     }
 
     /// Returns a logger that also posts lines of [`LoggerKind::Full`] as Kubernetes events, according to the settings.
@@ -119,7 +124,7 @@ impl Logger {
     /// Returns a logger with the name of the activity, which is shown as part of the logger's name.
     #[must_use]
     pub fn named(self, activity: &'static str) -> Self {
-        Logger { about: About::Activity(Some(activity)), ..self }
+        Logger { about: LogSubject::Activity(Some(activity)), ..self }
     }
 
     /// Returns a logger of another kind for the same object.
@@ -131,9 +136,9 @@ impl Logger {
     /// Returns the object that the lines are about.
     pub fn object(&self) -> Option<Arc<ObjectRef>> {
         match &self.about {
-            About::Object(object) => Some(Arc::clone(object)),
-            About::Live(object) => Some(Arc::new(object.reference())),
-            About::Activity(_) => None,
+            LogSubject::Object(object) => Some(Arc::clone(object)),
+            LogSubject::Live(object) => Some(Arc::new(object.reference())),
+            LogSubject::Activity(_) => None,
         }
     }
 
@@ -218,7 +223,8 @@ impl Logger {
 
     /// Returns where to post a line of this level, if at all.
     fn posts_of(&self, level: LogLevel) -> Option<&EventQueue> {
-        let is_posted = self.kind == LoggerKind::Full && !matches!(self.about, About::Activity(_));
+        let is_posted =
+            self.kind == LoggerKind::Full && !matches!(self.about, LogSubject::Activity(_));
         self.posts.as_ref().filter(|it| is_posted && it.wants(level))
     }
 
@@ -255,8 +261,8 @@ impl Logger {
         }
         let object = object.as_deref();
         let activity = match &self.about {
-            About::Activity(name) => *name,
-            About::Object(_) | About::Live(_) => None,
+            LogSubject::Activity(name) => *name,
+            LogSubject::Object(_) | LogSubject::Live(_) => None,
         };
         let extra = extra.and_then(|it| serde_json::to_string(it).ok());
         let extra = extra.as_deref();

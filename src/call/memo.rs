@@ -24,65 +24,65 @@ const SMALL_TEXT: usize = 64;
 /// There may be many thousands of documents, most of them empty or with one or two numbers, and unread for days: small ones are
 /// then kept as JSON text.
 #[derive(Clone, Debug, Default)]
-pub struct Document(Arc<Shared>);
+pub struct SharedDocument(Arc<Shared>);
 
-/// A reference to a [`Document`] that does not keep it alive. While this exists, no other document gets its address.
+/// A reference to a [`SharedDocument`] that does not keep it alive. While this exists, no other document gets its address.
 #[derive(Clone, Debug)]
 pub struct WeakDocument(Weak<Shared>);
 
 /// Data that the process keeps about an object for its scripts; also the operator's own memo.
-pub type Memo = Document;
+pub type Memo = SharedDocument;
 
 #[derive(Debug, Default)]
 struct Shared {
-    content: Mutex<Content>,
+    content: Mutex<DocumentContent>,
     /// Held while one of several documents reads or writes what they share.
     turn: Arc<Mutex<()>>,
 }
 
 #[derive(Debug)]
-enum Content {
+enum DocumentContent {
     /// As JSON text; empty for an empty document.
     Packed(Box<[u8]>),
-    Open(Box<Open>),
+    Open(Box<OpenDocument>),
 }
 
 #[derive(Debug, Default)]
-struct Open {
+struct OpenDocument {
     /// Null where the value is shared, except while the document is locked.
     fields: Map<String, Value>,
     shared: BTreeMap<String, Arc<Mutex<Value>>>,
 }
 
 /// The fields of a locked document.
-pub struct Fields<'a> {
-    content: MutexGuard<'a, Content>,
+pub struct LockedFields<'a> {
+    content: MutexGuard<'a, DocumentContent>,
     /// Taken out of the content, and put back on drop.
-    open: Open,
+    open: OpenDocument,
     /// Dropped after the shared values were put back.
     _turn: Option<MutexGuard<'a, ()>>,
 }
 
-impl Document {
+impl SharedDocument {
     /// Creates a document with this content.
     pub fn new(content: Map<String, Value>) -> Self {
-        let mut place = Content::default();
-        place.close(Open { fields: content, shared: BTreeMap::new() });
-        Document(Arc::new(Shared { content: Mutex::new(place), turn: Arc::default() }))
+        let mut place = DocumentContent::default();
+        place.close(OpenDocument { fields: content, shared: BTreeMap::new() });
+        SharedDocument(Arc::new(Shared { content: Mutex::new(place), turn: Arc::default() }))
     }
 
     /// Locks the content. Hold the guard for a few lines only, never across an await, and never together with that of another
     /// document.
-    pub fn lock(&self) -> Fields<'_> {
+    pub fn lock(&self) -> LockedFields<'_> {
         let mut content = taken(&self.0.content);
         let mut open = content.open();
         let turn = (!open.shared.is_empty()).then(|| taken(&self.0.turn));
         open.exchange();
-        Fields { content, open, _turn: turn }
+        LockedFields { content, open, _turn: turn }
     }
 
     /// Locks the content to change the field at this path. A top-level field is no longer shared afterwards.
-    pub fn lock_for(&self, path: &[String]) -> Fields<'_> {
+    pub fn lock_for(&self, path: &[String]) -> LockedFields<'_> {
         let mut fields = self.lock();
         if fields.is_empty() {
             // Most memos get only a few fields, and the usual growth would reserve space for more.
@@ -102,22 +102,22 @@ impl Document {
     pub fn detached(&self) -> Self {
         let mut content = taken(&self.0.content);
         let turn = Arc::clone(&self.0.turn);
-        let mut copy = Content::default();
+        let mut copy = DocumentContent::default();
         if !content.is_empty() {
             let mut open = content.open();
             let _turn = taken(&turn);
-            let Open { fields, shared } = &mut open;
+            let OpenDocument { fields, shared } = &mut open;
             for (key, value) in fields.iter_mut().filter(|(_, it)| it.is_object()) {
                 shared.insert(key.clone(), Arc::new(Mutex::new(value.take())));
             }
-            copy.close(Open { fields: fields.clone(), shared: shared.clone() });
+            copy.close(OpenDocument { fields: fields.clone(), shared: shared.clone() });
             content.close(open);
         }
-        Document(Arc::new(Shared { content: Mutex::new(copy), turn }))
+        SharedDocument(Arc::new(Shared { content: Mutex::new(copy), turn }))
     }
 
     /// Returns whether both are the same document.
-    pub fn is(&self, other: &Document) -> bool {
+    pub fn is(&self, other: &SharedDocument) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
@@ -148,52 +148,54 @@ impl Document {
     }
 }
 
-impl Content {
+impl DocumentContent {
     fn is_empty(&self) -> bool {
         match self {
-            Content::Packed(text) => text.is_empty(),
-            Content::Open(open) => open.fields.is_empty(),
+            DocumentContent::Packed(text) => text.is_empty(),
+            DocumentContent::Open(open) => open.fields.is_empty(),
         }
     }
 
-    /// Takes the content out, to be put back by [`Content::close`].
-    fn open(&mut self) -> Open {
+    /// Takes the content out, to be put back by [`DocumentContent::close`].
+    fn open(&mut self) -> OpenDocument {
         match self {
-            Content::Packed(text) if text.is_empty() => Open::default(),
+            DocumentContent::Packed(text) if text.is_empty() => OpenDocument::default(),
             // This text was written by `pack`.
-            Content::Packed(text) => heap::apart(|| {
+            DocumentContent::Packed(text) => heap::apart(|| {
                 let fields = serde_json::from_slice(text).unwrap_or_default();
-                Open { fields, shared: BTreeMap::new() }
+                OpenDocument { fields, shared: BTreeMap::new() }
             }),
-            Content::Open(open) => mem::take(open),
+            DocumentContent::Open(open) => mem::take(open),
         }
     }
 
-    fn close(&mut self, open: Open) {
+    fn close(&mut self, open: OpenDocument) {
         match self {
-            _ if open.fields.is_empty() => *self = Content::default(),
-            Content::Packed(_) => heap::apart(|| *self = Content::Open(Box::new(open))),
-            Content::Open(place) => **place = open,
+            _ if open.fields.is_empty() => *self = DocumentContent::default(),
+            DocumentContent::Packed(_) => {
+                heap::apart(|| *self = DocumentContent::Open(Box::new(open)))
+            }
+            DocumentContent::Open(place) => **place = open,
         }
     }
 
     fn pack(&mut self) {
-        if let Content::Open(open) = self
+        if let DocumentContent::Open(open) = self
             && open.is_small()
             && let Ok(text) = serde_json::to_vec(&open.fields)
         {
-            *self = Content::Packed(heap::lasting(|| text.as_slice().into()));
+            *self = DocumentContent::Packed(heap::lasting(|| text.as_slice().into()));
         }
     }
 }
 
-impl Default for Content {
+impl Default for DocumentContent {
     fn default() -> Self {
-        Content::Packed(Box::default())
+        DocumentContent::Packed(Box::default())
     }
 }
 
-impl Open {
+impl OpenDocument {
     /// Swaps the shared values into the fields, or back.
     fn exchange(&mut self) {
         for (key, slot) in &self.shared {
@@ -216,7 +218,7 @@ impl Open {
     }
 }
 
-impl Deref for Fields<'_> {
+impl Deref for LockedFields<'_> {
     type Target = Map<String, Value>;
 
     fn deref(&self) -> &Self::Target {
@@ -224,13 +226,13 @@ impl Deref for Fields<'_> {
     }
 }
 
-impl DerefMut for Fields<'_> {
+impl DerefMut for LockedFields<'_> {
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.open.fields
     }
 }
 
-impl Drop for Fields<'_> {
+impl Drop for LockedFields<'_> {
     fn drop(&mut self) {
         self.open.exchange();
         self.content.close(mem::take(&mut self.open));
@@ -255,11 +257,11 @@ mod tests {
 
     use super::*;
 
-    fn document(content: &Value) -> Document {
-        Document::new(content.as_object().cloned().unwrap())
+    fn document(content: &Value) -> SharedDocument {
+        SharedDocument::new(content.as_object().cloned().unwrap())
     }
 
-    fn content(document: &Document) -> Value {
+    fn content(document: &SharedDocument) -> Value {
         Value::Object(document.lock().clone())
     }
 
@@ -295,7 +297,7 @@ mod tests {
             json!({ "n": 1, "x": 0.1, "big": u64::MAX, "text": "x", "none": null, "yes": true });
         let small = document(&value);
         small.rest();
-        assert!(matches!(&*taken(&small.0.content), Content::Packed(_)));
+        assert!(matches!(&*taken(&small.0.content), DocumentContent::Packed(_)));
         assert_eq!(content(&small.detached()), value);
         small.lock_for(&["n".into()]).insert("n".into(), json!(2));
         small.rest();
@@ -313,7 +315,7 @@ mod tests {
         let shared = deep.detached();
         for other in [&deep, &shared, &document(&json!({ "text": "x".repeat(1000) }))] {
             other.rest();
-            assert!(matches!(&*taken(&other.0.content), Content::Open(_)));
+            assert!(matches!(&*taken(&other.0.content), DocumentContent::Open(_)));
         }
     }
 }

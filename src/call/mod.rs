@@ -30,18 +30,18 @@ pub use event_queue::{EventQueue, EventReceiver, QueuedEvent};
 pub use fakes::{FakeResponse, Faked, Fakes};
 pub use indexes::{Index, Indexes};
 pub use invocation::{
-    ActivityCause, Attempt, BackgroundCause, Cause, ChangeCause, ClearOnDrop, Invocation,
+    ActivityCause, AttemptKwargs, BackgroundCause, Cause, ChangeCause, ClearOnDrop, Invocation,
     ObjectCause, ObjectDetail, PatchCell, Scripts, SharedPatch,
 };
 pub use live_object::LiveObject;
-pub use locks::{CallId, Locks, Ticket, Wanting};
+pub use locks::{CallId, LockTicket, Locks, Wanting};
 pub use logger::{Logger, LoggerKind, TARGET_ACTIVITIES, TARGET_OBJECTS, TARGET_UNHANDLED};
-pub use memo::{Document, Memo, WeakDocument};
+pub use memo::{Memo, SharedDocument, WeakDocument};
 pub use notices::Notices;
 pub use object_packer::{ObjectPacker, Packer};
 pub use reconcilers::{PendingCall, Reconcilers, name_key};
 pub use related::Related;
 pub use seen_children::{SeenChildren, SeenKind};
 pub use services::CallServices;
-pub use stopped::{Stopped, Waiting};
+pub use stopped::{StopWaiter, Stopped};
 pub use unsent::Unsent;

@@ -27,7 +27,7 @@ impl ObjectPacker {
         ObjectPacker { resource, packer: Packer::default() }
     }
 
-    /// Returns the resource.
+    /// Returns the resource of the packed objects.
     pub fn resource(&self) -> &Resource {
         &self.resource
     }

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use super::Related;
 use crate::logic::{background::indexing::Key, object::resource::Resource};
-use crate::telemetry::{QueueSeries, Waiting};
+use crate::telemetry::{QueueSeries, QueuedObject};
 
 /// The objects of all reconcile handlers of an operator. Clones share them.
 #[derive(Clone, Default)]
@@ -36,7 +36,7 @@ pub struct PendingCall {
     waker: Waker,
     /// Counts the objects that wait for a call.
     queue: Arc<QueueSeries>,
-    waiting: Mutex<Option<Waiting>>,
+    waiting: Mutex<Option<QueuedObject>>,
 }
 
 impl PendingCall {
@@ -46,7 +46,7 @@ impl PendingCall {
         PendingCall { is_requested, is_anew, waker, queue, waiting: Mutex::default() }
     }
 
-    /// Requests the call.
+    /// Requests the call and wakes it; no effect if it is already requested.
     pub fn request(&self) {
         if !self.is_requested.swap(true, Ordering::AcqRel) {
             *self.waiting.lock() = Some(self.queue.add());

@@ -14,7 +14,7 @@ use crate::logic::{
 /// The properties that the objects in an index of related objects share. Clones share the packer.
 #[derive(Clone, Debug, Default)]
 pub struct Related {
-    /// Their resources.
+    /// The resources of the objects.
     pub kinds: Vec<Arc<Resource>>,
     /// Never replaced, because only this packer can unpack the objects that it has packed.
     packer: Arc<Packer>,

@@ -2,18 +2,18 @@
 
 use crate::call::{EventQueue, Indexes, Locks, Notices, Reconcilers};
 use crate::ports::{Clock, Kube, Leadership};
-use crate::telemetry::Failures;
+use crate::telemetry::OperatorFailures;
 
 /// The services shared by all calls of one operator.
 #[derive(Clone, Debug, Default)]
 pub struct CallServices {
     /// The in-memory indexes, by id: kwargs of every handler and filter.
     pub indexes: Indexes,
-    /// Receives Kubernetes events.
+    /// The queue of Kubernetes events to post.
     pub posts: EventQueue,
     /// The clock for stored timestamps.
     pub clock: Clock,
-    /// The cluster.
+    /// The cluster, for the requests of scripts.
     pub kube: Kube,
     /// Whether calls may continue.
     pub leadership: Leadership,
@@ -22,7 +22,7 @@ pub struct CallServices {
     /// The objects of reconcile handlers.
     pub reconcilers: Reconcilers,
     /// The failures of handlers, by object.
-    pub failures: Failures,
+    pub failures: OperatorFailures,
     /// The warnings that are logged once.
     pub notices: Notices,
 }

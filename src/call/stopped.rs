@@ -24,12 +24,12 @@ pub struct Stopped(Arc<Flag>);
 #[derive(Debug, Default)]
 struct Flag {
     reasons: AtomicU16,
-    slots: Mutex<Slots>,
+    slots: Mutex<WakerSlots>,
 }
 
-/// One slot per [`Waiting`]. Released slots are empty and reused.
+/// One slot per [`StopWaiter`]. Released slots are empty and reused.
 #[derive(Debug, Default)]
-struct Slots {
+struct WakerSlots {
     first: Option<Waker>,
     /// Allocated only for more than one waiting task, which is rare.
     others: Option<Box<Others>>,
@@ -40,7 +40,7 @@ struct Others(Vec<Option<Waker>>);
 
 /// One task that waits for stop reasons.
 #[derive(Debug)]
-pub struct Waiting {
+pub struct StopWaiter {
     stopped: Stopped,
     slot: Option<u32>,
 }
@@ -95,8 +95,8 @@ impl Stopped {
     }
 
     /// Returns a value to poll by hand.
-    pub fn waiting(&self) -> Waiting {
-        Waiting { stopped: self.clone(), slot: None }
+    pub fn waiting(&self) -> StopWaiter {
+        StopWaiter { stopped: self.clone(), slot: None }
     }
 }
 
@@ -106,8 +106,8 @@ impl Edits for Stopped {
     }
 }
 
-impl Waiting {
-    /// Returns the flag.
+impl StopWaiter {
+    /// Returns the flag that the task waits for.
     pub fn stopped(&self) -> &Stopped {
         &self.stopped
     }
@@ -123,7 +123,7 @@ impl Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for StopWaiter {
     fn drop(&mut self) {
         let Some(index) = self.slot else { return };
         if let Some(slot) = self.stopped.0.lock().slot(index) {
@@ -146,13 +146,13 @@ impl Flag {
         index
     }
 
-    fn lock(&self) -> MutexGuard<'_, Slots> {
+    fn lock(&self) -> MutexGuard<'_, WakerSlots> {
         // Each change is one call on a list, or an assignment.
         self.slots.lock()
     }
 }
 
-impl Slots {
+impl WakerSlots {
     fn slot(&mut self, index: u32) -> Option<&mut Option<Waker>> {
         let Some(index) = index.checked_sub(1) else { return Some(&mut self.first) };
         self.others.as_mut()?.0.get_mut(usize::try_from(index).ok()?)

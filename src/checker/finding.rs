@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{
-    rules::{Level, Rule},
+    rules::{Rule, RuleLevel},
     tree::Span,
 };
 use crate::scripting::{Columns, LoadError};
@@ -21,7 +21,7 @@ pub struct Finding {
 
 impl Finding {
     /// Returns the level of its rule.
-    pub fn level(&self) -> Level {
+    pub fn level(&self) -> RuleLevel {
         self.rule.level()
     }
 

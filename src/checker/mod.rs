@@ -20,11 +20,11 @@ use std::{collections::BTreeSet, sync::Arc, thread};
 
 pub use self::{
     finding::Finding,
-    rules::{Level, Rule},
-    schemas::{Definitions, Knowledge, ObjectKind},
+    rules::{Rule, RuleLevel},
+    schemas::{DefinitionLookup, Knowledge, ObjectKind},
 };
 use self::{
-    infer::{Exports, Facts, Program, Text, TooLong},
+    infer::{Exports, Program, SourceFacts, SourceText, TooLong},
     parse::Unparsed,
 };
 use crate::scripting::{Inspection, Language, LoadError, SCRIPT_BYTES_MAX, Source, shown_module};
@@ -51,7 +51,7 @@ pub struct Findings {
 
 impl Findings {
     /// Returns the findings of a level.
-    pub fn of(&self, level: Level) -> impl Iterator<Item = &Finding> {
+    pub fn of(&self, level: RuleLevel) -> impl Iterator<Item = &Finding> {
         self.all.iter().filter(move |it| it.level() == level)
     }
 }
@@ -129,7 +129,7 @@ fn unchecked(why: &str) -> Findings {
 }
 
 /// The sources of a script: itself and its modules.
-struct Texts {
+struct ScriptText {
     shown: String,
     file: String,
     text: Arc<str>,
@@ -137,17 +137,17 @@ struct Texts {
 
 fn of_source(source: &Source, knowledge: &Knowledge, findings: &mut Findings) {
     let language = Language::of_file(&source.name);
-    let own = Texts {
+    let own = ScriptText {
         shown: source.name.clone(),
         file: String::new(),
         text: source.text.as_str().into(),
     };
-    let modules = source.modules.texts().into_iter().map(|(file, text)| Texts {
+    let modules = source.modules.texts().into_iter().map(|(file, text)| ScriptText {
         shown: shown_module(&source.name, &file),
         file: file.display().to_string(),
         text,
     });
-    let texts: Vec<Texts> = std::iter::once(own).chain(modules).collect();
+    let texts: Vec<ScriptText> = std::iter::once(own).chain(modules).collect();
     let mut parsed = Vec::new();
     if texts.iter().map(|it| it.text.len()).sum::<usize>() > ALL_BYTES_MAX {
         let mib = ALL_BYTES_MAX >> 20;
@@ -173,12 +173,12 @@ fn of_source(source: &Source, knowledge: &Knowledge, findings: &mut Findings) {
     }
 }
 
-fn parsed_text(text: &Texts, language: Language) -> Result<Text<'_>, String> {
+fn parsed_text(text: &ScriptText, language: Language) -> Result<SourceText<'_>, String> {
     if text.text.len() > BYTES_MAX {
         return Err(format!("the file is larger than {} MiB", BYTES_MAX >> 20));
     }
     match parse::parse(language, &text.text) {
-        Ok(tree) => Ok(Text { file: text.file.clone(), language, content: &text.text, tree }),
+        Ok(tree) => Ok(SourceText { file: text.file.clone(), language, content: &text.text, tree }),
         Err(Unparsed::Deep) => Err("the code is nested too deeply".to_owned()),
         Err(Unparsed::At(at)) => {
             let before = text.text.get(..at).unwrap_or(&text.text);
@@ -187,7 +187,10 @@ fn parsed_text(text: &Texts, language: Language) -> Result<Text<'_>, String> {
     }
 }
 
-fn of_texts(parsed: &[(&Texts, Text<'_>)], knowledge: &Knowledge) -> Result<Vec<Finding>, TooLong> {
+fn of_texts(
+    parsed: &[(&ScriptText, SourceText<'_>)],
+    knowledge: &Knowledge,
+) -> Result<Vec<Finding>, TooLong> {
     let files = parsed.iter().map(|(_, text)| text.file.clone()).collect();
     let mut program = Program {
         files,
@@ -197,7 +200,7 @@ fn of_texts(parsed: &[(&Texts, Text<'_>)], knowledge: &Knowledge) -> Result<Vec<
         is_dynamic: false,
         knowledge: knowledge.clone(),
     };
-    let known: Vec<(Facts<'_>, Exports<'_>)> =
+    let known: Vec<(SourceFacts<'_>, Exports<'_>)> =
         parsed.iter().map(|(_, text)| infer::facts(text, &program)).collect::<Result<_, _>>()?;
     let mut all = Vec::new();
     for (facts, exports) in known {

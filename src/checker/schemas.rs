@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::logic::access::grants::Access;
 
 /// A function that finds a definition to which a schema refers.
-pub type Definitions = fn(&str) -> Option<Arc<Value>>;
+pub type DefinitionLookup = fn(&str) -> Option<Arc<Value>>;
 
 /// Knowledge in addition to the sources.
 #[derive(Clone, Debug, Default)]
@@ -21,7 +21,7 @@ pub struct Knowledge {
     /// The kinds of objects whose fields are known.
     pub kinds: Arc<Vec<ObjectKind>>,
     /// Finds the definitions that their schemas refer to.
-    pub definitions: Option<Definitions>,
+    pub definitions: Option<DefinitionLookup>,
     /// The grants of the scripts, if they are known.
     pub access: Option<Arc<Access>>,
 }
@@ -43,18 +43,18 @@ pub struct ObjectKind {
 
 /// A part of a schema.
 #[derive(Clone)]
-pub(super) struct Schema {
+pub(super) struct SchemaPart {
     root: Arc<Value>,
     /// The path from the root, as a JSON pointer.
     at: String,
-    definitions: Definitions,
+    definitions: DefinitionLookup,
     /// Whether the root is a schema of whole objects.
     is_object: bool,
 }
 
 /// A field of an object.
 pub(super) enum Field {
-    Known(Schema),
+    Known(SchemaPart),
     /// The field does not exist; these do.
     Unknown(Vec<String>),
     /// The schema allows any field.
@@ -105,15 +105,15 @@ impl ObjectKind {
     }
 }
 
-impl Schema {
-    pub(super) fn of(root: &Arc<Value>, definitions: Definitions) -> Self {
-        Schema { root: Arc::clone(root), at: String::new(), definitions, is_object: true }
+impl SchemaPart {
+    pub(super) fn of(root: &Arc<Value>, definitions: DefinitionLookup) -> Self {
+        SchemaPart { root: Arc::clone(root), at: String::new(), definitions, is_object: true }
             .resolved()
     }
 
     /// Returns the schema of the metadata of objects.
-    pub(super) fn of_metadata(definitions: Definitions) -> Self {
-        Schema { root: Arc::clone(&META), at: String::new(), definitions, is_object: false }
+    pub(super) fn of_metadata(definitions: DefinitionLookup) -> Self {
+        SchemaPart { root: Arc::clone(&META), at: String::new(), definitions, is_object: false }
     }
 
     fn node(&self) -> &Value {
@@ -130,14 +130,14 @@ impl Schema {
         // Without the definition, any field is possible.
         let root = definitions(name).unwrap_or_default();
         let is_object = self.is_object && self.at.is_empty();
-        Schema { root, at: String::new(), definitions, is_object }
+        SchemaPart { root, at: String::new(), definitions, is_object }
     }
 
     fn below(&self, step: &str) -> Option<Self> {
         let at = format!("{}/{step}", self.at);
         self.root.pointer(&at)?;
         let (root, definitions) = (Arc::clone(&self.root), self.definitions);
-        Some(Schema { root, at, definitions, is_object: self.is_object }.resolved())
+        Some(SchemaPart { root, at, definitions, is_object: self.is_object }.resolved())
     }
 
     /// Returns the schema of a field.
@@ -207,13 +207,13 @@ impl Schema {
     }
 }
 
-impl PartialEq for Schema {
+impl PartialEq for SchemaPart {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.root, &other.root) && self.at == other.at
     }
 }
 
-impl fmt::Debug for Schema {
+impl fmt::Debug for SchemaPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Schema({})", self.at)
     }

@@ -6,7 +6,7 @@ use rhai::Engine;
 use tokio::task::LocalSet;
 
 use super::{
-    Knowledge, Level, Rule, STACK, check,
+    Knowledge, Rule, RuleLevel, STACK, check,
     editor::{EditorRequest, respond},
     known,
     parse::{Unparsed, parse, parse_draft},
@@ -71,11 +71,11 @@ fn every_rule_has_a_name_and_a_level_decides_what_rejects() {
         assert_eq!(Rule::find(rule.name()), Some(rule));
         assert!(rule.doc().ends_with('.'), "{}", rule.name());
     }
-    let rejecting = |level: Level| {
+    let rejecting = |level: RuleLevel| {
         [Strict::Off, Strict::Names, Strict::Types].map(|strict| level.rejects(strict))
     };
-    assert_eq!(rejecting(Level::Name), [false, true, true]);
-    assert_eq!(rejecting(Level::Type), [false, false, true]);
+    assert_eq!(rejecting(RuleLevel::Name), [false, true, true]);
+    assert_eq!(rejecting(RuleLevel::Type), [false, false, true]);
 }
 
 #[test]
@@ -303,9 +303,9 @@ fn correct_sources_and_their_drafts_have_the_same_tree() {
 }
 
 /// A reproducible sequence of numbers.
-struct Numbers(u64);
+struct RandomNumbers(u64);
 
-impl Numbers {
+impl RandomNumbers {
     fn below(&mut self, end: usize) -> usize {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -370,7 +370,7 @@ const PIECES: &[&str] = &[
 ];
 
 /// Changes a script in one to four positions.
-fn mutated(numbers: &mut Numbers, scripts: &[&str]) -> String {
+fn mutated(numbers: &mut RandomNumbers, scripts: &[&str]) -> String {
     let mut text: Vec<char> = scripts[numbers.below(scripts.len())].chars().collect();
     for _ in 0..=numbers.below(4) {
         let at = numbers.below(text.len() + 1);
@@ -404,7 +404,7 @@ fn mutated_scripts_neither_fail_nor_hang() {
     for (name, corpus) in corpora {
         let scripts: Vec<&str> =
             corpus.split("===").filter_map(|it| it.split_once('\n')).map(|it| it.1).collect();
-        let mut numbers = Numbers(1);
+        let mut numbers = RandomNumbers(1);
         for _ in 0..MUTATIONS {
             let text = mutated(&mut numbers, &scripts);
             let at = numbers.below(text.len() + 1);

@@ -36,15 +36,15 @@ pub(super) enum ExprKind<'a> {
     Interpolated(Vec<Expr<'a>>),
     Name(&'a str),
     /// `of.name`, or `of::name` in Rhai.
-    Member(Box<Expr<'a>>, Name<'a>, Access),
+    Member(Box<Expr<'a>>, Name<'a>, MemberAccess),
     /// A value by its key: `of[key]`.
     Index(Box<Expr<'a>>, Box<Expr<'a>>),
     Call(Box<Expr<'a>>, Vec<Expr<'a>>),
     /// `of:name(…)` in Lua, `of.name(…)` in Rhai.
     Method(Box<Expr<'a>>, Name<'a>, Vec<Expr<'a>>),
-    Function(Box<Function<'a>>),
+    Function(Box<FunctionNode<'a>>),
     /// A table in Lua, a map in Rhai.
-    Table(Vec<Item<'a>>),
+    Table(Vec<TableItem<'a>>),
     /// A list in Rhai.
     List(Vec<Expr<'a>>),
     Not(Box<Expr<'a>>),
@@ -63,7 +63,7 @@ pub(super) enum ExprKind<'a> {
 
 /// The kind of access to a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Access {
+pub(super) enum MemberAccess {
     /// Access to a member: `a.b`.
     Plain,
     /// Access unless the value is nil: `a?.b`.
@@ -74,14 +74,14 @@ pub(super) enum Access {
 
 /// One item of a table.
 #[derive(Debug)]
-pub(super) struct Item<'a> {
-    pub(super) key: Key<'a>,
+pub(super) struct TableItem<'a> {
+    pub(super) key: ItemKey<'a>,
     pub(super) value: Expr<'a>,
 }
 
 /// The key of an item.
 #[derive(Debug)]
-pub(super) enum Key<'a> {
+pub(super) enum ItemKey<'a> {
     /// The next index of a list.
     Place,
     Name(Name<'a>),
@@ -90,7 +90,7 @@ pub(super) enum Key<'a> {
 
 /// A function literal, or the function of a statement.
 #[derive(Debug)]
-pub(super) struct Function<'a> {
+pub(super) struct FunctionNode<'a> {
     /// Its id in the source.
     pub(super) id: usize,
     pub(super) parameters: Vec<Name<'a>>,
@@ -107,11 +107,11 @@ pub(super) enum Stmt<'a> {
     Assign(Vec<Expr<'a>>, Vec<Expr<'a>>),
     Expr(Expr<'a>),
     /// `function a.b:c() end`: the target, and the function.
-    Function(Expr<'a>, Function<'a>),
+    Function(Expr<'a>, FunctionNode<'a>),
     /// A local function: `local function f() end`.
-    LocalFunction(Name<'a>, Function<'a>),
+    LocalFunction(Name<'a>, FunctionNode<'a>),
     /// `fn f() {}` in Rhai, which is visible in the whole source.
-    NamedFunction(Name<'a>, Function<'a>),
+    NamedFunction(Name<'a>, FunctionNode<'a>),
     Block(Vec<Stmt<'a>>),
     While(Expr<'a>, Vec<Stmt<'a>>),
     /// `repeat … until`: the condition sees the variables of the block.
@@ -135,7 +135,7 @@ pub(super) enum Stmt<'a> {
 
 /// The tree of a source.
 #[derive(Debug)]
-pub(super) struct Tree<'a> {
+pub(super) struct SyntaxTree<'a> {
     pub(super) body: Vec<Stmt<'a>>,
 }
 

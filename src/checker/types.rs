@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::schemas::Schema;
+use super::schemas::SchemaPart;
 use crate::logic::handlers::handler::{Category, Kind};
 use crate::scripting::surface::{Item, Section, Ty};
 
@@ -41,7 +41,7 @@ pub(super) enum Type {
     /// A part of the object, which is read-only.
     View,
     /// A part of an object with a known schema; whether it can be assigned to.
-    Object(Schema, bool),
+    Object(SchemaPart, bool),
     /// A table of the script with known names: the number of its variable.
     Own(usize),
     /// A module with known names.
@@ -56,12 +56,12 @@ pub(super) struct Ctx {
     /// The index of the kind of its object, if it is known.
     pub(super) kind: Option<usize>,
     /// The declaration of its handler, if it is the only one.
-    pub(super) declared: Option<Declared>,
+    pub(super) declared: Option<DeclaredHandler>,
 }
 
 /// The properties of a declaration that lints use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Declared {
+pub(super) struct DeclaredHandler {
     pub(super) kind: Kind,
     /// Whether options may filter the changes.
     pub(super) is_filtered: bool,

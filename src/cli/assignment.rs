@@ -7,9 +7,9 @@ use crate::logic::configure::Setting;
 /// A setting that is changed before the operator starts.
 #[derive(Clone, Debug)]
 pub struct Assignment {
-    /// The setting.
+    /// The setting, with its name, group and type.
     pub setting: &'static Setting,
-    /// The new value.
+    /// The new value, as JSON.
     pub value: Value,
     /// The source: a location in a file, a variable, an option.
     pub origin: String,

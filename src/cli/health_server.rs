@@ -45,7 +45,7 @@ impl HealthServer {
         Ok(HealthServer { health, liveness: options.liveness.clone(), serving, stop })
     }
 
-    /// Stops the listener.
+    /// Stops the listener, and waits for its end.
     pub(super) async fn close(mut self) {
         self.stop.cancel();
         while self.serving.join_next().await.is_some() {}

@@ -4,15 +4,15 @@ use crate::cli::{
     check::{definition, kinds_beside},
     report::{Exit, Report},
 };
-use crate::lsp::{End, Schemas, serve};
+use crate::lsp::{LspEnd, Schemas, serve};
 
 /// Serves an editor until it ends.
 pub(super) fn run() -> Result<Exit, Report> {
     let schemas = Schemas { kinds: kinds_beside, definitions: definition };
     match serve(std::io::stdin(), std::io::stdout(), schemas) {
-        Ok(End::Orderly) => Ok(Exit::Success),
+        Ok(LspEnd::Orderly) => Ok(Exit::Success),
         // The editor has disconnected: no client reads an error.
-        Ok(End::Abrupt) => Ok(Exit::Failure),
+        Ok(LspEnd::Abrupt) => Ok(Exit::Failure),
         Err(error) => Err(Report::failure(format!("cannot write to the editor: {error}"))),
     }
 }

@@ -129,8 +129,8 @@ fn start_test(args: &args::TestArgs) -> Result<Exit, Report> {
     })
 }
 
-fn origin() -> freeze::Origin<'static> {
-    freeze::Origin { lookup: &variable, person: freeze::person() }
+fn origin() -> freeze::FreezeInputs<'static> {
+    freeze::FreezeInputs { lookup: &variable, person: freeze::person() }
 }
 
 fn start_freeze(options: Result<FreezeOptions, Report>) -> Result<Exit, Report> {

@@ -19,7 +19,7 @@ use crate::cli::{
     memory_trim,
     options::{LogOptions, Note, RunOptions, ScopeOption},
     report::{Exit, Report},
-    scripts::{self, First, Read},
+    scripts::{self, First, UnloadedScripts},
     signals::{self, StopSignal},
     summary::Summary,
 };
@@ -38,7 +38,7 @@ use crate::webhooks::{GuardedWebhooks, HttpsWebhooks};
 /// Runs an operator. Returns the exit code, or why it could not run.
 pub(super) fn run(options: &RunOptions) -> Result<Exit, Report> {
     let clock = Clock::system();
-    let read = Read::files(options)?;
+    let read = UnloadedScripts::files(options)?;
     let log = start_log(&options.log, &options.notes, clock)?;
     let scope = scope(&options.scope);
     on_runtime(&options.log, async {
@@ -101,7 +101,7 @@ pub(super) fn listen() -> Result<impl Stream<Item = StopSignal> + Unpin, Report>
 }
 
 /// An operator that is ready to connect to a cluster.
-pub(super) struct Plan {
+pub(super) struct RunPlan {
     /// Its first generation of scripts.
     pub(super) first: First,
     /// Its identity among other operators.
@@ -110,27 +110,27 @@ pub(super) struct Plan {
     settings: Settings,
     clock: Clock,
     /// Runs next to it, until it stops.
-    background: Option<Background>,
+    background: Option<BackgroundWork>,
     webhooks: Option<Arc<dyn WebhookServer>>,
 }
 
-impl Plan {
+impl RunPlan {
     /// Receives the reviews of admission handlers with this server.
     pub(super) fn with_webhooks(self, webhooks: Arc<dyn WebhookServer>) -> Self {
-        Plan { webhooks: Some(webhooks), ..self }
+        RunPlan { webhooks: Some(webhooks), ..self }
     }
 }
 
-/// Loads the scripts.
+/// Loads the scripts. Returns an operator that is ready to connect to a cluster.
 pub(super) async fn load(
-    read: Read,
+    read: UnloadedScripts,
     options: &RunOptions,
     scope: Scope,
     (clock, health): (Clock, &Health),
-) -> Result<Plan, Report> {
+) -> Result<RunPlan, Report> {
     let terms = Terms { metrics: health.metrics().clone(), ..scripts::terms(options) };
     let first = read.load(terms, options.scripts.reload).await?;
-    Ok(Plan {
+    Ok(RunPlan {
         first,
         identity: identity::of_operator(clock),
         scope,
@@ -142,15 +142,15 @@ pub(super) async fn load(
 }
 
 /// The work that runs next to an operator, until it stops.
-type Background = Box<dyn FnOnce(CancellationToken) -> BoxFuture<'static, ()> + Send>;
+type BackgroundWork = Box<dyn FnOnce(CancellationToken) -> BoxFuture<'static, ()> + Send>;
 
 /// Logs the first line once there is a connection, and watches for a second operator.
 fn background(
     options: &RunOptions,
-    plan: &Plan,
+    plan: &RunPlan,
     connected: oneshot::Receiver<KubeCluster>,
     health: Health,
-) -> Background {
+) -> BackgroundWork {
     let summary = Summary::new(options, &plan.first, &plan.identity);
     let settings = &plan.settings;
     let is_watched = settings.peering.detect_duplicates && !settings.leadership.enabled;
@@ -178,12 +178,12 @@ fn background(
 
 /// Runs until a signal or a fatal error.
 pub(super) async fn operate(
-    plan: Plan,
+    plan: RunPlan,
     connect: Connect,
     health_server: HealthServer,
     signals: impl Stream<Item = StopSignal>,
 ) -> Result<Exit, Report> {
-    let Plan { first, identity, scope, settings, clock, background, webhooks } = plan;
+    let RunPlan { first, identity, scope, settings, clock, background, webhooks } = plan;
     let settings = Arc::new(Mutex::new(settings));
     let stop = CancellationToken::new();
     let (candidates, reloads) = mpsc::channel(reload::WAITING_MAX);

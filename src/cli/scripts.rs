@@ -16,21 +16,21 @@ use crate::logic::{
 };
 use crate::ports::{Clock, Cluster};
 use crate::scripting::{Placement, Prepared, ScriptHost, Source, Terms};
-use crate::sources::{self, Attempt, Files, MapGuard, Maps, Sources};
+use crate::sources::{self, LoadAttempt, MapGuard, Maps, ScriptFiles, Sources};
 
 /// Scripts that were read, but not loaded yet.
-pub(super) struct Read {
+pub(super) struct UnloadedScripts {
     /// In the order of loading.
     pub(super) scripts: Vec<Source>,
-    files: Option<Files>,
+    files: Option<ScriptFiles>,
     maps: Option<Maps>,
 }
 
-/// The first generation.
+/// The first generation: the loaded scripts, and the sources of their changes.
 pub(super) struct First {
     /// The host of the scripts.
     pub(super) host: Arc<ScriptHost>,
-    /// Their handlers.
+    /// The handlers of all scripts, by resource.
     pub(super) registry: Registry,
     /// The number of scripts.
     pub(super) scripts: usize,
@@ -66,14 +66,14 @@ pub(super) fn operator_warnings(grants: &Grants, scripts: &[&str], handlers: usi
     told
 }
 
-impl Read {
+impl UnloadedScripts {
     /// Reads the files. Their errors are reported before there is a log.
     pub(super) fn files(options: &RunOptions) -> Result<Self, sources::Error> {
         if options.paths.is_empty() && !options.scripts.maps.is_empty() {
-            return Ok(Read { scripts: Vec::new(), files: None, maps: None });
+            return Ok(UnloadedScripts { scripts: Vec::new(), files: None, maps: None });
         }
-        let files = Files::at(&options.paths, Path::new(""), options.scripts.poll)?;
-        Ok(Read { scripts: files.read()?, files: Some(files), maps: None })
+        let files = ScriptFiles::at(&options.paths, Path::new(""), options.scripts.poll)?;
+        Ok(UnloadedScripts { scripts: files.read()?, files: Some(files), maps: None })
     }
 
     /// Reads the `ConfigMap`s, from `cluster` or from a new connection.
@@ -116,10 +116,10 @@ impl Read {
 
     /// Loads the scripts that were read.
     pub(super) async fn load(self, terms: Terms, reload: bool) -> Result<First, Report> {
-        let Read { scripts, files, maps } = self;
+        let UnloadedScripts { scripts, files, maps } = self;
         let names: Vec<_> = scripts.iter().map(|it| it.name.clone()).collect();
         let grants = Arc::clone(&terms.grants);
-        let attempt = Attempt::of(&scripts);
+        let attempt = LoadAttempt::of(&scripts);
         let host = ScriptHost::new(terms).inspecting(checker::inspect);
         let prepared = host.prepare(scripts).await.map_err(|it| Report::of_scripts(&it))?;
         let Prepared { handlers, lifecycle: _, scripts } = prepared;

@@ -25,7 +25,7 @@ use super::{
     script_requests,
     transport::{Request, Transport},
 };
-use crate::ports::{ApiError, Executed, Execution};
+use crate::ports::{ApiError, ContainerCommand, Executed};
 
 /// The fifth version of the protocol, the first one in which a client can end the input.
 const V5: &str = "v5.channel.k8s.io";
@@ -47,9 +47,9 @@ const REASON_CHARS: usize = 1024;
 /// Runs a command. The error of a command that cannot be started is that of the container runtime.
 pub(super) async fn exec(
     transport: &Transport,
-    execution: Execution,
+    execution: ContainerCommand,
 ) -> Result<Executed, ApiError> {
-    let Execution { demand, stdin, output_max } = execution;
+    let ContainerCommand { demand, stdin, output_max } = execution;
     let settings = transport.settings();
     let key = generate_key();
     let protocols = if stdin.is_some() { V5 } else { ANY };

@@ -14,8 +14,8 @@ use crate::logic::{
     object::{Object, resource::Resource, url},
 };
 use crate::ports::{
-    Address, ApiError, BoxFuture, Cluster, Demand, Discovered, Executed, Execution, GroupFilter,
-    Interrupt, Leadership, NewObject, PatchRequest, StreamEvent, StreamTarget,
+    Address, ApiError, BoxFuture, Cluster, ContainerCommand, Demand, Discovered, Executed,
+    GroupFilter, Interrupt, Leadership, NewObject, PatchRequest, StreamEvent, StreamTarget,
 };
 use crate::settings::Settings;
 use crate::telemetry::{Metrics, Pulse};
@@ -264,7 +264,7 @@ impl Cluster for KubeCluster {
         Box::pin(script_requests::send(&self.transport, demand))
     }
 
-    fn exec(&self, execution: Execution) -> BoxFuture<'_, Result<Executed, ApiError>> {
+    fn exec(&self, execution: ContainerCommand) -> BoxFuture<'_, Result<Executed, ApiError>> {
         Box::pin(exec::exec(&self.transport, execution))
     }
 

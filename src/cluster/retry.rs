@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use super::failure::{Answer, Failure};
-use crate::settings::Networking;
+use crate::settings::NetworkingSettings;
 
 /// Maximum pause that a server may request, longer than the default pauses of the settings. Newer events of an object wait for it.
 const RETRY_AFTER_MAX: Duration = Duration::from_mins(1);
@@ -46,7 +46,7 @@ impl Pause {
 pub(super) fn judge(
     failure: &Failure,
     attempt: usize,
-    networking: &Networking,
+    networking: &NetworkingSettings,
     is_idempotent: bool,
 ) -> Verdict {
     let worth = match failure {

@@ -31,7 +31,7 @@ use super::{
     sessions::{Advice, Session, Sessions},
 };
 use crate::ports::{ApiError, Interrupt, Leadership};
-use crate::settings::{Networking, REQUEST_TIMEOUT, Settings};
+use crate::settings::{NetworkingSettings, REQUEST_TIMEOUT, Settings};
 use crate::telemetry::{ClientRequest, Health, Metrics};
 
 /// Maximum size of a body in bytes. The largest collections are some hundreds of megabytes.
@@ -152,7 +152,7 @@ impl<'a> Request<'a> {
     }
 
     /// Returns the timeout of an attempt. Lists may take long; for all other requests the default of the settings is far too long.
-    fn time_limit(&self, networking: &Networking) -> Duration {
+    fn time_limit(&self, networking: &NetworkingSettings) -> Duration {
         let limit = networking.request_timeout;
         let is_long = match &self.action {
             Action::Discover(_) => false,
@@ -238,7 +238,7 @@ impl Transport {
     pub(super) async fn fetch(
         &self,
         request: &Request<'_>,
-        networking: &Networking,
+        networking: &NetworkingSettings,
     ) -> Result<Bytes, ApiError> {
         self.fetch_unless(request, networking, None).await
     }
@@ -247,7 +247,7 @@ impl Transport {
     pub(super) async fn fetch_unless(
         &self,
         request: &Request<'_>,
-        networking: &Networking,
+        networking: &NetworkingSettings,
         interrupt: Option<Interrupt<'_>>,
     ) -> Result<Bytes, ApiError> {
         // The permit is kept until the body is read: until then the connection is in use.
@@ -279,7 +279,7 @@ impl Transport {
     pub(super) async fn open(
         &self,
         request: &Request<'_>,
-        networking: &Networking,
+        networking: &NetworkingSettings,
         connect_timeout: Option<Duration>,
     ) -> Result<Response<Frames>, ApiError> {
         // A response begins as soon as there is a connection: the same limit applies to both.
@@ -295,7 +295,7 @@ impl Transport {
     pub(super) async fn upgrade(
         &self,
         request: &Request<'_>,
-        networking: &Networking,
+        networking: &NetworkingSettings,
     ) -> Result<Response<Body>, ApiError> {
         let limit = request.time_limit(networking);
         let attempts = Attempts { limit, limits: None, interrupt: None };
@@ -307,7 +307,7 @@ impl Transport {
     async fn attempt(
         &self,
         request: &Request<'_>,
-        networking: &Networking,
+        networking: &NetworkingSettings,
         Attempts { limit, limits, interrupt }: Attempts<'_>,
     ) -> Result<Accepted, ApiError> {
         let mut log = AttemptLog::new(request, networking, &self.server);
@@ -461,7 +461,7 @@ struct AttemptLog<'a> {
 }
 
 impl<'a> AttemptLog<'a> {
-    fn new(request: &'a Request<'a>, networking: &Networking, server: &'a str) -> Self {
+    fn new(request: &'a Request<'a>, networking: &NetworkingSettings, server: &'a str) -> Self {
         let pauses = networking.error_backoffs.len();
         let attempts = if networking.repeat_last_backoff && pauses > 0 {
             "unlimited".to_owned()

@@ -20,7 +20,7 @@ use crate::logic::{
     },
 };
 use crate::ports::{AskLogin, AskTunnel, Clock, NativeLogins};
-use crate::settings::{Execution, Settings};
+use crate::settings::{ExecutionSettings, Settings};
 
 /// An activity and the arguments of its handlers.
 #[derive(Clone)]
@@ -59,7 +59,7 @@ pub struct RepeatedActivity {
     /// The clock for start times and limits.
     pub clock: Clock,
     /// The default options of handlers.
-    pub execution: Execution,
+    pub execution: ExecutionSettings,
 }
 
 impl RepeatedActivity {

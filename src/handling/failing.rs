@@ -12,7 +12,7 @@ use crate::logic::{
     object::{ObjectRef, resource::Resource},
 };
 use crate::ports::Clock;
-use crate::settings::Execution;
+use crate::settings::ExecutionSettings;
 use crate::telemetry::{FailureReport, HandlerLabels};
 
 /// The end of an attempt.
@@ -40,7 +40,7 @@ pub struct Reporter<'a> {
     /// The clock for the times of events.
     pub clock: Clock,
     /// The level of log lines.
-    pub settings: &'a Execution,
+    pub settings: &'a ExecutionSettings,
 }
 
 impl Reporter<'_> {

@@ -22,7 +22,7 @@ use crate::logic::{
 use crate::ports::{
     Address, ApiError, Cluster, Edits, ErrorClass, Interrupt, NewerEvents, PatchKind, PatchRequest,
 };
-use crate::settings::Persistence;
+use crate::settings::PersistenceSettings;
 
 /// A sender of patches for objects of one resource.
 #[derive(Clone, Copy)]
@@ -42,7 +42,7 @@ pub struct Patcher<'a> {
     /// The source of edits of the handlers that request the patch.
     pub edits: &'a dyn Edits,
     /// Which fields are not logged.
-    pub persistence: &'a Persistence,
+    pub persistence: &'a PersistenceSettings,
 }
 
 /// Maximum number of immediate retries after a conflict, on the latest object; like client-go's `RetryOnConflict`.

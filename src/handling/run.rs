@@ -16,7 +16,9 @@ use serde_json::Value;
 use tokio::time;
 
 use super::failing::{Conclusion, Reporter};
-use crate::call::{Attempt, CallServices, Cause, Children, Invocation, Logger, Memo, Scripts};
+use crate::call::{
+    AttemptKwargs, CallServices, Cause, Children, Invocation, Logger, Memo, Scripts,
+};
 use crate::logic::{
     change::undecided,
     handlers::{
@@ -26,7 +28,7 @@ use crate::logic::{
     text::python_text,
 };
 use crate::ports::Clock;
-use crate::settings::Execution;
+use crate::settings::ExecutionSettings;
 
 /// The inputs that the attempts of all handlers share.
 #[derive(Clone, Copy)]
@@ -36,7 +38,7 @@ pub struct Runner<'a> {
     /// The clock for start times and limits.
     pub clock: Clock,
     /// The default options of handlers.
-    pub settings: &'a Execution,
+    pub settings: &'a ExecutionSettings,
     /// The services that every call can reach.
     pub services: &'a Arc<CallServices>,
 }
@@ -152,7 +154,7 @@ impl Runner<'_> {
             self.reporter().report(ended, &logger);
             return Err(Box::new(outcome));
         }
-        let attempt = Attempt { retry: retries, started, runtime: before.runtime };
+        let attempt = AttemptKwargs { retry: retries, started, runtime: before.runtime };
         let services = Arc::clone(self.services);
         let invocation = Invocation {
             handler: handler.for_scripts(),

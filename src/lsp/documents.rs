@@ -16,7 +16,7 @@ use url::Url;
 
 use super::convert;
 use crate::checker::{
-    Definitions, Finding, Knowledge, Level, ObjectKind,
+    DefinitionLookup, Finding, Knowledge, ObjectKind, RuleLevel,
     editor::{EditorRequest, EditorResponse, respond},
 };
 use crate::scripting::{Modules, Source};
@@ -32,11 +32,11 @@ pub struct Schemas {
     /// Returns the kinds that scripts in a directory can select.
     pub kinds: fn(&Path) -> Vec<ObjectKind>,
     /// Finds the definitions that their schemas refer to.
-    pub definitions: Definitions,
+    pub definitions: DefinitionLookup,
 }
 
-/// One open document.
-pub(super) struct Document {
+/// One document that the editor has opened.
+pub(super) struct EditorDocument {
     uri: Uri,
     /// Empty if it is not in a file.
     pub(super) path: PathBuf,
@@ -45,10 +45,10 @@ pub(super) struct Document {
     is_large: bool,
 }
 
-/// All open documents.
+/// All documents that the editor has opened, and what is known about their objects.
 pub(super) struct Documents {
     schemas: Schemas,
-    all: BTreeMap<String, Document>,
+    all: BTreeMap<String, EditorDocument>,
     /// Documents whose mistakes were not reported yet.
     changed: BTreeSet<String>,
     /// The schemas of the objects of a directory.
@@ -79,7 +79,7 @@ impl Documents {
         self.forget_schemas();
         let path = path_of(&it.uri).unwrap_or_else(|| PathBuf::from(it.uri.path().as_str()));
         let mut document =
-            Document { uri: it.uri, path, text: String::new(), version: 0, is_large: false };
+            EditorDocument { uri: it.uri, path, text: String::new(), version: 0, is_large: false };
         document.set(it.text, it.version);
         self.all.insert(key.clone(), document);
         self.changed.insert(key);
@@ -120,7 +120,7 @@ impl Documents {
     }
 
     /// Returns an open document.
-    pub(super) fn find(&self, uri: &Uri) -> Option<&Document> {
+    pub(super) fn find(&self, uri: &Uri) -> Option<&EditorDocument> {
         self.all.get(uri.as_str())
     }
 
@@ -163,7 +163,7 @@ impl Documents {
     }
 }
 
-impl Document {
+impl EditorDocument {
     fn set(&mut self, text: String, version: i32) {
         self.is_large = text.len() > BYTES_MAX;
         self.text = if self.is_large { String::new() } else { text };
@@ -197,9 +197,9 @@ fn whole(message: &str) -> Diagnostic {
 
 fn of_finding(finding: &Finding) -> Diagnostic {
     let severity = match finding.level() {
-        Level::Name => DiagnosticSeverity::ERROR,
-        Level::Type => DiagnosticSeverity::WARNING,
-        Level::Lint => DiagnosticSeverity::INFORMATION,
+        RuleLevel::Name => DiagnosticSeverity::ERROR,
+        RuleLevel::Type => DiagnosticSeverity::WARNING,
+        RuleLevel::Lint => DiagnosticSeverity::INFORMATION,
     };
     let error = &finding.error;
     let (first, length) = error.columns.map_or((1, 1), |it| (it.first, it.length));

@@ -31,7 +31,7 @@ const QUEUE_MAX: usize = 64;
 
 /// The way in which the client has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum LspEnd {
     /// After a request to shut down.
     Orderly,
     /// Without such a request.
@@ -43,7 +43,7 @@ pub fn serve(
     input: impl Read + Send + 'static,
     output: impl Write,
     schemas: Schemas,
-) -> io::Result<End> {
+) -> io::Result<LspEnd> {
     let (sender, receiver) = sync_channel(QUEUE_MAX);
     // It ends with its input, or when its messages are no longer received.
     thread::Builder::new().name("kopf-lsp".into()).spawn(move || {
@@ -79,7 +79,7 @@ impl<W: Write> Server<W> {
         }
     }
 
-    fn run(&mut self, receiver: &Receiver<Incoming>) -> io::Result<End> {
+    fn run(&mut self, receiver: &Receiver<Incoming>) -> io::Result<LspEnd> {
         loop {
             if let Some(end) = self.next(receiver)? {
                 return Ok(end);
@@ -88,7 +88,7 @@ impl<W: Write> Server<W> {
     }
 
     /// Handles the next message; without one, checks the next document.
-    fn next(&mut self, receiver: &Receiver<Incoming>) -> io::Result<Option<End>> {
+    fn next(&mut self, receiver: &Receiver<Incoming>) -> io::Result<Option<LspEnd>> {
         if self.queue.is_empty() && !self.documents.has_changed() {
             match receiver.recv() {
                 Ok(incoming) => self.push(incoming),
@@ -143,8 +143,8 @@ impl<W: Write> Server<W> {
         self.queue.push_back(incoming);
     }
 
-    fn end(&self) -> End {
-        if self.is_shut_down { End::Orderly } else { End::Abrupt }
+    fn end(&self) -> LspEnd {
+        if self.is_shut_down { LspEnd::Orderly } else { LspEnd::Abrupt }
     }
 
     fn request(&mut self, request: Request) -> io::Result<()> {

@@ -17,14 +17,14 @@ use super::{
 };
 use crate::checker::editor::{Completion, CompletionKind, EditorRequest, EditorResponse};
 
-type Failure = (ErrorCode, String);
+type RequestError = (ErrorCode, String);
 
 /// Handles a request of the editor.
 pub(super) fn respond(
     documents: &mut Documents,
     method: &str,
     params: Value,
-) -> Result<Value, Failure> {
+) -> Result<Value, RequestError> {
     let invalid = |it: String| (ErrorCode::InvalidParams, it);
     match method {
         "textDocument/completion" => {
@@ -63,11 +63,11 @@ pub(super) fn respond(
     }
 }
 
-fn value(it: impl serde::Serialize) -> Result<Value, Failure> {
+fn value(it: impl serde::Serialize) -> Result<Value, RequestError> {
     serde_json::to_value(it).map_err(|it| (ErrorCode::InternalError, it.to_string()))
 }
 
-fn not_open() -> Failure {
+fn not_open() -> RequestError {
     (ErrorCode::InvalidParams, "the file is not open, or it is too large".to_owned())
 }
 
@@ -76,7 +76,7 @@ fn at(
     documents: &mut Documents,
     place: &TextDocumentPositionParams,
     request: fn(usize) -> EditorRequest,
-) -> Result<EditorResponse, Failure> {
+) -> Result<EditorResponse, RequestError> {
     let uri = &place.text_document.uri;
     let document = documents.find(uri).ok_or_else(not_open)?;
     let at = convert::offset(&document.text, place.position);
@@ -111,7 +111,7 @@ fn item(it: Completion) -> CompletionItem {
 }
 
 /// Returns a lens for each test: the command has the file and the name as arguments.
-fn lenses(documents: &mut Documents, uri: &Uri) -> Result<Vec<CodeLens>, Failure> {
+fn lenses(documents: &mut Documents, uri: &Uri) -> Result<Vec<CodeLens>, RequestError> {
     let response = documents.respond(uri, EditorRequest::Tests).ok_or_else(not_open)?;
     let document = documents.find(uri).ok_or_else(not_open)?;
     let file = document.path.display().to_string();

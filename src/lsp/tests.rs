@@ -9,7 +9,7 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{
-    End, Schemas, Server, convert,
+    LspEnd, Schemas, Server, convert,
     framing::{Incoming, read},
     serve,
 };
@@ -29,9 +29,9 @@ fn kinds(_directory: &Path) -> Vec<ObjectKind> {
 const SCHEMAS: Schemas = Schemas { kinds, definitions: |_| None };
 
 #[derive(Clone, Default)]
-struct Output(Arc<Mutex<Vec<u8>>>);
+struct SharedOutput(Arc<Mutex<Vec<u8>>>);
 
-impl std::io::Write for Output {
+impl std::io::Write for SharedOutput {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).write(bytes)
     }
@@ -46,13 +46,13 @@ fn framed(body: &str) -> String {
 }
 
 /// Sends all messages, and returns the responses.
-fn talk(input: &[String]) -> (Vec<Value>, End) {
-    let output = Output::default();
+fn talk(input: &[String]) -> (Vec<Value>, LspEnd) {
+    let output = SharedOutput::default();
     let end = serve(Cursor::new(input.concat()), output.clone(), SCHEMAS).expect("a pipe");
     (messages(&output), end)
 }
 
-fn messages(output: &Output) -> Vec<Value> {
+fn messages(output: &SharedOutput) -> Vec<Value> {
     let bytes = output.0.lock().expect("the server is gone").clone();
     let text = String::from_utf8(bytes).expect("UTF-8");
     let mut messages = Vec::new();
@@ -127,7 +127,7 @@ fn an_editor_is_served_until_it_shuts_down() {
         shutdown(),
     ];
     let (messages, end) = talk(&input);
-    assert_eq!(end, End::Orderly);
+    assert_eq!(end, LspEnd::Orderly);
     assert_eq!(result(&messages, 0)["serverInfo"]["name"], "kopf");
     assert_eq!(result(&messages, 1)[0]["label"], "host");
     let hover = result(&messages, 2)["contents"]["value"].as_str().expect("Markdown");
@@ -154,7 +154,7 @@ fn mistakes_are_reported_for_the_document_as_it_is_typed() {
         open("x.lua", "helpr()"),
         changed(2, "-- äö😀\nlocal s = 'ä😀' .. helpr()"),
     ]);
-    assert_eq!(end, End::Abrupt);
+    assert_eq!(end, LspEnd::Abrupt);
     assert_eq!(diagnostics(&messages), [(1, 19, "unknown-function".to_owned())]);
     let (messages, _) = talk(&[begin(), open("x.lua", "print(\n  helpr()")]);
     let codes: Vec<_> = diagnostics(&messages).into_iter().map(|it| it.2).collect();
@@ -184,7 +184,7 @@ fn invalid_requests_get_an_error_and_the_server_continues() {
     for (broken, expected) in cases {
         let shown: String = broken.chars().take(80).collect();
         let (messages, end) = talk(&[begin(), broken, shutdown()]);
-        assert_eq!((errors(&messages), end), (vec![expected], End::Orderly), "{shown}");
+        assert_eq!((errors(&messages), end), (vec![expected], LspEnd::Orderly), "{shown}");
     }
     let (messages, _) = talk(&[request(1, "textDocument/hover", &place("x.lua", 0, 0)), begin()]);
     assert_eq!(errors(&messages), [-32002]);
@@ -198,9 +198,12 @@ fn invalid_requests_get_an_error_and_the_server_continues() {
     let (messages, _) = talk(&[begin(), lost, shutdown()]);
     assert!(messages.iter().any(|it| it["method"] == "window/logMessage"), "{messages:?}");
     // Input that does not follow the protocol ends the server.
-    assert_eq!(talk(&["hello\n".repeat(10)]).1, End::Abrupt);
-    assert_eq!(talk(&["Content-Length: 99999999999999999999\r\n\r\n".to_owned()]).1, End::Abrupt);
-    assert_eq!(talk(&["Content-Length: 10\r\n\r\n{}".to_owned()]).1, End::Abrupt);
+    assert_eq!(talk(&["hello\n".repeat(10)]).1, LspEnd::Abrupt);
+    assert_eq!(
+        talk(&["Content-Length: 99999999999999999999\r\n\r\n".to_owned()]).1,
+        LspEnd::Abrupt
+    );
+    assert_eq!(talk(&["Content-Length: 10\r\n\r\n{}".to_owned()]).1, LspEnd::Abrupt);
 }
 
 #[test]
@@ -208,14 +211,14 @@ fn cancelled_requests_are_not_handled() {
     let hover = request(7, "textDocument/hover", &place("x.lua", 0, 1));
     let cancel = notify("$/cancelRequest", &json!({ "id": 7 }));
     let input = [begin(), open("x.lua", "kube.get()"), hover, cancel].concat();
-    let (output, mut input) = (Output::default(), BufReader::new(Cursor::new(input)));
+    let (output, mut input) = (SharedOutput::default(), BufReader::new(Cursor::new(input)));
     let mut server = Server::new(output.clone(), SCHEMAS);
     // All messages are queued before the first one is handled.
     while let Some(incoming) = read(&mut input) {
         server.push(incoming);
     }
     let (_, receiver) = std::sync::mpsc::channel();
-    assert_eq!(server.run(&receiver).expect("a pipe"), End::Abrupt);
+    assert_eq!(server.run(&receiver).expect("a pipe"), LspEnd::Abrupt);
     assert_eq!(errors(&messages(&output)), [-32800]);
 }
 

@@ -23,7 +23,7 @@ use crate::telemetry::Health;
 #[derive(Clone, Debug)]
 pub struct ReviewClient {
     headers: Arc<Headers>,
-    /// The kwarg `sslpeer`.
+    /// The kwarg `sslpeer`: the verified certificate of the client; empty without one.
     pub certificate: Arc<Value>,
 }
 
@@ -64,7 +64,7 @@ impl Default for ReviewClient {
 pub struct ReviewRequest {
     /// The handler that the path names; `None`: all handlers, for clients that do not know them.
     pub handler: Option<String>,
-    /// The body, JSON.
+    /// The body of the request: JSON that is not parsed yet.
     pub body: Bytes,
     /// The client that sent it.
     pub client: ReviewClient,

@@ -11,10 +11,10 @@ use tokio::time::{self, Instant};
 
 /// The source of stored timestamps. Waiting always goes through `tokio::time`.
 #[derive(Clone, Copy, Debug)]
-pub struct Clock(Source);
+pub struct Clock(TimeSource);
 
 #[derive(Clone, Copy, Debug)]
-enum Source {
+enum TimeSource {
     System,
     /// A base plus tokio's time: stored timestamps follow a paused clock.
     Virtual {
@@ -51,18 +51,18 @@ impl Default for Clock {
 impl Clock {
     /// Returns the clock of the machine.
     pub fn system() -> Self {
-        Clock(Source::System)
+        Clock(TimeSource::System)
     }
 
     /// Returns a clock that shows `base` now and advances with tokio's time, also when that is paused.
     pub fn starting_at(base: Timestamp) -> Self {
-        Clock(Source::Virtual { base, origin: Instant::now(), ahead: None })
+        Clock(TimeSource::Virtual { base, origin: Instant::now(), ahead: None })
     }
 
     /// Returns a virtual clock and the handle that sets it. For tests only: the handle's memory is never freed.
     pub fn stepping(base: Timestamp) -> (Self, Steps) {
         let ahead: &'static AtomicI64 = Box::leak(Box::default());
-        let source = Source::Virtual { base, origin: Instant::now(), ahead: Some(ahead) };
+        let source = TimeSource::Virtual { base, origin: Instant::now(), ahead: Some(ahead) };
         (Clock(source), Steps(ahead))
     }
 
@@ -73,13 +73,13 @@ impl Clock {
     #[must_use]
     pub fn steady(&self) -> Self {
         match self.0 {
-            Source::System => {
-                Clock(Source::Steady { base: self.now(), origin: uptime_of_system() })
+            TimeSource::System => {
+                Clock(TimeSource::Steady { base: self.now(), origin: uptime_of_system() })
             }
-            Source::Virtual { ahead: Some(_), .. } => {
-                Clock(Source::Virtual { base: self.now(), origin: Instant::now(), ahead: None })
+            TimeSource::Virtual { ahead: Some(_), .. } => {
+                Clock(TimeSource::Virtual { base: self.now(), origin: Instant::now(), ahead: None })
             }
-            Source::Virtual { .. } | Source::Steady { .. } => *self,
+            TimeSource::Virtual { .. } | TimeSource::Steady { .. } => *self,
         }
     }
 
@@ -87,13 +87,13 @@ impl Clock {
     #[expect(clippy::disallowed_methods, reason = "the one place that reads the wall clock")]
     pub fn now(&self) -> Timestamp {
         let exact = match self.0 {
-            Source::System => Timestamp::now(),
-            Source::Virtual { base, origin, ahead } => {
+            TimeSource::System => Timestamp::now(),
+            TimeSource::Virtual { base, origin, ahead } => {
                 let now = after(base, origin.elapsed());
                 let ahead = ahead.map_or(0, |it| it.load(Ordering::Relaxed));
                 now.saturating_add(SignedDuration::from_secs(ahead)).unwrap_or(now)
             }
-            Source::Steady { base, origin } => {
+            TimeSource::Steady { base, origin } => {
                 after(base, uptime_of_system().saturating_sub(origin))
             }
         };
@@ -104,8 +104,8 @@ impl Clock {
     /// system reports that.
     pub fn uptime(&self) -> Duration {
         match self.0 {
-            Source::System | Source::Steady { .. } => uptime_of_system(),
-            Source::Virtual { origin, .. } => origin.elapsed(),
+            TimeSource::System | TimeSource::Steady { .. } => uptime_of_system(),
+            TimeSource::Virtual { origin, .. } => origin.elapsed(),
         }
     }
 }

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use futures::{StreamExt as _, future, stream::BoxStream};
 use tokio_util::sync::CancellationToken;
 
-use super::{BoxFuture, Demand, Executed, Execution, Leadership};
+use super::{BoxFuture, ContainerCommand, Demand, Executed, Leadership};
 use crate::logic::{
     access::kube::StatusDetails,
     handlers::selector::Restrictions,
@@ -55,7 +55,7 @@ pub trait Cluster: Send + Sync + 'static {
     /// Sends one POST to a collection. Returns the created object.
     fn create<'a>(&'a self, request: NewObject<'a>) -> BoxFuture<'a, Result<Object, ApiError>>;
 
-    /// Reads one object.
+    /// Reads one object. Fails with [`ErrorClass::Missing`] if it does not exist.
     fn get<'a>(&'a self, address: Address<'a>) -> BoxFuture<'a, Result<Object, ApiError>>;
 
     /// Sends one PUT: replaces the object with `payload`. Fails with a conflict if the `resourceVersion` in the payload is
@@ -80,7 +80,7 @@ pub trait Cluster: Send + Sync + 'static {
     fn ask(&self, demand: Demand) -> BoxFuture<'_, Result<Bytes, ApiError>>;
 
     /// Runs a command in a container, and waits for its end. Dropping the future closes the connection.
-    fn exec(&self, execution: Execution) -> BoxFuture<'_, Result<Executed, ApiError>> {
+    fn exec(&self, execution: ContainerCommand) -> BoxFuture<'_, Result<Executed, ApiError>> {
         let message = format!("this cluster runs no commands: {:?}", execution.demand.name);
         let class = ErrorClass::Fatal;
         let error = ApiError { class, status: None, message, hint: None, answer: None };
@@ -107,7 +107,7 @@ pub trait Cluster: Send + Sync + 'static {
 pub enum GroupFilter {
     /// Every group of the cluster: some selector names no group.
     All,
-    /// Only these groups.
+    /// Only the groups with these names.
     Only(BTreeSet<String>),
 }
 
@@ -123,7 +123,7 @@ pub struct Discovered {
 /// The target of one stream.
 #[derive(Clone, Debug)]
 pub struct StreamTarget {
-    /// The resource.
+    /// The resource whose objects the stream delivers.
     pub resource: Arc<Resource>,
     /// `None`: the whole cluster, or a cluster-scoped resource.
     pub namespace: Option<Arc<str>>,
@@ -138,7 +138,7 @@ pub struct StreamTarget {
 /// The part of each object that a stream must deliver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Extent {
-    /// The whole object.
+    /// The whole object, with its spec and its status.
     #[default]
     Whole,
     /// Only the metadata, if the server can omit the rest: enough to see that an object was created, changed or deleted.
@@ -210,20 +210,20 @@ impl Interrupt<'_> {
     }
 }
 
-/// One PATCH request.
+/// One PATCH request for an object or for one of its subresources.
 #[derive(Clone, Debug)]
 pub struct PatchRequest<'a> {
     /// The resource of the object.
     pub resource: &'a Resource,
     /// The namespace of the object.
     pub namespace: Option<&'a str>,
-    /// Its name.
+    /// The name of the object.
     pub name: &'a str,
     /// `status`, or the object itself.
     pub subresource: Option<&'a str>,
     /// How to apply `payload`.
     pub kind: PatchKind,
-    /// JSON.
+    /// The patch, as JSON.
     pub payload: Bytes,
     /// Interrupts the pauses before it is repeated.
     pub interrupt: Option<Interrupt<'a>>,
@@ -232,9 +232,9 @@ pub struct PatchRequest<'a> {
 /// The content type of a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatchKind {
-    /// RFC 7386
+    /// A JSON merge patch: RFC 7386.
     Merge,
-    /// RFC 6902
+    /// A JSON patch, a list of operations: RFC 6902.
     Json,
 }
 
@@ -251,22 +251,22 @@ impl PatchKind {
 /// The address of one object.
 #[derive(Clone, Copy, Debug)]
 pub struct Address<'a> {
-    /// The resource.
+    /// The resource of the object.
     pub resource: &'a Resource,
     /// The namespace; `None` for cluster-scoped objects.
     pub namespace: Option<&'a str>,
-    /// The name.
+    /// The name of the object.
     pub name: &'a str,
 }
 
-/// One POST request.
+/// One POST request, which creates an object.
 #[derive(Clone, Debug)]
 pub struct NewObject<'a> {
-    /// The resource.
+    /// The resource of the new object.
     pub resource: &'a Resource,
     /// The namespace to create it in.
     pub namespace: Option<&'a str>,
-    /// JSON.
+    /// The new object, as JSON.
     pub payload: Bytes,
     /// Pauses between the attempts; `None` uses those of `settings.networking`.
     pub backoffs: Option<&'a [Duration]>,
@@ -300,7 +300,7 @@ pub enum ErrorClass {
     Invalid,
     /// 404: the object does not exist, or not any more.
     Missing,
-    /// 401 and 403.
+    /// 401 and 403: the credentials are invalid or lack a permission.
     Denied,
     /// 410: the requested version is too old.
     Expired,

@@ -58,17 +58,17 @@ pub type Dial = Box<dyn Fn() -> BoxFuture<'static, Result<Arc<dyn Cluster>, ApiE
 /// One request of a script.
 #[derive(Clone, Debug)]
 pub struct Demand {
-    /// The verb.
+    /// The verb, which determines the HTTP method.
     pub verb: Verb,
-    /// The resource.
+    /// The resource of the object or the collection.
     pub resource: Arc<Resource>,
     /// The namespace; `None` for cluster-scoped resources and for all namespaces.
     pub namespace: Option<String>,
     /// The name of the object; `None` for the collection.
     pub name: Option<String>,
-    /// The subresource.
+    /// The subresource, such as `status`; `None` for the object itself.
     pub subresource: Option<String>,
-    /// Further query parameters.
+    /// Further query parameters, by name.
     pub query: Vec<(&'static str, String)>,
     /// The content type and the body.
     pub content: Option<(&'static str, Bytes)>,
@@ -76,7 +76,7 @@ pub struct Demand {
 
 /// A command to run in a container.
 #[derive(Clone, Debug)]
-pub struct Execution {
+pub struct ContainerCommand {
     /// The request for `exec` of a pod; its query has the command.
     pub demand: Demand,
     /// The standard input of the command.
@@ -88,11 +88,11 @@ pub struct Execution {
 /// The result of a command that has ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Executed {
-    /// Its standard output.
+    /// The bytes that it has written to its standard output.
     pub stdout: Vec<u8>,
-    /// Its standard error.
+    /// The bytes that it has written to its standard error.
     pub stderr: Vec<u8>,
-    /// Its exit code.
+    /// Its exit code; 0 is success.
     pub code: i32,
 }
 
@@ -137,13 +137,13 @@ pub enum Verb {
     Get,
     /// GET of a collection.
     List,
-    /// POST
+    /// POST of an object to a collection.
     Create,
-    /// PUT
+    /// PUT of a whole object.
     Update,
-    /// PATCH
+    /// PATCH of an object.
     Patch,
-    /// DELETE
+    /// DELETE of an object.
     Delete,
 }
 

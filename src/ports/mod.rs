@@ -23,7 +23,7 @@ pub use cluster::{
     NewObject, NewerEvents, PatchKind, PatchRequest, StreamEvent, StreamTarget,
 };
 pub use future::BoxFuture;
-pub use kube::{Demand, Dial, Executed, Execution, Kube, LookupError, Verb, is_allowed};
+pub use kube::{ContainerCommand, Demand, Dial, Executed, Kube, LookupError, Verb, is_allowed};
 pub use leadership::Leadership;
 pub use login::{AskLogin, NativeLogins};
 pub use pauses::Pauses;

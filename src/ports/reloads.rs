@@ -8,9 +8,9 @@ use crate::logic::generation::{Changes, Generation};
 /// A generation that is loaded and checked. Its functions can be called alongside those of the live one.
 #[derive(Debug)]
 pub struct Candidate {
-    /// The new generation.
+    /// The new generation: all handlers after an edit of the scripts.
     pub generation: Generation,
-    /// Receives the result.
+    /// Receives the changes after the takeover, or the reason of the rejection.
     pub verdict: oneshot::Sender<Result<Changes, Rejection>>,
     /// Cancelled when a newer candidate replaces this one, which then does not wait for its start-up handlers. This candidate may
     /// take over nevertheless.

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-/// `settings.admission`
+/// `settings.admission`: the server of admission webhooks and its configurations.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Admission {
+pub struct AdmissionSettings {
     /// The server; `None`: the service or nothing determines it.
     pub server: Option<WebhookServer>,
     /// The name of the webhook configurations that the operator writes. `None`: none, unless the server has a URL or a service.
@@ -53,7 +53,7 @@ pub struct WebhookServer {
     pub cadump: Option<String>,
     /// More names for the generated certificate.
     pub extra_sans: Vec<String>,
-    /// Serve plain HTTP.
+    /// Serve plain HTTP, without a certificate.
     pub insecure: bool,
     /// Whether clients need a certificate.
     pub verify_mode: Option<VerifyMode>,
@@ -72,11 +72,11 @@ pub enum LocalCluster {
     Auto,
     /// The cluster of Docker Desktop.
     DockerDesktop,
-    /// k3d
+    /// A cluster that k3d has created.
     K3d,
-    /// kind
+    /// A cluster that kind has created.
     Kind,
-    /// minikube
+    /// A cluster that minikube has created.
     Minikube,
 }
 

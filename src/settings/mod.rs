@@ -12,7 +12,7 @@ mod admission;
 mod names;
 mod storages;
 
-pub use admission::{Admission, LocalCluster, VerifyMode, WebhookServer, WebhookService};
+pub use admission::{AdmissionSettings, LocalCluster, VerifyMode, WebhookServer, WebhookService};
 pub use names::{FieldPath, PREFIX};
 pub use storages::{
     AnnotationsDiffBase, AnnotationsProgress, DiffBaseStorage, DigestKey, HiddenFields,
@@ -22,48 +22,48 @@ pub use storages::{
 /// All settings of one operator.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
-    /// The process.
-    pub process: Process,
+    /// Limits of the time that the process takes to exit.
+    pub process: ProcessSettings,
     /// Kubernetes events that the operator posts.
-    pub posting: Posting,
+    pub posting: PostingSettings,
     /// Other operators that serve the same objects.
-    pub peering: Peering,
+    pub peering: PeeringSettings,
     /// Leader election among replicas.
-    pub leadership: Leadership,
-    /// Lists and watches.
-    pub watching: Watching,
-    /// Queues and workers.
-    pub queueing: Queueing,
+    pub leadership: LeadershipSettings,
+    /// Lists and watches of resources: timeouts and selectors.
+    pub watching: WatchingSettings,
+    /// Queues of objects and their workers: limits and timeouts.
+    pub queueing: QueueingSettings,
     /// Discovery of resources and namespaces.
-    pub scanning: Scanning,
-    /// Admission webhooks.
-    pub admission: Admission,
-    /// Invocation of handlers.
-    pub execution: Execution,
-    /// Daemons and timers.
-    pub background: Background,
-    /// Limits of scripts.
+    pub scanning: ScanningSettings,
+    /// The server of admission webhooks and its configurations.
+    pub admission: AdmissionSettings,
+    /// Calls of handlers: retries and limits.
+    pub execution: ExecutionSettings,
+    /// How daemons and timers are stopped.
+    pub background: BackgroundSettings,
+    /// Limits of each script, such as its memory.
     pub sandbox: Sandbox,
     /// Requests to the API.
-    pub networking: Networking,
+    pub networking: NetworkingSettings,
     /// State stored on objects.
-    pub persistence: Persistence,
+    pub persistence: PersistenceSettings,
     /// The effects of reloads on objects.
-    pub reload: Reload,
+    pub reload: ReloadSettings,
 }
 
-/// `settings.process`
+/// `settings.process`: limits of the time that the process takes to exit.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Process {
+pub struct ProcessSettings {
     /// Maximum time of a graceful exit; then the process ends at once. `None`: no limit.
     pub ultimate_exiting_timeout: Option<Duration>,
     /// Maximum time of the clean-up handlers; then they are stopped. `None`: only the exit as a whole has a limit.
     pub cleanup_timeout: Option<Duration>,
 }
 
-/// `settings.posting`
+/// `settings.posting`: which Kubernetes events the operator posts, and how.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Posting {
+pub struct PostingSettings {
     /// Whether events are posted at all.
     pub enabled: bool,
     /// Whether lines of object loggers are posted, too.
@@ -90,9 +90,9 @@ pub struct Posting {
     pub event_name_prefix: String,
 }
 
-/// `settings.peering`
+/// `settings.peering`: other operators that serve the same objects.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Peering {
+pub struct PeeringSettings {
     /// The name of the peering object.
     pub name: String,
     /// Do not log successful renewals of the record.
@@ -111,9 +111,9 @@ pub struct Peering {
     pub detect_duplicates: bool,
 }
 
-/// `settings.leadership`
+/// `settings.leadership`: leader election among replicas.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Leadership {
+pub struct LeadershipSettings {
     /// Whether replicas elect a leader, and only the leader acts.
     pub enabled: bool,
     /// The name of the lease; operators in one namespace need different names.
@@ -135,9 +135,9 @@ pub type Selectors = IndexMap<String, String>;
 /// The key for every resource in [`Selectors`].
 pub const EVERYTHING: &str = "*";
 
-/// `settings.watching`
+/// `settings.watching`: lists and watches of resources.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Watching {
+pub struct WatchingSettings {
     /// `timeoutSeconds` of watch requests; omitted when `None`.
     pub server_timeout: Option<Duration>,
     /// Maximum time of one watch request on the client side.
@@ -161,9 +161,9 @@ pub struct Watching {
     pub shard_selectors: Selectors,
 }
 
-/// `settings.queueing`
+/// `settings.queueing`: queues of objects and their workers.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Queueing {
+pub struct QueueingSettings {
     /// Maximum number of concurrent workers per stream; `None`: no limit.
     pub worker_limit: Option<usize>,
     /// A worker without events for this long ends.
@@ -174,16 +174,16 @@ pub struct Queueing {
     pub error_delays: Vec<Duration>,
 }
 
-/// `settings.scanning`
+/// `settings.scanning`: discovery of resources and namespaces.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Scanning {
+pub struct ScanningSettings {
     /// Do not watch namespaces and CRDs at run time.
     pub disabled: bool,
 }
 
-/// `settings.execution`
+/// `settings.execution`: retries and limits of the calls of handlers.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Execution {
+pub struct ExecutionSettings {
     /// The pause before the retry after an arbitrary error, for handlers without `backoff`.
     pub default_backoff: Duration,
     /// Maximum number of Rhai handlers of one script that run at once.
@@ -213,9 +213,9 @@ pub struct Sandbox {
     pub scratch_size: usize,
 }
 
-/// `settings.background`
+/// `settings.background`: how daemons and timers are stopped.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Background {
+pub struct BackgroundSettings {
     /// How often to check a daemon that does not stop, if it has no cancellation timeout.
     pub cancellation_polling: Duration,
     /// How long to wait for a daemon right after it was requested to stop.
@@ -224,9 +224,9 @@ pub struct Background {
     pub instant_exit_zero_time_cycles: u32,
 }
 
-/// `settings.networking`
+/// `settings.networking`: timeouts and retries of requests to the API.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Networking {
+pub struct NetworkingSettings {
     /// Maximum time of a request.
     pub request_timeout: Duration,
     /// Maximum time to connect.
@@ -241,9 +241,9 @@ pub struct Networking {
     pub trust_env: bool,
 }
 
-/// `settings.persistence`
+/// `settings.persistence`: the state that is stored on objects.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Persistence {
+pub struct PersistenceSettings {
     /// The finalizer that keeps objects until their deletion is handled.
     pub finalizer: String,
     /// Where the progress of handlers is stored.
@@ -266,9 +266,9 @@ pub struct Persistence {
     pub hidden: Option<Arc<HiddenFields>>,
 }
 
-/// `settings.reload`
+/// `settings.reload`: the effects of reloads on objects, and the mistakes that reject a script.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Reload {
+pub struct ReloadSettings {
     /// The handlers that failed permanently and are retried once their code has changed.
     pub retry_failed: RetryFailed,
     /// Maximum number of objects per second.
@@ -284,7 +284,7 @@ pub enum Strict {
     Off,
     /// Names that do not exist; wrong types are warnings.
     Names,
-    /// All.
+    /// Names that do not exist and wrong types; lints are warnings.
     Types,
 }
 
@@ -295,7 +295,7 @@ pub enum RetryFailed {
     Never,
     /// Those that failed with an error, except `PermanentError` (`kopf.fail`).
     Errors,
-    /// All.
+    /// All, including those that failed with `PermanentError`.
     All,
 }
 
@@ -306,15 +306,18 @@ const fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-impl Default for Process {
+impl Default for ProcessSettings {
     fn default() -> Self {
-        Process { ultimate_exiting_timeout: Some(secs(600)), cleanup_timeout: Some(secs(10)) }
+        ProcessSettings {
+            ultimate_exiting_timeout: Some(secs(600)),
+            cleanup_timeout: Some(secs(10)),
+        }
     }
 }
 
-impl Default for Posting {
+impl Default for PostingSettings {
     fn default() -> Self {
-        Posting {
+        PostingSettings {
             enabled: true,
             loggers: false,
             failures: true,
@@ -331,9 +334,9 @@ impl Default for Posting {
     }
 }
 
-impl Default for Peering {
+impl Default for PeeringSettings {
     fn default() -> Self {
-        Peering {
+        PeeringSettings {
             name: "default".into(),
             stealth: false,
             priority: 0,
@@ -346,10 +349,10 @@ impl Default for Peering {
     }
 }
 
-impl Default for Leadership {
+impl Default for LeadershipSettings {
     /// Uses the values of client-go.
     fn default() -> Self {
-        Leadership {
+        LeadershipSettings {
             enabled: false,
             name: "kopf".into(),
             namespace: None,
@@ -360,9 +363,9 @@ impl Default for Leadership {
     }
 }
 
-impl Default for Watching {
+impl Default for WatchingSettings {
     fn default() -> Self {
-        Watching {
+        WatchingSettings {
             server_timeout: None,
             client_timeout: None,
             reconnect_backoff: Duration::from_millis(100),
@@ -377,10 +380,10 @@ impl Default for Watching {
     }
 }
 
-impl Default for Queueing {
+impl Default for QueueingSettings {
     fn default() -> Self {
         let delays = [1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610];
-        Queueing {
+        QueueingSettings {
             worker_limit: None,
             idle_timeout: secs(5),
             exit_timeout: secs(2),
@@ -405,9 +408,9 @@ impl Default for Sandbox {
     }
 }
 
-impl Default for Execution {
+impl Default for ExecutionSettings {
     fn default() -> Self {
-        Execution {
+        ExecutionSettings {
             default_backoff: secs(60),
             max_workers: None,
             cpu_limit: secs(1),
@@ -418,9 +421,9 @@ impl Default for Execution {
     }
 }
 
-impl Default for Background {
+impl Default for BackgroundSettings {
     fn default() -> Self {
-        Background {
+        BackgroundSettings {
             cancellation_polling: secs(60),
             // Kopf has none, only cycles of its scheduler. Scripts run on separate threads, where such cycles have no meaning.
             instant_exit_timeout: Some(Duration::from_millis(100)),
@@ -429,9 +432,9 @@ impl Default for Background {
     }
 }
 
-impl Default for Networking {
+impl Default for NetworkingSettings {
     fn default() -> Self {
-        Networking {
+        NetworkingSettings {
             request_timeout: REQUEST_TIMEOUT,
             connect_timeout: None,
             error_backoffs: [1, 1, 2, 3, 5, 8, 13, 21].map(secs).to_vec(),
@@ -442,9 +445,9 @@ impl Default for Networking {
     }
 }
 
-impl Default for Persistence {
+impl Default for PersistenceSettings {
     fn default() -> Self {
-        Persistence {
+        PersistenceSettings {
             finalizer: format!("{PREFIX}/KopfFinalizerMarker"),
             progress_storage: ProgressStorage::default(),
             diffbase_storage: DiffBaseStorage::default(),
@@ -459,8 +462,8 @@ impl Default for Persistence {
     }
 }
 
-impl Default for Reload {
+impl Default for ReloadSettings {
     fn default() -> Self {
-        Reload { retry_failed: RetryFailed::Errors, retry_rate: 10, strict: Strict::Names }
+        ReloadSettings { retry_failed: RetryFailed::Errors, retry_rate: 10, strict: Strict::Names }
     }
 }

@@ -7,9 +7,9 @@ use super::names::{FieldPath, PREFIX};
 /// The storage of the progress of handlers on an object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ProgressStorage {
-    /// In annotations.
+    /// In annotations of the object.
     Annotations(AnnotationsProgress),
-    /// In the status.
+    /// In the status of the object.
     Status(StatusProgress),
     /// In all of these; read from the first that has it.
     Multi(Vec<ProgressStorage>),
@@ -17,7 +17,7 @@ pub enum ProgressStorage {
     Smart(AnnotationsProgress, StatusProgress),
 }
 
-/// Progress in annotations.
+/// The options of progress in annotations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AnnotationsProgress {
     /// The part of the annotation names before the slash.
@@ -42,9 +42,9 @@ pub struct StatusProgress {
 /// The storage of the last handled essence on an object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DiffBaseStorage {
-    /// In an annotation.
+    /// In an annotation of the object.
     Annotations(AnnotationsDiffBase),
-    /// In the status.
+    /// In the status of the object.
     Status(StatusDiffBase),
     /// In all of these; read from the first that has it.
     Multi(Vec<DiffBaseStorage>),
@@ -94,12 +94,12 @@ impl DigestKey {
         DigestKey { bytes, name: name.to_owned() }
     }
 
-    /// Returns the key.
+    /// Returns the key itself, which must not be logged.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Returns its name.
+    /// Returns the name of the key, which is stored with each digest.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -2,22 +2,22 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use super::{fingerprint::Fingerprint, problem::Problem};
+use super::{fingerprint::Fingerprint, problem::SourceProblem};
 use crate::scripting::{Modules, Source, shown_module};
 
 /// A set of scripts that is being loaded, or was loaded.
 #[derive(Clone, Debug, Default)]
-pub struct Attempt {
+pub struct LoadAttempt {
     /// Without modules: they are known when the set is loaded, and some even later.
     pub(super) scripts: Fingerprint,
     /// The parts of modules that the scripts use, by the name of the script.
     pub(super) modules: BTreeMap<String, Modules>,
 }
 
-impl Attempt {
+impl LoadAttempt {
     /// Creates the attempt for a set that was read.
     pub fn of(scripts: &[Source]) -> Self {
-        let mut attempt = Attempt::default();
+        let mut attempt = LoadAttempt::default();
         for script in scripts {
             attempt.scripts.add(&script.name, &script.text);
             attempt.modules.insert(script.name.clone(), script.modules.clone());
@@ -26,9 +26,9 @@ impl Attempt {
     }
 
     /// Creates the attempt for a set that could not be read.
-    pub fn of_problem(problem: &Problem) -> Self {
+    pub fn of_problem(problem: &SourceProblem) -> Self {
         let scripts = Fingerprint::of_problem(&problem.message);
-        Attempt { scripts, modules: BTreeMap::new() }
+        LoadAttempt { scripts, modules: BTreeMap::new() }
     }
 
     /// Returns the fingerprints, with the modules as they were loaded.
@@ -45,16 +45,16 @@ impl Attempt {
 
 /// The modules in use.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Known {
+pub(super) struct ModulePaths {
     /// Their names, by the name of the script.
     pub(super) names: BTreeMap<String, Vec<PathBuf>>,
-    /// Their files.
+    /// The files of all these modules.
     pub(super) paths: Vec<PathBuf>,
 }
 
-impl Known {
-    pub(super) fn of(attempts: [&Attempt; 2]) -> Self {
-        let mut known = Known::default();
+impl ModulePaths {
+    pub(super) fn of(attempts: [&LoadAttempt; 2]) -> Self {
+        let mut known = ModulePaths::default();
         let modules = attempts.into_iter().flat_map(|it| &it.modules);
         for (script, modules) in modules {
             for module in modules.taken() {

@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use super::problem::Problem;
+use super::problem::SourceProblem;
 use crate::scripting::SCRIPT_BYTES_MAX;
 
 /// The reason why a path does not provide scripts.
@@ -34,7 +34,7 @@ pub enum Error {
     /// The file is not UTF-8.
     #[error("'{}' is not UTF-8: see line {line}", path.display())]
     NotText {
-        /// The file.
+        /// The file that is not UTF-8.
         path: PathBuf,
         /// The line of the first invalid byte.
         line: usize,
@@ -51,7 +51,7 @@ pub enum Error {
     /// The script is binary data.
     #[error("{map}: '{key}' is in binaryData, so it is not a UTF-8 string")]
     Binary {
-        /// The `ConfigMap`.
+        /// The `ConfigMap`, as messages name it.
         map: String,
         /// The key in the map.
         key: String,
@@ -86,9 +86,9 @@ impl Error {
     }
 }
 
-impl From<Error> for Problem {
-    fn from(error: Error) -> Problem {
-        let problem = Problem::new(error.to_string());
+impl From<Error> for SourceProblem {
+    fn from(error: Error) -> SourceProblem {
+        let problem = SourceProblem::new(error.to_string());
         match error.hint() {
             Some(hint) => problem.with_hint(hint),
             None => problem,

@@ -14,7 +14,7 @@ use std::{
 use parking_lot::Mutex;
 
 use super::{
-    attempt::Known,
+    attempt::ModulePaths,
     error::Error,
     fs_events::FsEvents,
     mounts::Mounts,
@@ -37,7 +37,7 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The script files on the command line.
 #[derive(Clone)]
-pub struct Files {
+pub struct ScriptFiles {
     fs_events: FsEvents,
     state: Arc<Mutex<CheckState>>,
 }
@@ -76,7 +76,7 @@ pub(super) struct FilesSnapshot {
     pub(super) again: Duration,
 }
 
-impl Files {
+impl ScriptFiles {
     /// Creates the set of scripts at these paths under `here`; without paths, at the default locations. They are watched from the
     /// next check on.
     ///
@@ -93,7 +93,7 @@ impl Files {
             mounts: <(WatchTargets, MountProperties)>::default(),
             logged: BTreeSet::new(),
         };
-        Ok(Files { fs_events, state: Arc::new(Mutex::new(state)) })
+        Ok(ScriptFiles { fs_events, state: Arc::new(Mutex::new(state)) })
     }
 
     /// Reads the scripts, without watching.
@@ -111,14 +111,14 @@ impl Files {
     }
 
     /// Reads the scripts, and watches the files that were read. Blocks.
-    pub(super) fn snapshot(&self, known: &Known) -> FilesSnapshot {
+    pub(super) fn snapshot(&self, known: &ModulePaths) -> FilesSnapshot {
         let mut state = self.state.lock();
         state.snapshot(&self.fs_events, known)
     }
 }
 
 impl CheckState {
-    fn snapshot(&mut self, fs_events: &FsEvents, known: &Known) -> FilesSnapshot {
+    fn snapshot(&mut self, fs_events: &FsEvents, known: &ModulePaths) -> FilesSnapshot {
         let paths = self.relevant_paths(known);
         // Watch first: changes during the read are then reported.
         let watches = self.watches.get_or_insert_with(|| Watches::new(fs_events.clone()));
@@ -141,7 +141,7 @@ impl CheckState {
     }
 
     /// Returns all paths whose changes matter: those on the command line, the scripts found there, and their modules.
-    fn relevant_paths(&self, known: &Known) -> BTreeSet<PathBuf> {
+    fn relevant_paths(&self, known: &ModulePaths) -> BTreeSet<PathBuf> {
         let scripts = self.paths.iter().chain(&self.found).map(|it| self.here.join(it));
         let modules = known.paths.iter().cloned();
         // Without a current directory, relative paths cannot be resolved.

@@ -12,10 +12,10 @@ use tokio::{
 };
 
 use super::{
-    Files, Fingerprint, Maps,
-    attempt::{Attempt, Known},
+    Fingerprint, Maps, ScriptFiles,
+    attempt::{LoadAttempt, ModulePaths},
     files::FilesSnapshot,
-    problem::{Notice, Problem},
+    problem::{Notice, SourceProblem},
     settling::Settling,
 };
 use crate::ports::until;
@@ -29,12 +29,12 @@ const RECHECK_HALFWAY: Duration = Duration::from_millis(25);
 
 /// The sources of all scripts.
 pub struct Sources {
-    files: Option<Files>,
+    files: Option<ScriptFiles>,
     maps: Option<Maps>,
     /// The set of the current generation.
-    running: Attempt,
+    running: LoadAttempt,
     /// The set of the last attempt, even if it was rejected.
-    tried: Attempt,
+    tried: LoadAttempt,
     /// When to check without an event.
     next_check: Option<Instant>,
     /// An event has not been returned by [`Sources::changed`] yet.
@@ -45,7 +45,7 @@ pub struct Sources {
 #[derive(Debug)]
 pub struct Snapshot {
     /// The scripts in their order, or why there is no complete set.
-    pub scripts: Result<Vec<Source>, Problem>,
+    pub scripts: Result<Vec<Source>, SourceProblem>,
     /// Fingerprints of the set, modules included.
     pub fingerprint: Fingerprint,
     /// New messages for the user about watching.
@@ -56,14 +56,14 @@ pub struct Snapshot {
 
 impl Sources {
     /// Combines files and maps; files come first. They are watched from the first [`Sources::changed`] on.
-    pub fn new(files: Option<Files>, maps: Option<Maps>) -> Self {
+    pub fn new(files: Option<ScriptFiles>, maps: Option<Maps>) -> Self {
         let next_check = Some(Instant::now());
-        let (running, tried) = (Attempt::default(), Attempt::default());
+        let (running, tried) = (LoadAttempt::default(), LoadAttempt::default());
         Sources { files, maps, running, tried, next_check, is_unsettled: false }
     }
 
     /// Records that this set was attempted: it is not new any more.
-    pub fn tried(&mut self, mut attempt: Attempt) {
+    pub fn tried(&mut self, mut attempt: LoadAttempt) {
         for (script, modules) in &mut attempt.modules {
             // An unchanged script is not loaded again: its modules are those of the current generation.
             if let Some(before) = self.running.modules.get(script)
@@ -131,9 +131,9 @@ impl Sources {
         }
     }
 
-    /// Reads everything once.
+    /// Reads all sources once, without a check that an edit is complete.
     pub async fn snapshot(&mut self) -> Snapshot {
-        let known = Known::of([&self.running, &self.tried]);
+        let known = ModulePaths::of([&self.running, &self.tried]);
         let (mut scripts, mut notes, mut fingerprint) =
             (Vec::new(), Vec::new(), Fingerprint::default());
         let mut problem = None;
@@ -153,11 +153,11 @@ impl Sources {
                     (notes, fingerprint) = (told, fingerprinted);
                     match found {
                         Ok(found) => scripts = found,
-                        Err(error) => problem = Some(Problem::from(error)),
+                        Err(error) => problem = Some(SourceProblem::from(error)),
                     }
                 }
                 Err(bug) => {
-                    problem = Some(Problem::new(format!("cannot read the scripts: {bug}")));
+                    problem = Some(SourceProblem::new(format!("cannot read the scripts: {bug}")));
                 }
             }
         }
@@ -216,7 +216,7 @@ impl Sources {
     }
 }
 
-async fn ring(files: Option<&Files>) {
+async fn ring(files: Option<&ScriptFiles>) {
     match files {
         Some(files) => files.fs_events().wait().await,
         None => pending().await,

@@ -24,12 +24,12 @@ mod watch_targets;
 mod watches;
 
 pub use self::{
-    attempt::Attempt,
+    attempt::LoadAttempt,
     error::Error,
-    files::Files,
+    files::ScriptFiles,
     fingerprint::{Difference, Fingerprint},
     live::{Snapshot, Sources},
     maps::{MapGuard, MapOption, Maps},
     paths::{DEFAULT_PATHS, read_all},
-    problem::{Notice, Problem},
+    problem::{Notice, SourceProblem},
 };

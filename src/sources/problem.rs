@@ -6,7 +6,7 @@ use crate::scripting::LoadError;
 
 /// The reason why a set of scripts cannot be used, and a hint.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct SourceProblem {
     /// The error; the first line is complete without the others.
     pub message: String,
     /// The hint, if there is one.
@@ -16,14 +16,14 @@ pub struct Problem {
 /// A message about watching.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// Information.
+    /// A message for the log at level info.
     Info(String),
-    /// A warning.
+    /// A message for the log at level warning.
     Warning(String),
 }
 
 impl Notice {
-    /// Returns the message.
+    /// Returns the message without its level.
     pub fn text(&self) -> &str {
         match self {
             Notice::Info(text) | Notice::Warning(text) => text,
@@ -31,16 +31,16 @@ impl Notice {
     }
 }
 
-impl Problem {
+impl SourceProblem {
     /// Creates a problem without a hint.
     pub fn new(message: impl Into<String>) -> Self {
-        Problem { message: message.into(), hint: None }
+        SourceProblem { message: message.into(), hint: None }
     }
 
-    /// Adds a hint.
+    /// Adds a hint, or replaces the earlier one.
     #[must_use]
     pub fn with_hint(self, hint: impl Into<String>) -> Self {
-        Problem { hint: Some(hint.into()), ..self }
+        SourceProblem { hint: Some(hint.into()), ..self }
     }
 
     /// Creates one problem of all errors of scripts.
@@ -48,11 +48,11 @@ impl Problem {
         let told: Vec<_> = errors.iter().map(ToString::to_string).collect();
         let text = told.join("\n");
         // Each error starts with `error: `; the problem adds the first one itself.
-        Problem::new(text.strip_prefix("error: ").unwrap_or(&text))
+        SourceProblem::new(text.strip_prefix("error: ").unwrap_or(&text))
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for SourceProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "error: {}", self.message)?;
         match &self.hint {

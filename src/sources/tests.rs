@@ -5,12 +5,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Error, Problem, read_all};
+use super::{Error, SourceProblem, read_all};
 
 /// A directory that is removed at the end of its test.
-struct Directory(PathBuf);
+struct TempDirectory(PathBuf);
 
-impl Directory {
+impl TempDirectory {
     fn with(test: &str, files: &[&str]) -> Self {
         let path = std::env::temp_dir().join(format!("kopf-sources-{}-{test}", std::process::id()));
         fs::create_dir_all(&path).expect("a directory for the test");
@@ -19,7 +19,7 @@ impl Directory {
             fs::create_dir_all(file.parent().expect("a parent")).expect("its directory");
             fs::write(&file, "-- empty").expect("a file for the test");
         }
-        Directory(path)
+        TempDirectory(path)
     }
 
     fn names(&self, paths: &[&str]) -> Result<Vec<String>, Error> {
@@ -28,7 +28,7 @@ impl Directory {
     }
 }
 
-impl Drop for Directory {
+impl Drop for TempDirectory {
     fn drop(&mut self) {
         let _left_for_the_system = fs::remove_dir_all(&self.0);
     }
@@ -38,21 +38,21 @@ impl Drop for Directory {
 fn the_scripts_of_a_directory_are_ordered_by_name() {
     let files =
         ["ops/b.lua", "ops/a.rhai", "ops/_lib.lua", "ops/.x.lua", "ops/n.txt", "ops/d/e.lua"];
-    let here = Directory::with("order", &files);
+    let here = TempDirectory::with("order", &files);
     fs::create_dir(here.0.join("ops/dir.lua")).expect("a directory named like a script");
     assert_eq!(here.names(&["ops"]).expect("scripts"), ["ops/a.rhai", "ops/b.lua"]);
 }
 
 #[test]
 fn paths_keep_the_order_of_the_command_line() {
-    let here = Directory::with("paths", &["z.lua", "a.lua", "_one.rhai"]);
+    let here = TempDirectory::with("paths", &["z.lua", "a.lua", "_one.rhai"]);
     let names = here.names(&["z.lua", "a.lua", "_one.rhai"]).expect("scripts");
     assert_eq!(names, ["z.lua", "a.lua", "_one.rhai"]);
 }
 
 #[test]
 fn the_files_of_a_config_map_volume_are_found_once() {
-    let here = Directory::with("volume", &["volume/..2026/a.lua"]);
+    let here = TempDirectory::with("volume", &["volume/..2026/a.lua"]);
     let link = |to: &str, from: &str| {
         std::os::unix::fs::symlink(to, here.0.join("volume").join(from)).expect("a symlink");
     };
@@ -63,7 +63,7 @@ fn the_files_of_a_config_map_volume_are_found_once() {
 
 #[test]
 fn without_paths_the_default_locations_are_tried_in_order() {
-    let here = Directory::with("usual", &["handlers/x.lua"]);
+    let here = TempDirectory::with("usual", &["handlers/x.lua"]);
     assert_eq!(here.names(&[]).expect("scripts"), ["handlers/x.lua"]);
     fs::write(here.0.join("handlers.rhai"), "").expect("a file for the test");
     assert_eq!(here.names(&[]).expect("scripts"), ["handlers.rhai"]);
@@ -73,7 +73,7 @@ fn without_paths_the_default_locations_are_tried_in_order() {
 
 #[test]
 fn unusable_paths_are_errors_that_name_them() {
-    let here = Directory::with("errors", &["a.py", "noext", "empty/readme.md"]);
+    let here = TempDirectory::with("errors", &["a.py", "noext", "empty/readme.md"]);
     fs::write(here.0.join("latin.lua"), b"-- one\n-- \xe9\n").expect("a file for the test");
     std::os::unix::fs::symlink("nowhere", here.0.join("dangling.lua")).expect("a symlink");
     let cases = [
@@ -86,7 +86,7 @@ fn unusable_paths_are_errors_that_name_them() {
         (&["latin.lua"][..], "'latin.lua' is not UTF-8: see line 2"),
     ];
     for (paths, message) in cases {
-        let problem = Problem::from(here.names(paths).expect_err("an error"));
+        let problem = SourceProblem::from(here.names(paths).expect_err("an error"));
         assert!(problem.message.starts_with(message), "{problem}");
         assert!(problem.hint.is_some(), "{problem}");
     }
@@ -96,7 +96,7 @@ fn unusable_paths_are_errors_that_name_them() {
 fn special_and_huge_files_are_rejected_before_they_are_read() {
     let problem = read_all(&["/dev/null".into()], Path::new("/")).expect_err("a device");
     assert_eq!(problem.to_string(), "'/dev/null' is neither a file nor a directory");
-    let here = Directory::with("dump", &["dump.lua"]);
+    let here = TempDirectory::with("dump", &["dump.lua"]);
     let file = fs::OpenOptions::new().write(true).open(here.0.join("dump.lua")).expect("the file");
     file.set_len((1 << 20) + 1).expect("a sparse file");
     let problem = here.names(&["dump.lua"]).expect_err("too large");

@@ -25,11 +25,11 @@ pub(super) struct Watches {
     /// `None` if the system does not provide one.
     watcher: Option<RecommendedWatcher>,
     /// The directories, with their identities when the watch began.
-    watched: BTreeMap<PathBuf, Identity>,
+    watched: BTreeMap<PathBuf, DirectoryIdentity>,
 }
 
 /// Device and inode: a directory that was replaced has another identity under the same name.
-type Identity = (u64, u64);
+type DirectoryIdentity = (u64, u64);
 
 impl Watches {
     /// Creates watches without any directory.
@@ -56,7 +56,7 @@ impl Watches {
         Ok(())
     }
 
-    fn change(&mut self, wanted: BTreeMap<PathBuf, Identity>) -> Result<(), String> {
+    fn change(&mut self, wanted: BTreeMap<PathBuf, DirectoryIdentity>) -> Result<(), String> {
         if self.watcher.is_none() {
             let fs_events = self.fs_events.clone();
             let made = notify::recommended_watcher(move |event| fs_events.add(event));
@@ -104,7 +104,7 @@ fn inspect(path: &Path) -> PathKind {
     }
 }
 
-fn identity(path: &Path) -> Option<Identity> {
+fn identity(path: &Path) -> Option<DirectoryIdentity> {
     let kind = fs::metadata(path).ok()?;
     Some((kind.dev(), kind.ino()))
 }

@@ -32,11 +32,11 @@ pub const FAILURES_MAX: usize = 20_000;
 
 /// The failures of one operator. Clones share them.
 #[derive(Clone, Default)]
-pub struct Failures(Arc<Shared>);
+pub struct OperatorFailures(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    table: Mutex<Table>,
+    table: Mutex<FailureTable>,
     /// The number of entries, so that a success costs nothing while nothing fails.
     count: AtomicUsize,
     is_new: Notify,
@@ -44,18 +44,18 @@ struct Shared {
 }
 
 #[derive(Default)]
-struct Table {
+struct FailureTable {
     /// By object and handler.
-    entries: BTreeMap<Key, Entry>,
+    entries: BTreeMap<FailureKey, FailureEntry>,
     /// The entries whose events are to be posted, by time.
-    due: BTreeSet<(Instant, Key)>,
+    due: BTreeSet<(Instant, FailureKey)>,
     conditions: Conditions,
 }
 
 /// The uid of the object and the id of the handler.
-type Key = (Arc<str>, Arc<str>);
+type FailureKey = (Arc<str>, Arc<str>);
 
-struct Entry {
+struct FailureEntry {
     event: FailureEvent,
     labels: HandlerLabels,
     is_change: bool,
@@ -98,7 +98,7 @@ pub struct FailureCounts {
     pub oldest: Duration,
 }
 
-impl Failures {
+impl OperatorFailures {
     /// Records a failed attempt.
     pub fn note(&self, report: FailureReport, now: Timestamp) {
         let key = (Arc::from(report.about.uid.as_str()), report.handler);
@@ -112,7 +112,7 @@ impl Failures {
             table.conditions.failed(&report.about, resource, report.gave_up);
             self.0.has_condition.notify_one();
         }
-        let entry = table.entries.entry(key.clone()).or_insert_with(|| Entry {
+        let entry = table.entries.entry(key.clone()).or_insert_with(|| FailureEntry {
             event: FailureEvent::new(report.about, &key.1, now),
             labels: report.labels,
             is_change: report.is_change,
@@ -160,7 +160,8 @@ impl Failures {
             event.failed(String::new(), true, now);
             let (since, due, rested) = (Instant::now(), None, None);
             let labels = labels(&key.1);
-            let entry = Entry { event, labels, is_change: true, since, due, rested, posts: 0 };
+            let entry =
+                FailureEntry { event, labels, is_change: true, since, due, rested, posts: 0 };
             table.entries.insert(key, entry);
         }
         self.count(&table);
@@ -175,7 +176,7 @@ impl Failures {
         }
     }
 
-    fn count(&self, table: &Table) {
+    fn count(&self, table: &FailureTable) {
         let count = table.entries.len().saturating_add(table.conditions.len());
         self.0.count.store(count, Ordering::Relaxed);
     }
@@ -240,7 +241,7 @@ impl Failures {
             let now = Instant::now();
             let next = {
                 let mut table = self.lock();
-                let Table { entries, conditions, .. } = &mut *table;
+                let FailureTable { entries, conditions, .. } = &mut *table;
                 let due = conditions.take(now, |uid| worst(entries, uid));
                 self.count(&table);
                 if let Some(due) = due {
@@ -329,7 +330,7 @@ impl Failures {
         }
     }
 
-    fn remove_of(&self, uid: &str, is_it: impl Fn(&str, &Entry) -> bool) {
+    fn remove_of(&self, uid: &str, is_it: impl Fn(&str, &FailureEntry) -> bool) {
         if self.is_empty() {
             return;
         }
@@ -341,7 +342,7 @@ impl Failures {
         self.remove(&mut table, &gone);
     }
 
-    fn remove(&self, table: &mut Table, keys: &[Key]) {
+    fn remove(&self, table: &mut FailureTable, keys: &[FailureKey]) {
         for key in keys {
             let due = table.entries.remove(key).and_then(|it| it.due);
             due.map(|it| table.due.remove(&(it, key.clone())));
@@ -349,12 +350,12 @@ impl Failures {
         self.count(table);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Table> {
+    fn lock(&self) -> MutexGuard<'_, FailureTable> {
         self.0.table.lock()
     }
 }
 
-impl Table {
+impl FailureTable {
     /// Returns the failure of an object that its condition shows.
     fn worst(&self, uid: &str) -> Option<ShownFailure> {
         worst(&self.entries, uid)
@@ -362,7 +363,7 @@ impl Table {
 }
 
 /// Returns the failure of an object that its condition shows: the first permanent one, or else the first one.
-fn worst(entries: &BTreeMap<Key, Entry>, uid: &str) -> Option<ShownFailure> {
+fn worst(entries: &BTreeMap<FailureKey, FailureEntry>, uid: &str) -> Option<ShownFailure> {
     let first = (Arc::from(uid), Arc::from(""));
     let mut of_object = entries.range(first..).take_while(|((it, _), _)| &**it == uid);
     let first = of_object.clone().next();
@@ -376,7 +377,7 @@ fn top(id: &str) -> &str {
     id.split('/').next().unwrap_or(id)
 }
 
-impl fmt::Debug for Failures {
+impl fmt::Debug for OperatorFailures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} failures", self.0.count.load(Ordering::Relaxed))
     }
@@ -384,7 +385,9 @@ impl fmt::Debug for Failures {
 
 #[cfg(test)]
 mod tests {
-    use super::{FAILURES_MAX, FailureReport, Failures, HandlerLabels, Instant, Resource, top};
+    use super::{
+        FAILURES_MAX, FailureReport, HandlerLabels, Instant, OperatorFailures, Resource, top,
+    };
     use crate::logic::object::ObjectRef;
     use jiff::Timestamp;
     use std::{sync::Arc, time::Duration};
@@ -402,14 +405,14 @@ mod tests {
         }
     }
 
-    fn counts(failures: &Failures) -> Vec<(String, i64, i64, u64)> {
+    fn counts(failures: &OperatorFailures) -> Vec<(String, i64, i64, u64)> {
         let counts = failures.counts(Instant::now()).into_iter();
         counts.map(|(of, it)| (of.handler, it.retrying, it.failed, it.oldest.as_secs())).collect()
     }
 
     #[tokio::test(start_paused = true)]
     async fn objects_count_by_handler_until_they_succeed_or_are_gone() {
-        let (failures, now) = (Failures::default(), Timestamp::UNIX_EPOCH);
+        let (failures, now) = (OperatorFailures::default(), Timestamp::UNIX_EPOCH);
         failures.note(report("a", "create_fn", false), now);
         time::advance(Duration::from_secs(9)).await;
         failures.note(report("a", "create_fn", false), now);
@@ -430,7 +433,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_condition_is_due_at_the_first_failure_when_given_up_and_when_none_is_left() {
-        let (failures, now) = (Failures::default(), Timestamp::UNIX_EPOCH);
+        let (failures, now) = (OperatorFailures::default(), Timestamp::UNIX_EPOCH);
         let condition = Some(Arc::<Resource>::default());
         let failed = |handler, gave_up| {
             let condition = condition.clone();
@@ -456,7 +459,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_number_of_failures_is_limited() {
-        let failures = Failures::default();
+        let failures = OperatorFailures::default();
         for number in 0..=FAILURES_MAX {
             failures.note(report(&number.to_string(), "x", false), Timestamp::UNIX_EPOCH);
         }

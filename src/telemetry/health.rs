@@ -21,14 +21,14 @@ pub struct Health(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    parts: Mutex<BTreeMap<String, Arc<Part>>>,
+    parts: Mutex<BTreeMap<String, Arc<HealthPart>>>,
     metrics: Metrics,
 }
 
 /// The state of one part.
 #[derive(Clone, Debug)]
 pub struct PartHealth {
-    /// The state.
+    /// The state that the part has reported last.
     pub state: HealthState,
     /// One line for users.
     pub text: String,
@@ -53,13 +53,13 @@ pub enum HealthState {
 /// part. The default pulse is not listed.
 #[derive(Debug, Default)]
 pub struct Pulse {
-    part: Arc<Part>,
+    part: Arc<HealthPart>,
     /// The registry that lists the part, and the part's name in it.
     listed: Option<(Health, String)>,
 }
 
 #[derive(Debug)]
-struct Part {
+struct HealthPart {
     state: Mutex<(HealthState, String)>,
     born: Instant,
     /// Milliseconds from `born` to the last beat.
@@ -74,7 +74,7 @@ impl Health {
         match parts.get(part) {
             Some(known) => known.set(state, text),
             None => {
-                parts.insert(part.to_owned(), Arc::new(Part::new(state, text, None)));
+                parts.insert(part.to_owned(), Arc::new(HealthPart::new(state, text, None)));
             }
         }
     }
@@ -93,7 +93,7 @@ impl Health {
 
     /// Adds a part that is not ready yet. Once ready, it must beat at least every `silence_max`.
     pub fn pulse(&self, part: &str, silence_max: Option<Duration>) -> Pulse {
-        let fresh = Arc::new(Part::new(HealthState::Unready, "not ready yet", silence_max));
+        let fresh = Arc::new(HealthPart::new(HealthState::Unready, "not ready yet", silence_max));
         self.lock().insert(part.to_owned(), Arc::clone(&fresh));
         Pulse { part: fresh, listed: Some((self.clone(), part.to_owned())) }
     }
@@ -108,7 +108,7 @@ impl Health {
         &self.0.metrics
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Part>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<HealthPart>>> {
         self.0.parts.lock()
     }
 }
@@ -145,16 +145,16 @@ impl Drop for Pulse {
     }
 }
 
-impl Default for Part {
+impl Default for HealthPart {
     fn default() -> Self {
-        Part::new(HealthState::Unready, "", None)
+        HealthPart::new(HealthState::Unready, "", None)
     }
 }
 
-impl Part {
+impl HealthPart {
     fn new(state: HealthState, text: &str, silence_max: Option<Duration>) -> Self {
         let state = Mutex::new((state, text.to_owned()));
-        Part { state, born: Instant::now(), beat_at: AtomicU64::new(0), silence_max }
+        HealthPart { state, born: Instant::now(), beat_at: AtomicU64::new(0), silence_max }
     }
 
     fn beat(&self) {

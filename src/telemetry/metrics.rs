@@ -22,11 +22,11 @@ use super::{
         ReloadLabels, RequestLabels, ResourceLabels, RestartLabels, ReviewLabels, ScriptLabels,
         WebhookLabels,
     },
-    process::Process,
+    process::ProcessSeries,
     queues::Queues,
 };
 use crate::telemetry::{
-    Failures, ProcessUsage, QueueSeries, ScriptSeries, ScriptUsage, series::AllSeries,
+    OperatorFailures, ProcessUsage, QueueSeries, ScriptSeries, ScriptUsage, series::AllSeries,
     usage::AllUsage,
 };
 
@@ -67,14 +67,14 @@ pub struct Metrics {
     /// Virtual machines restarted while in use, by script and reason.
     pub vm_restarts: Family<RestartLabels, Counter>,
     /// Handlers of objects that have failed and not succeeded since.
-    pub failures: Failures,
+    pub failures: OperatorFailures,
     samplers: Arc<Mutex<BTreeMap<&'static str, Sampler>>>,
     scripts: AllSeries,
     usage: AllUsage,
     /// The sources of the live generation.
     texts: Arc<Mutex<Vec<ScriptLabels>>>,
     queues_by_resource: Queues,
-    process: Process,
+    process: ProcessSeries,
     handlers: Combinations<HandlerLabels>,
     resources: Combinations<String>,
 }
@@ -127,13 +127,13 @@ impl Default for Metrics {
             generation: Gauge::default(),
             generation_seconds: Gauge::default(),
             vm_restarts: Family::default(),
-            failures: Failures::default(),
+            failures: OperatorFailures::default(),
             samplers: Arc::default(),
             scripts: AllSeries::default(),
             usage: AllUsage::default(),
             texts: Arc::default(),
             queues_by_resource: Queues::default(),
-            process: Process::default(),
+            process: ProcessSeries::default(),
             handlers: Combinations::default(),
             resources: Combinations::default(),
         }

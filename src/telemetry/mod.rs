@@ -12,7 +12,7 @@ mod series;
 mod usage;
 
 pub use conditions::{DueCondition, ShownFailure};
-pub use failures::{FAILURES_MAX, FailureCounts, FailureReport, Failures};
+pub use failures::{FAILURES_MAX, FailureCounts, FailureReport, OperatorFailures};
 pub use health::{Health, HealthState, PartHealth, Pulse};
 pub use labels::{
     CallLabels, HandlerLabels, RefusedLabels, ReloadLabels, RequestLabels, ResourceLabels,
@@ -21,6 +21,6 @@ pub use labels::{
 pub use log_control::{LogControl, LogLevels, SCRIPTS_MAX};
 pub use metrics::{ClientRequest, Metrics};
 pub use process::ProcessUsage;
-pub use queues::{QueueSeries, Waiting};
-pub use series::{Change, SERIES_MAX, ScriptSeries, SeriesLabels};
+pub use queues::{QueueSeries, QueuedObject};
+pub use series::{SERIES_MAX, ScriptSeries, SeriesChange, SeriesLabels};
 pub use usage::{ScriptUsage, ThreadUsage};

@@ -25,13 +25,13 @@ pub struct ProcessUsage {
     pub start_seconds: Option<f64>,
 }
 
-type Read = Arc<dyn Fn() -> ProcessUsage + Send + Sync>;
+type UsageReader = Arc<dyn Fn() -> ProcessUsage + Send + Sync>;
 
 /// The reader of the usage, called when the page is requested. Clones share it; without a reader, nothing is shown.
 #[derive(Clone, Default)]
-pub(super) struct Process(Arc<Mutex<Option<Read>>>);
+pub(super) struct ProcessSeries(Arc<Mutex<Option<UsageReader>>>);
 
-impl Process {
+impl ProcessSeries {
     /// Sets the function that reads the usage; it must be quick.
     pub(super) fn read_with(&self, read: impl Fn() -> ProcessUsage + Send + Sync + 'static) {
         *self.0.lock() = Some(Arc::new(read));
@@ -76,7 +76,7 @@ impl Process {
     }
 }
 
-impl fmt::Debug for Process {
+impl fmt::Debug for ProcessSeries {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the usage of the process")
     }

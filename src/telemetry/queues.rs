@@ -40,7 +40,7 @@ pub struct QueueSeries {
 
 /// An object that waits in a queue, until it is dropped.
 #[derive(Debug)]
-pub struct Waiting {
+pub struct QueuedObject {
     queue: Arc<QueueSeries>,
     since: Instant,
 }
@@ -115,10 +115,10 @@ impl Queues {
 
 impl QueueSeries {
     /// Counts an object that begins to wait.
-    pub fn add(self: &Arc<Self>) -> Waiting {
+    pub fn add(self: &Arc<Self>) -> QueuedObject {
         self.adds.inc();
         self.depth.inc();
-        Waiting { queue: Arc::clone(self), since: Instant::now() }
+        QueuedObject { queue: Arc::clone(self), since: Instant::now() }
     }
 
     /// Counts the work on an object.
@@ -132,14 +132,14 @@ impl QueueSeries {
     }
 }
 
-impl Waiting {
+impl QueuedObject {
     /// Ends the wait, because the object is being handled.
     pub fn end(self) {
         self.queue.waiting.observe(self.since.elapsed().as_secs_f64());
     }
 }
 
-impl Drop for Waiting {
+impl Drop for QueuedObject {
     fn drop(&mut self) {
         self.queue.depth.dec();
     }

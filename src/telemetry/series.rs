@@ -30,33 +30,33 @@ pub type SeriesLabels = Vec<(String, String)>;
 
 /// The series of all scripts, by prefix. A table exists as long as its [`ScriptSeries`].
 #[derive(Clone, Debug, Default)]
-pub(super) struct AllSeries(Arc<Mutex<BTreeMap<String, Weak<Mutex<Table>>>>>);
+pub(super) struct AllSeries(Arc<Mutex<BTreeMap<String, Weak<Mutex<SeriesTable>>>>>);
 
 /// The series of one script. Clones share them.
 #[derive(Clone, Default)]
 pub struct ScriptSeries {
     prefix: String,
-    table: Arc<Mutex<Table>>,
+    table: Arc<Mutex<SeriesTable>>,
 }
 
 #[derive(Default)]
-struct Table {
-    families: BTreeMap<String, Named>,
+struct SeriesTable {
+    families: BTreeMap<String, SeriesFamily>,
     series: usize,
     /// The approximate bytes of their lines.
     bytes: usize,
 }
 
-struct Named {
+struct SeriesFamily {
     help: String,
-    numbers: Numbers,
+    numbers: FamilyMetric,
     /// The number of lines of one series.
     lines: usize,
     known: std::collections::BTreeSet<SeriesLabels>,
 }
 
 #[derive(Clone)]
-enum Numbers {
+enum FamilyMetric {
     Counter(Family<SeriesLabels, Counter<f64, AtomicU64>>),
     Gauge(Family<SeriesLabels, Gauge<f64, AtomicU64>>),
     Histogram(Family<SeriesLabels, Histogram, Buckets>),
@@ -73,7 +73,7 @@ impl MetricConstructor<Histogram> for Buckets {
 
 /// A change of one number.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Change {
+pub enum SeriesChange {
     /// Increments a counter by this number.
     Count(f64),
     /// Sets a gauge to this number.
@@ -94,7 +94,7 @@ impl AllSeries {
         ScriptSeries { prefix, table }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Weak<Mutex<Table>>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Weak<Mutex<SeriesTable>>>> {
         self.0.lock()
     }
 
@@ -105,12 +105,12 @@ impl AllSeries {
         for (prefix, table) in all {
             let Some(table) = table else { continue };
             let table = table.lock();
-            for (name, Named { help, numbers, .. }) in &table.families {
+            for (name, SeriesFamily { help, numbers, .. }) in &table.families {
                 let name = format!("{prefix}_{name}");
                 match numbers.clone() {
-                    Numbers::Counter(it) => page.register(name, help, it),
-                    Numbers::Gauge(it) => page.register(name, help, it),
-                    Numbers::Histogram(it) => page.register(name, help, it),
+                    FamilyMetric::Counter(it) => page.register(name, help, it),
+                    FamilyMetric::Gauge(it) => page.register(name, help, it),
+                    FamilyMetric::Histogram(it) => page.register(name, help, it),
                 }
             }
         }
@@ -132,10 +132,10 @@ impl ScriptSeries {
         name: &str,
         help: &str,
         labels: SeriesLabels,
-        change: Change,
+        change: SeriesChange,
     ) -> Result<(), String> {
         let mut table = self.table.lock();
-        let Table { families, series, bytes } = &mut *table;
+        let SeriesTable { families, series, bytes } = &mut *table;
         let is_new = families.get(name).is_none_or(|it| !it.known.contains(&labels));
         if is_new && *series >= SERIES_MAX {
             return Err(format!(
@@ -154,17 +154,23 @@ impl ScriptSeries {
                 size::shown(PAGE_MAX)
             ));
         }
-        let named = families.entry(name.to_owned()).or_insert_with(|| Named {
+        let named = families.entry(name.to_owned()).or_insert_with(|| SeriesFamily {
             help: if help.is_empty() { "Defined by a script".into() } else { help.into() },
-            numbers: Numbers::of(&change),
+            numbers: FamilyMetric::of(&change),
             lines,
             known: std::collections::BTreeSet::new(),
         });
         match (&named.numbers, change) {
-            (Numbers::Counter(it), Change::Count(by)) => drop(it.get_or_create(&labels).inc_by(by)),
-            (Numbers::Gauge(it), Change::Set(to)) => drop(it.get_or_create(&labels).set(to)),
-            (Numbers::Gauge(it), Change::Add(by)) => drop(it.get_or_create(&labels).inc_by(by)),
-            (Numbers::Histogram(it), Change::Observe(value, _)) => {
+            (FamilyMetric::Counter(it), SeriesChange::Count(by)) => {
+                drop(it.get_or_create(&labels).inc_by(by))
+            }
+            (FamilyMetric::Gauge(it), SeriesChange::Set(to)) => {
+                drop(it.get_or_create(&labels).set(to))
+            }
+            (FamilyMetric::Gauge(it), SeriesChange::Add(by)) => {
+                drop(it.get_or_create(&labels).inc_by(by))
+            }
+            (FamilyMetric::Histogram(it), SeriesChange::Observe(value, _)) => {
                 it.get_or_create(&labels).observe(value);
             }
             (numbers, _) => return Err(format!("`{name}` is already a {}", numbers.kind())),
@@ -185,34 +191,34 @@ fn text_of(labels: &SeriesLabels) -> usize {
     labels.iter().map(|(name, value)| name.len() + 2 * value.len() + 4).sum()
 }
 
-impl Change {
+impl SeriesChange {
     /// Returns the number of lines of a series that begins with this change.
     fn lines(&self) -> usize {
         match self {
-            Change::Count(_) | Change::Set(_) | Change::Add(_) => 1,
+            SeriesChange::Count(_) | SeriesChange::Set(_) | SeriesChange::Add(_) => 1,
             // One per bound, and those of infinity, the sum and the count.
-            Change::Observe(_, bounds) => bounds.len() + 3,
+            SeriesChange::Observe(_, bounds) => bounds.len() + 3,
         }
     }
 }
 
-impl Numbers {
-    fn of(change: &Change) -> Self {
+impl FamilyMetric {
+    fn of(change: &SeriesChange) -> Self {
         match change {
-            Change::Count(_) => Numbers::Counter(Family::default()),
-            Change::Set(_) | Change::Add(_) => Numbers::Gauge(Family::default()),
-            Change::Observe(_, bounds) => {
+            SeriesChange::Count(_) => FamilyMetric::Counter(Family::default()),
+            SeriesChange::Set(_) | SeriesChange::Add(_) => FamilyMetric::Gauge(Family::default()),
+            SeriesChange::Observe(_, bounds) => {
                 let buckets = Buckets(bounds.as_slice().into());
-                Numbers::Histogram(Family::new_with_constructor(buckets))
+                FamilyMetric::Histogram(Family::new_with_constructor(buckets))
             }
         }
     }
 
     fn kind(&self) -> &'static str {
         match self {
-            Numbers::Counter(_) => "counter",
-            Numbers::Gauge(_) => "gauge",
-            Numbers::Histogram(_) => "histogram",
+            FamilyMetric::Counter(_) => "counter",
+            FamilyMetric::Gauge(_) => "gauge",
+            FamilyMetric::Histogram(_) => "histogram",
         }
     }
 }
@@ -223,7 +229,7 @@ impl fmt::Debug for ScriptSeries {
     }
 }
 
-impl fmt::Debug for Table {
+impl fmt::Debug for SeriesTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} series", self.series)
     }
@@ -234,7 +240,7 @@ mod tests {
     use prometheus_client::{encoding::text::encode, registry::Registry};
 
     use super::PAGE_MAX;
-    use crate::telemetry::{Change, Metrics, SERIES_MAX};
+    use crate::telemetry::{Metrics, SERIES_MAX, SeriesChange};
 
     fn page(metrics: &Metrics) -> String {
         let (mut page, mut text) = (Registry::default(), String::new());
@@ -248,10 +254,12 @@ mod tests {
         let metrics = Metrics::default();
         let script = metrics.of_script("dir/My-app.lua");
         let labels = || vec![("result".to_owned(), "ok".to_owned())];
-        script.change("backups", "Backups", labels(), Change::Count(2.0)).unwrap();
-        script.change("queue", "", Vec::new(), Change::Set(3.0)).unwrap();
-        script.change("queue", "", Vec::new(), Change::Add(-1.0)).unwrap();
-        script.change("seconds", "", Vec::new(), Change::Observe(0.3, vec![0.1, 1.0])).unwrap();
+        script.change("backups", "Backups", labels(), SeriesChange::Count(2.0)).unwrap();
+        script.change("queue", "", Vec::new(), SeriesChange::Set(3.0)).unwrap();
+        script.change("queue", "", Vec::new(), SeriesChange::Add(-1.0)).unwrap();
+        script
+            .change("seconds", "", Vec::new(), SeriesChange::Observe(0.3, vec![0.1, 1.0]))
+            .unwrap();
         let text = page(&metrics);
         for line in [
             "# HELP kopf_script_my_app_backups Backups.",
@@ -262,12 +270,12 @@ mod tests {
         ] {
             assert!(text.contains(line), "{line}\n{text}");
         }
-        let text = script.change("queue", "", Vec::new(), Change::Count(1.0)).unwrap_err();
+        let text = script.change("queue", "", Vec::new(), SeriesChange::Count(1.0)).unwrap_err();
         assert_eq!(text, "`queue` is already a gauge");
         // The next generation of the script continues the series.
         let next = metrics.of_script("dir/My-app.lua");
         drop(script);
-        next.change("backups", "", labels(), Change::Count(1.0)).unwrap();
+        next.change("backups", "", labels(), SeriesChange::Count(1.0)).unwrap();
         assert!(page(&metrics).contains("backups_total{result=\"ok\"} 3.0"));
         drop(next);
         assert_eq!(page(&metrics), "# EOF\n");
@@ -282,7 +290,7 @@ mod tests {
             let number = ("number".to_owned(), number.to_string());
             let labels = vec![("long".to_owned(), value.clone()), number];
             let bounds: Vec<_> = (0..50).map(f64::from).collect();
-            script.change("it", "", labels, Change::Observe(1.0, bounds)).err()
+            script.change("it", "", labels, SeriesChange::Observe(1.0, bounds)).err()
         });
         assert!(refused.unwrap().contains("more than 1 MiB on the page"));
         let length = page(&metrics).len();
@@ -294,7 +302,7 @@ mod tests {
         let script = Metrics::default().of_script("a.lua");
         let set = |value: usize| {
             let labels = vec![("name".to_owned(), value.to_string())];
-            script.change("it", "", labels, Change::Set(1.0))
+            script.change("it", "", labels, SeriesChange::Set(1.0))
         };
         for value in 0..SERIES_MAX {
             set(value).unwrap();

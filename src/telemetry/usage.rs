@@ -23,14 +23,14 @@ const THREAD: &str = "/proc/thread-self";
 
 /// The usage of all scripts, by file. An entry exists as long as a [`ScriptUsage`]. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct AllUsage(Arc<Mutex<BTreeMap<String, Weak<Counts>>>>);
+pub(super) struct AllUsage(Arc<Mutex<BTreeMap<String, Weak<UsageCounts>>>>);
 
 /// The usage of one script. Clones share it, and so do the generations of a script.
 #[derive(Clone, Debug, Default)]
-pub struct ScriptUsage(Arc<Counts>);
+pub struct ScriptUsage(Arc<UsageCounts>);
 
 #[derive(Debug, Default)]
-struct Counts {
+struct UsageCounts {
     memory_bytes: AtomicU64,
     limit_bytes: AtomicU64,
     /// The CPU time that threads of the operator have spent on the script.
@@ -124,7 +124,7 @@ impl ScriptUsage {
     }
 }
 
-impl Counts {
+impl UsageCounts {
     fn computed(&self) -> Duration {
         let of_operator = Duration::from_nanos(self.operator_nanos.load(Ordering::Relaxed));
         let threads = self.threads.lock();

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::call::{
-    Attempt, Cause, ChangeCause, Invocation, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail,
-    SharedPatch,
+    AttemptKwargs, Cause, ChangeCause, Invocation, Logger, LoggerKind, Memo, ObjectCause,
+    ObjectDetail, SharedPatch,
 };
 use crate::logic::{
     handlers::handler::Handler,
@@ -31,7 +31,7 @@ pub fn creation(handler: &Arc<Handler>, body: Value, patch: SharedPatch) -> Invo
     };
     Invocation {
         handler: handler.for_scripts(),
-        attempt: Some(Attempt {
+        attempt: Some(AttemptKwargs {
             retry: 0,
             started: Timestamp::UNIX_EPOCH,
             runtime: Duration::ZERO,

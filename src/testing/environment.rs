@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use kopf_apiserver::{ApiServer, Builder, Effect, Fault, LoggedRequest};
+use kopf_apiserver::{ApiServer, Builder, Fault, FaultEffect, LoggedRequest};
 use serde_json::Value;
 use tokio::time::{self, Instant};
 
@@ -114,7 +114,7 @@ impl Environment {
 
     /// Rejects later requests of this method whose path contains this part. An empty method matches all.
     pub fn refuse(&self, code: u16, method: &str, part: &str) {
-        let effect = Effect::Refuse { code, retry_after_seconds: None };
+        let effect = FaultEffect::Refuse { code, retry_after_seconds: None };
         self.server.fault(Fault::always(effect).on(method, part));
     }
 

@@ -29,17 +29,17 @@ pub enum Fate {
 }
 
 /// Changes a part of a response.
-type Edit = Arc<dyn Fn(Bytes) -> Bytes + Send + Sync>;
-type Rule = Arc<dyn Fn(&Request<Body>) -> Fate + Send + Sync>;
+type ResponseEdit = Arc<dyn Fn(Bytes) -> Bytes + Send + Sync>;
+type FaultRule = Arc<dyn Fn(&Request<Body>) -> Fate + Send + Sync>;
 
 /// A connection. Clones share it.
 #[derive(Clone)]
 pub struct Link {
     /// `None`: connections are refused.
     server: Arc<Mutex<Option<ApiServer>>>,
-    rule: Arc<Mutex<Rule>>,
+    rule: Arc<Mutex<FaultRule>>,
     /// Changes the responses that pass, if set.
-    edit: Arc<Mutex<Option<Edit>>>,
+    edit: Arc<Mutex<Option<ResponseEdit>>>,
     /// The delay of lines of watches.
     lag: Arc<Mutex<Duration>>,
     lost: Arc<Notify>,
@@ -49,7 +49,7 @@ impl Link {
     /// Connects to a server. All requests pass.
     pub fn new(server: &ApiServer) -> Self {
         let server = Arc::new(Mutex::new(Some(server.clone())));
-        let rule: Rule = Arc::new(|_| Fate::Pass);
+        let rule: FaultRule = Arc::new(|_| Fate::Pass);
         Link {
             server,
             rule: Arc::new(Mutex::new(rule)),

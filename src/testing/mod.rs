@@ -1,6 +1,6 @@
 //! The fixture of tests and benchmarks: an embedded API server, operators that run on it, and one virtual clock.
 //!
-//! [`Environment`] is the cluster with its users, [`Running`] is an operator, [`NativeScripts`] are handlers in Rust. [`Link`] is a
+//! [`Environment`] is the cluster with its users, [`RunningOperator`] is an operator, [`NativeScripts`] are handlers in Rust. [`Link`] is a
 //! connection that fails on demand; [`CallLog`] and [`LogCapture`] record what happened. `tests/README.md` describes when to use them.
 #![expect(clippy::expect_used, clippy::panic, reason = "a test stops at the first surprise")]
 
@@ -22,7 +22,7 @@ pub use self::{
     log::{LogCapture, LogLine, capture_log},
     objects::{EXAMPLES, cluster_peering, definition, examples, namespace, object},
     recorder::{CallLog, OnDrop},
-    running::{Answer, Running, pass, run_paused},
+    running::{ReloadResult, RunningOperator, pass, run_paused},
     scripts::{NativeScripts, declared, handler_of_examples},
 };
 

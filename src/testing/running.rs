@@ -16,10 +16,10 @@ use crate::reactor::{self, Failure, Operator};
 use crate::telemetry::Health;
 
 /// The operator's response to a new generation of scripts.
-pub type Answer = Result<Changes, Rejection>;
+pub type ReloadResult = Result<Changes, Rejection>;
 
 /// A running operator. Dropping it ends it at once, like `kill -9`.
-pub struct Running {
+pub struct RunningOperator {
     /// The health of its parts.
     pub health: Health,
     /// Receives new generations of its scripts.
@@ -28,10 +28,10 @@ pub struct Running {
     task: JoinSet<Result<(), Failure>>,
 }
 
-impl Running {
+impl RunningOperator {
     /// Starts an operator as a task.
     pub fn start(operator: Operator) -> Self {
-        Running::start_reporting(operator, |_| {})
+        RunningOperator::start_reporting(operator, |_| {})
     }
 
     /// Starts an operator, and calls a function when it fails.
@@ -45,7 +45,7 @@ impl Running {
         let mut task = JoinSet::new();
         let run = reactor::run(operator, stop.clone());
         task.spawn(async move { run.await.inspect_err(report) });
-        Running { health, reloads, stop, task }
+        RunningOperator { health, reloads, stop, task }
     }
 
     /// Requests a stop, and does not wait.
@@ -59,14 +59,14 @@ impl Running {
         self.end().await.expect("the operator succeeds");
     }
 
-    /// Waits until the operator has ended, by itself or after [`Running::cancel`].
+    /// Waits until the operator has ended, by itself or after [`RunningOperator::cancel`].
     pub async fn end(mut self) -> Result<(), Failure> {
         let ended = self.task.join_next().await.expect("one task");
         ended.expect("the operator does not panic")
     }
 
     /// Sends a new generation of scripts. Returns the receiver of the response.
-    pub async fn propose(&self, generation: Generation) -> oneshot::Receiver<Answer> {
+    pub async fn propose(&self, generation: Generation) -> oneshot::Receiver<ReloadResult> {
         let (verdict, answer) = oneshot::channel();
         let candidate = Candidate { generation, verdict, withdrawn: CancellationToken::new() };
         self.reloads.send(candidate).await.expect("the operator runs");
@@ -74,7 +74,7 @@ impl Running {
     }
 
     /// Sends a new generation of scripts, and waits for the response.
-    pub async fn reload(&self, generation: Generation) -> Answer {
+    pub async fn reload(&self, generation: Generation) -> ReloadResult {
         self.propose(generation).await.await.expect("an answer")
     }
 }

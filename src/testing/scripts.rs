@@ -17,7 +17,7 @@ use crate::logic::{
 };
 use crate::ports::BoxFuture;
 
-type Call = Arc<dyn Fn(Arc<Invocation>) -> BoxFuture<'static, Ended> + Send + Sync>;
+type NativeCall = Arc<dyn Fn(Arc<Invocation>) -> BoxFuture<'static, Ended> + Send + Sync>;
 type Filter = Arc<dyn Fn(&Invocation, Option<Option<Value>>) -> Result<bool, Raised> + Send + Sync>;
 type Choice = Arc<dyn Fn(&Resource) -> Result<bool, Raised> + Send + Sync>;
 type Compute = Arc<dyn Fn(&Invocation) -> Result<Value, Raised> + Send + Sync>;
@@ -25,7 +25,7 @@ type Transform = Arc<dyn Fn(Value) -> Value + Send + Sync>;
 
 #[derive(Clone)]
 enum Native {
-    Call(Call),
+    Call(NativeCall),
     Filter(Filter),
     Choice(Choice),
     Compute(Compute),

@@ -51,7 +51,7 @@ pub(super) struct Shared {
     pub(super) path: String,
     /// Whether the configurations name a service: then the path contains the handler in another form.
     pub(super) is_service: bool,
-    /// Counts refused connections.
+    /// Counts refused connections, by reason.
     pub(super) metrics: Metrics,
     /// Limits the reviews that are handled at once; the others wait.
     pub(super) permits: Semaphore,

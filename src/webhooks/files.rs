@@ -17,16 +17,19 @@ pub(super) struct CertificateFiles {
 
 /// The content of the files.
 #[derive(Clone, PartialEq)]
-pub(super) struct Content {
+pub(super) struct CertificateContent {
     certificates: String,
     key: String,
-    /// The published CA.
+    /// The published CA; without one, the certificates themselves.
     pub(super) ca: String,
 }
 
 impl CertificateFiles {
     /// Reads the files, and uses the certificate.
-    pub(super) async fn read(&self, certificate: &ServerCertificate) -> Result<Content, String> {
+    pub(super) async fn read(
+        &self,
+        certificate: &ServerCertificate,
+    ) -> Result<CertificateContent, String> {
         let certificates = read(&self.certificates).await?;
         let key = read(&self.key).await?;
         // Without another CA, clients trust the certificate itself.
@@ -34,13 +37,13 @@ impl CertificateFiles {
         certificate
             .set(&certificates, &key)
             .map_err(|it| format!("{}: {it}", self.certificates))?;
-        Ok(Content { certificates, key, ca })
+        Ok(CertificateContent { certificates, key, ca })
     }
 
     /// Checks the files at the interval of the options; uses changed ones, and publishes their CA.
     pub(super) async fn follow(
         self,
-        mut present: Content,
+        mut present: CertificateContent,
         certificate: ServerCertificate,
         client: Arc<watch::Sender<Option<ClientConfig>>>,
     ) {

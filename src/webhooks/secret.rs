@@ -48,13 +48,13 @@ pub(super) struct CertificateSecret {
     pub(super) name: String,
     /// The names of the server.
     pub(super) names: Vec<String>,
-    /// The resource `secrets`.
+    /// The resource `secrets`, for the requests.
     pub(super) resource: Resource,
 }
 
 /// The content of the Secret.
 #[derive(Default)]
-struct Content {
+struct SecretContent {
     /// `None`: the Secret does not exist yet.
     version: Option<String>,
     lives: Lives,
@@ -112,18 +112,18 @@ impl CertificateSecret {
         Err("other replicas keep changing it".to_owned())
     }
 
-    async fn read(&self) -> Result<Content, String> {
+    async fn read(&self) -> Result<SecretContent, String> {
         let address = self.address();
         let secret = match self.cluster.get(address).await {
             Ok(secret) => secret,
-            Err(error) if error.class == ErrorClass::Missing => return Ok(Content::default()),
+            Err(error) if error.class == ErrorClass::Missing => return Ok(SecretContent::default()),
             Err(error) => return Err(error.to_string()),
         };
-        Content::of(&secret)
+        SecretContent::of(&secret)
     }
 
     /// Writes the next content. A conflict is not an error: another replica was faster.
-    async fn write(&self, version: Option<String>, next: &Content) -> Result<(), String> {
+    async fn write(&self, version: Option<String>, next: &SecretContent) -> Result<(), String> {
         let lives = serde_json::to_string(&next.lives).map_err(|it| it.to_string())?;
         let mut secret = json!({
             "apiVersion": "v1",
@@ -153,7 +153,11 @@ impl CertificateSecret {
     }
 
     /// Returns the content after a step.
-    fn executed(&self, step: Step, mut content: Content) -> Result<Content, rcgen::Error> {
+    fn executed(
+        &self,
+        step: Step,
+        mut content: SecretContent,
+    ) -> Result<SecretContent, rcgen::Error> {
         match step {
             Step::Wait(_) => {}
             Step::Create => {
@@ -187,7 +191,7 @@ impl CertificateSecret {
     }
 
     /// Adds a CA to the trusted ones. Returns its name.
-    fn add_ca(&self, content: &mut Content) -> Result<String, rcgen::Error> {
+    fn add_ca(&self, content: &mut SecretContent) -> Result<String, rcgen::Error> {
         let from = self.clock.now();
         let until = from.saturating_add(CA_LIFE).unwrap_or(from);
         let name = format!("kopf-webhook-ca-{}", from.as_second());
@@ -199,7 +203,7 @@ impl CertificateSecret {
         Ok(name)
     }
 
-    fn sign(&self, content: &mut Content, ca: String) -> Result<(), rcgen::Error> {
+    fn sign(&self, content: &mut SecretContent, ca: String) -> Result<(), rcgen::Error> {
         let from = self.clock.now();
         let newest = content.lives.cas.last().map(|it| it.until);
         let until = from.saturating_add(LEAF_LIFE).unwrap_or(from);
@@ -217,7 +221,7 @@ impl CertificateSecret {
     }
 }
 
-impl Content {
+impl SecretContent {
     fn of(secret: &Object) -> Result<Self, String> {
         let header = secret.header();
         let data = secret.body().get("data").and_then(Value::as_object).cloned();
@@ -232,7 +236,7 @@ impl Content {
                 );
             }
         };
-        Ok(Content { version: header.resource_version.clone(), lives, data })
+        Ok(SecretContent { version: header.resource_version.clone(), lives, data })
     }
 
     fn text(&self, key: &str) -> Result<String, String> {

@@ -79,9 +79,9 @@ impl WebhookServer for HttpsWebhooks {
 
 /// The webhook server of `kopf run --guard-configmaps`.
 pub struct GuardedWebhooks {
-    /// The server.
+    /// The server that receives the reviews.
     pub server: HttpsWebhooks,
-    /// Checks the scripts.
+    /// Loads edited scripts before their `ConfigMap` is stored.
     pub guard: Arc<dyn ScriptGuard>,
 }
 

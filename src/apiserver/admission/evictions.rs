@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::{
     labels, object,
     refusal::Refusal,
-    store::{Key, Store},
+    store::{Store, StoreKey},
 };
 
 const BUDGETS: &str = "poddisruptionbudgets.policy";
@@ -35,7 +35,7 @@ pub(crate) fn permit(store: &mut Store, pod: &Value, dry: bool) -> Result<(), Re
     let name = object::meta(&budget, "name").to_owned();
     take(&mut budget, object::meta(pod, "name"), &store.now())?;
     if !dry {
-        store.put(&Key::new(BUDGETS, namespace, &name), budget);
+        store.put(&StoreKey::new(BUDGETS, namespace, &name), budget);
     }
     Ok(())
 }

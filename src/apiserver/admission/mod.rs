@@ -10,7 +10,9 @@ pub(crate) mod quotas;
 
 use serde_json::{Value, json};
 
-use crate::{native, object, refusal::Refusal, resource::ResourceDef, store::Store, verbs::Call};
+use crate::{
+    native, object, refusal::Refusal, resource::ResourceDef, store::Store, verbs::ApiCall,
+};
 
 /// The input of plugins besides the fields of a new object: its kind, its namespace, and the other objects.
 struct NewObject<'a> {
@@ -33,7 +35,7 @@ fn objects(store: &Store, resource: &str, namespace: &str) -> Vec<Value> {
 }
 
 /// Runs the mutating plugins on a new object: defaults, limits, classes and priorities of the cluster.
-pub(crate) fn complete(call: &Call<'_>, object: &mut Value) -> Result<(), Refusal> {
+pub(crate) fn complete(call: &ApiCall<'_>, object: &mut Value) -> Result<(), Refusal> {
     let def = &call.view.kind.def;
     if !def.native {
         return Ok(());
@@ -71,7 +73,7 @@ pub(crate) fn complete(call: &Call<'_>, object: &mut Value) -> Result<(), Refusa
 /// Counts a new object against the quotas of its namespace, and refuses it if it exceeds one. With `dry`, quotas are checked but
 /// not updated.
 pub(crate) fn charge(
-    call: &Call<'_>,
+    call: &ApiCall<'_>,
     store: &mut Store,
     object: &Value,
     dry: bool,
@@ -85,7 +87,7 @@ pub(crate) fn charge(
 }
 
 /// Sets the requesting user in a certificate signing request, whatever the client has written there.
-fn sign(call: &Call<'_>, object: &mut Value) {
+fn sign(call: &ApiCall<'_>, object: &mut Value) {
     let user = &call.request.user;
     let mut wanted = json!({ "username": user.name, "groups": user.groups });
     if !user.uid.is_empty() {

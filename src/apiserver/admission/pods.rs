@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{NewObject, objects};
-use crate::{object, refusal::Refusal, store::Key};
+use crate::{object, refusal::Refusal, store::StoreKey};
 
 const CLASSES: &str = "priorityclasses.scheduling.k8s.io";
 const RUNTIMES: &str = "runtimeclasses.node.k8s.io";
@@ -16,7 +16,7 @@ pub(super) fn prioritize(new_object: &NewObject<'_>, pod: &mut Value) -> Result<
         "system-cluster-critical" => Some(json!({ "value": 2_000_000_000 })),
         "system-node-critical" => Some(json!({ "value": 2_000_001_000 })),
         name => {
-            let found = new_object.store.get(&Key::new(CLASSES, "", name));
+            let found = new_object.store.get(&StoreKey::new(CLASSES, "", name));
             let why = || format!("no PriorityClass with name {name} was found");
             Some(found.ok_or_else(|| new_object.forbidden(pod, &why()))?.tree("", ""))
         }
@@ -81,7 +81,7 @@ pub(super) fn choose_runtime(new_object: &NewObject<'_>, pod: &mut Value) -> Res
     let overhead = pod.pointer("/spec/overhead").filter(|it| !it.is_null()).cloned();
     let class = match name.as_str() {
         "" => Value::Null,
-        name => match new_object.store.get(&Key::new(RUNTIMES, "", name)) {
+        name => match new_object.store.get(&StoreKey::new(RUNTIMES, "", name)) {
             Some(class) => class.tree("", ""),
             None => return Err(rejected(pod, &format!("RuntimeClass {name:?} not found"))),
         },

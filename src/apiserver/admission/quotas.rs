@@ -16,7 +16,7 @@ use crate::{
     object,
     refusal::Refusal,
     resource::ResourceDef,
-    store::{Key, Store},
+    store::{Store, StoreKey},
 };
 
 const QUOTAS: &str = "resourcequotas";
@@ -87,7 +87,7 @@ pub(super) fn charge(
             return Err(forbidden(&why));
         }
         object::put_in(&mut quota, "status", "used", written(&used));
-        changed.push((Key::new(QUOTAS, namespace, &name), quota));
+        changed.push((StoreKey::new(QUOTAS, namespace, &name), quota));
     }
     // No quota is charged for an object that another quota refuses.
     for (key, quota) in changed.into_iter().filter(|_| !dry) {

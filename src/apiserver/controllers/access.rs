@@ -4,19 +4,19 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::Value;
 
-use crate::{ApiServer, controllers::cache::Key, object};
+use crate::{ApiServer, controllers::cache::ObjectKey, object};
 
 /// The current state of one object; `None` if it has been deleted.
-pub(crate) type Present = (Key, Option<Arc<Value>>);
+pub(crate) type CurrentObject = (ObjectKey, Option<Arc<Value>>);
 
 /// Returns the objects that have changed after a version, in their current state and in the order of their first change, and the
 /// version of the last change. `None` if some changes have been dropped.
-pub(crate) fn changes(server: &ApiServer, after: u64) -> Option<(Vec<Present>, u64)> {
+pub(crate) fn changes(server: &ApiServer, after: u64) -> Option<(Vec<CurrentObject>, u64)> {
     let (changes, revision) = server.changes(after)?;
-    let mut seen: BTreeSet<Key> = BTreeSet::new();
+    let mut seen: BTreeSet<ObjectKey> = BTreeSet::new();
     let mut present = Vec::new();
     for change in changes {
-        let key = Key::new(&change.resource, &change.namespace, &change.name);
+        let key = ObjectKey::new(&change.resource, &change.namespace, &change.name);
         if seen.insert(key.clone()) {
             let object = server.get(&key.resource, &key.namespace, &key.name).map(Arc::new);
             present.push((key, object));
@@ -26,14 +26,14 @@ pub(crate) fn changes(server: &ApiServer, after: u64) -> Option<(Vec<Present>, u
 }
 
 /// Returns all objects, and a version that they are at least as new as.
-pub(crate) fn everything(server: &ApiServer) -> (Vec<Present>, u64) {
+pub(crate) fn everything(server: &ApiServer) -> (Vec<CurrentObject>, u64) {
     let revision = server.revision();
     let mut objects = Vec::new();
     for def in server.resources() {
         let resource = def.qualified();
         objects.extend(server.list(&resource).into_iter().map(|object| {
             let meta = |field| object::meta(&object, field);
-            (Key::new(&resource, meta("namespace"), meta("name")), Some(Arc::new(object)))
+            (ObjectKey::new(&resource, meta("namespace"), meta("name")), Some(Arc::new(object)))
         }));
     }
     (objects, revision)

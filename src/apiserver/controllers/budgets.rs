@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use crate::{
     admission::evictions,
     controllers::{
-        Controller, NO_STEP, Plan,
-        cache::{Cache, Key, Update},
-        time::Moment,
+        Controller, NO_STEP, ReconcileResult,
+        cache::{Cache, ObjectKey, Update},
+        time::DecisionTime,
         workloads::{
             pods::{self, PODS},
             rollout::portion,
@@ -22,7 +22,7 @@ const BUDGETS: &str = "poddisruptionbudgets.policy";
 pub(crate) const CONTROLLER: Controller =
     Controller { reads: &[BUDGETS, PODS], affected, reconcile, step: NO_STEP, start: &[] };
 
-fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<Key>) {
+fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<ObjectKey>) {
     match update.key.resource.as_str() {
         BUDGETS => found.push(update.key.clone()),
         PODS => {
@@ -33,9 +33,9 @@ fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<Key>) {
     }
 }
 
-fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
+fn reconcile(cache: &Cache, key: &ObjectKey, moment: &DecisionTime) -> ReconcileResult {
     let Some(body) = cache.body(key).filter(|it| !object::deleting(it)) else {
-        return Plan::none();
+        return ReconcileResult::none();
     };
     let selector = body.pointer("/spec/selector");
     let all = cache.within(PODS, &key.namespace).filter_map(|(_, it)| it.body.as_deref());
@@ -68,7 +68,7 @@ fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
     let mut new = json!({ "status": status });
     evictions::set_condition(&mut new, generation, &moment.stamp);
     if body.get("status") == new.get("status") {
-        return Plan::none();
+        return ReconcileResult::none();
     }
     let status = new.get_mut("status").map(Value::take).unwrap_or_default();
     vec![Write::change(key, body, vec![set(["status"], status)])].into()

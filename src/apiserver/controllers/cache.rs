@@ -15,7 +15,7 @@ use crate::{object, resource::ResourceDef};
 
 /// The key of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Key {
+pub(crate) struct ObjectKey {
     /// The qualified name: `plural.group`.
     pub(crate) resource: String,
     /// Empty for cluster-scoped objects.
@@ -23,13 +23,13 @@ pub(crate) struct Key {
     pub(crate) name: String,
 }
 
-impl Key {
+impl ObjectKey {
     pub(crate) fn new(resource: &str, namespace: &str, name: &str) -> Self {
         Self { resource: resource.into(), namespace: namespace.into(), name: name.into() }
     }
 }
 
-impl fmt::Display for Key {
+impl fmt::Display for ObjectKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.namespace.as_str() {
             "" => write!(f, "{} {}", self.resource, self.name),
@@ -40,7 +40,7 @@ impl fmt::Display for Key {
 
 /// One entry of `ownerReferences`.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Owner {
+pub(crate) struct OwnerReference {
     pub(crate) api_version: String,
     pub(crate) kind: String,
     pub(crate) name: String,
@@ -53,16 +53,16 @@ pub(crate) struct Owner {
 
 /// The cached state of one object.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Entry {
+pub(crate) struct CachedObject {
     pub(crate) uid: String,
-    pub(crate) owners: Vec<Owner>,
+    pub(crate) owners: Vec<OwnerReference>,
     pub(crate) finalizers: Vec<String>,
     pub(crate) deleting: bool,
     /// `None` if no controller reads objects of this resource.
     pub(crate) body: Option<Arc<Value>>,
 }
 
-impl Entry {
+impl CachedObject {
     fn of(body: &Arc<Value>, whole: bool) -> Self {
         Self {
             uid: object::meta(body, "uid").into(),
@@ -74,7 +74,7 @@ impl Entry {
     }
 
     /// Returns the controller reference.
-    pub(crate) fn controller(&self) -> Option<&Owner> {
+    pub(crate) fn controller(&self) -> Option<&OwnerReference> {
         self.owners.iter().find(|it| it.controller)
     }
 
@@ -83,12 +83,12 @@ impl Entry {
     }
 }
 
-fn owners(body: &Value) -> Vec<Owner> {
+fn owners(body: &Value) -> Vec<OwnerReference> {
     let references = body.pointer("/metadata/ownerReferences").and_then(Value::as_array);
     let read = |it: &Value| {
         let text = |field: &str| it.get(field).and_then(Value::as_str).unwrap_or_default().into();
         let flag = |field: &str| it.get(field).and_then(Value::as_bool).unwrap_or(false);
-        Owner {
+        OwnerReference {
             api_version: text("apiVersion"),
             kind: text("kind"),
             name: text("name"),
@@ -102,20 +102,20 @@ fn owners(body: &Value) -> Vec<Owner> {
 
 /// A change of one object, with its previous state.
 pub(crate) struct Update<'a> {
-    pub(crate) key: &'a Key,
-    pub(crate) old: Option<&'a Entry>,
-    pub(crate) new: Option<&'a Entry>,
+    pub(crate) key: &'a ObjectKey,
+    pub(crate) old: Option<&'a CachedObject>,
+    pub(crate) new: Option<&'a CachedObject>,
 }
 
 impl Update<'_> {
     /// Returns old and new owners.
-    pub(crate) fn owners(&self) -> impl Iterator<Item = &Owner> {
+    pub(crate) fn owners(&self) -> impl Iterator<Item = &OwnerReference> {
         let sides = self.old.into_iter().chain(self.new);
         sides.flat_map(|it| it.owners.iter())
     }
 
     /// Returns the last known state.
-    pub(crate) fn latest(&self) -> Option<&Entry> {
+    pub(crate) fn latest(&self) -> Option<&CachedObject> {
         self.new.or(self.old)
     }
 }
@@ -128,13 +128,13 @@ pub(crate) struct Cache {
     kinds: BTreeMap<(String, String), String>,
     /// The resources with complete bodies.
     whole: BTreeSet<&'static str>,
-    objects: BTreeMap<Key, Entry>,
-    uids: BTreeMap<String, Key>,
+    objects: BTreeMap<ObjectKey, CachedObject>,
+    uids: BTreeMap<String, ObjectKey>,
     /// Objects by the uid of an owner.
-    dependents: BTreeMap<String, BTreeSet<Key>>,
-    namespaces: BTreeMap<String, BTreeSet<Key>>,
+    dependents: BTreeMap<String, BTreeSet<ObjectKey>>,
+    namespaces: BTreeMap<String, BTreeSet<ObjectKey>>,
     /// Objects with complete bodies and without a controller reference.
-    loose: BTreeSet<Key>,
+    loose: BTreeSet<ObjectKey>,
 }
 
 impl Cache {
@@ -143,7 +143,7 @@ impl Cache {
     }
 
     /// Replaces the served resources. Removes objects of resources that are no longer served, and returns their keys.
-    pub(crate) fn define(&mut self, defs: Vec<ResourceDef>) -> Vec<Key> {
+    pub(crate) fn define(&mut self, defs: Vec<ResourceDef>) -> Vec<ObjectKey> {
         self.kinds = defs
             .iter()
             .map(|it| ((it.group.clone(), it.kind.clone()), it.qualified()))
@@ -154,20 +154,24 @@ impl Cache {
     }
 
     /// Applies one change. Returns the previous state of the object.
-    pub(crate) fn apply(&mut self, key: &Key, body: Option<&Arc<Value>>) -> Option<Entry> {
+    pub(crate) fn apply(
+        &mut self,
+        key: &ObjectKey,
+        body: Option<&Arc<Value>>,
+    ) -> Option<CachedObject> {
         let old = self.objects.remove(key);
         if let Some(old) = &old {
             self.forget(key, old);
         }
         if let Some(body) = body {
-            let entry = Entry::of(body, self.whole.contains(key.resource.as_str()));
+            let entry = CachedObject::of(body, self.whole.contains(key.resource.as_str()));
             self.remember(key, &entry);
             self.objects.insert(key.clone(), entry);
         }
         old
     }
 
-    fn remember(&mut self, key: &Key, entry: &Entry) {
+    fn remember(&mut self, key: &ObjectKey, entry: &CachedObject) {
         self.uids.insert(entry.uid.clone(), key.clone());
         for owner in &entry.owners {
             self.dependents.entry(owner.uid.clone()).or_default().insert(key.clone());
@@ -180,7 +184,7 @@ impl Cache {
         }
     }
 
-    fn forget(&mut self, key: &Key, entry: &Entry) {
+    fn forget(&mut self, key: &ObjectKey, entry: &CachedObject) {
         if self.uids.get(&entry.uid) == Some(key) {
             self.uids.remove(&entry.uid);
         }
@@ -191,21 +195,24 @@ impl Cache {
         self.loose.remove(key);
     }
 
-    pub(crate) fn get(&self, key: &Key) -> Option<&Entry> {
+    pub(crate) fn get(&self, key: &ObjectKey) -> Option<&CachedObject> {
         self.objects.get(key)
     }
 
     /// Returns the body of an object, if its resource is kept complete.
-    pub(crate) fn body(&self, key: &Key) -> Option<&Arc<Value>> {
+    pub(crate) fn body(&self, key: &ObjectKey) -> Option<&Arc<Value>> {
         self.objects.get(key)?.body.as_ref()
     }
 
-    pub(crate) fn by_uid(&self, uid: &str) -> Option<(&Key, &Entry)> {
+    pub(crate) fn by_uid(&self, uid: &str) -> Option<(&ObjectKey, &CachedObject)> {
         self.objects.get_key_value(self.uids.get(uid)?)
     }
 
     /// Returns all objects that refer to this owner.
-    pub(crate) fn dependents(&self, uid: &str) -> impl Iterator<Item = (&Key, &Entry)> {
+    pub(crate) fn dependents(
+        &self,
+        uid: &str,
+    ) -> impl Iterator<Item = (&ObjectKey, &CachedObject)> {
         let keys = self.dependents.get(uid).into_iter().flatten();
         keys.filter_map(|key| self.objects.get_key_value(key))
     }
@@ -215,7 +222,7 @@ impl Cache {
         &'a self,
         uid: &'a str,
         resource: &'a str,
-    ) -> impl Iterator<Item = (&'a Key, &'a Arc<Value>)> {
+    ) -> impl Iterator<Item = (&'a ObjectKey, &'a Arc<Value>)> {
         let all = self.dependents(uid).filter(move |(key, entry)| {
             key.resource == resource && entry.controller().is_some_and(|it| it.uid == uid)
         });
@@ -223,7 +230,10 @@ impl Cache {
     }
 
     /// Returns all objects in a namespace, by resource and name.
-    pub(crate) fn inside(&self, namespace: &str) -> impl Iterator<Item = (&Key, &Entry)> {
+    pub(crate) fn inside(
+        &self,
+        namespace: &str,
+    ) -> impl Iterator<Item = (&ObjectKey, &CachedObject)> {
         let keys = self.namespaces.get(namespace).into_iter().flatten();
         keys.filter_map(|key| self.objects.get_key_value(key))
     }
@@ -233,9 +243,9 @@ impl Cache {
         &'a self,
         resource: &'a str,
         namespace: &'a str,
-    ) -> impl Iterator<Item = (&'a Key, &'a Entry)> {
-        let start = Key::new(resource, namespace, "");
-        let here = move |key: &Key| key.resource == resource && key.namespace == namespace;
+    ) -> impl Iterator<Item = (&'a ObjectKey, &'a CachedObject)> {
+        let start = ObjectKey::new(resource, namespace, "");
+        let here = move |key: &ObjectKey| key.resource == resource && key.namespace == namespace;
         self.objects.range(start..).take_while(move |(key, _)| here(key))
     }
 
@@ -244,9 +254,9 @@ impl Cache {
         &'a self,
         resource: &'a str,
         namespace: &'a str,
-    ) -> impl Iterator<Item = (&'a Key, &'a Arc<Value>)> {
-        let start = Key::new(resource, namespace, "");
-        let here = move |key: &&Key| key.resource == resource && key.namespace == namespace;
+    ) -> impl Iterator<Item = (&'a ObjectKey, &'a Arc<Value>)> {
+        let start = ObjectKey::new(resource, namespace, "");
+        let here = move |key: &&ObjectKey| key.resource == resource && key.namespace == namespace;
         let keys = self.loose.range(start..).take_while(here);
         keys.filter_map(|key| Some((key, self.body(key)?)))
     }
@@ -255,13 +265,13 @@ impl Cache {
     pub(crate) fn all<'a>(
         &'a self,
         resource: &'a str,
-    ) -> impl Iterator<Item = (&'a Key, &'a Entry)> {
-        let start = Key::new(resource, "", "");
+    ) -> impl Iterator<Item = (&'a ObjectKey, &'a CachedObject)> {
+        let start = ObjectKey::new(resource, "", "");
         self.objects.range(start..).take_while(move |(key, _)| key.resource == resource)
     }
 
     /// Returns the objects of all resources.
-    pub(crate) fn everything(&self) -> impl Iterator<Item = (&Key, &Entry)> {
+    pub(crate) fn everything(&self) -> impl Iterator<Item = (&ObjectKey, &CachedObject)> {
         self.objects.iter()
     }
 
@@ -277,7 +287,7 @@ impl Cache {
     }
 }
 
-fn drop_from(index: &mut BTreeMap<String, BTreeSet<Key>>, entry: &str, key: &Key) {
+fn drop_from(index: &mut BTreeMap<String, BTreeSet<ObjectKey>>, entry: &str, key: &ObjectKey) {
     if let Some(keys) = index.get_mut(entry) {
         keys.remove(key);
         if keys.is_empty() {

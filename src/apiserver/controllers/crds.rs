@@ -5,11 +5,11 @@
 use serde_json::Value;
 
 use super::{
-    Controller, NO_STEP, Plan,
-    cache::{Cache, Key, Update},
+    Controller, NO_STEP, ReconcileResult,
+    cache::{Cache, ObjectKey, Update},
     conditions::{self, DesiredCondition},
-    time::Moment,
-    write::{Edit, Write, set},
+    time::DecisionTime,
+    write::{FieldEdit, Write, set},
 };
 use crate::resource::CRDS;
 
@@ -19,21 +19,21 @@ const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 pub(super) const CONTROLLER: Controller =
     Controller { reads: &[CRDS], affected, reconcile, step: NO_STEP, start: &[] };
 
-fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<Key>) {
+fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<ObjectKey>) {
     if update.key.resource == CRDS {
         found.push(update.key.clone());
         return;
     }
     // A CRD is named after its resource.
-    let definition = Key::new(CRDS, "", &update.key.resource);
+    let definition = ObjectKey::new(CRDS, "", &update.key.resource);
     if cache.get(&definition).is_some_and(|it| it.deleting) {
         found.push(definition);
     }
 }
 
-fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
+fn reconcile(cache: &Cache, key: &ObjectKey, moment: &DecisionTime) -> ReconcileResult {
     let seen = cache.get(key).filter(|it| it.deleting && it.held_by(CLEANUP));
-    let Some(body) = seen.and_then(|it| it.body.as_ref()) else { return Plan::none() };
+    let Some(body) = seen.and_then(|it| it.body.as_ref()) else { return ReconcileResult::none() };
     let mut objects = cache.all(&key.name).peekable();
     if objects.peek().is_none() {
         let wanted = DesiredCondition {
@@ -44,7 +44,8 @@ fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
         };
         // Two writes, so that watchers see the condition before the deletion.
         let done = Write::change(key, body, vec![condition(body, wanted, moment)]);
-        return vec![done, Write::change(key, body, vec![Edit::DropFinalizer(CLEANUP)])].into();
+        return vec![done, Write::change(key, body, vec![FieldEdit::DropFinalizer(CLEANUP)])]
+            .into();
     }
     let wanted = DesiredCondition {
         kind: "Terminating",
@@ -58,7 +59,7 @@ fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
     writes.into()
 }
 
-fn condition(body: &Value, wanted: DesiredCondition<'_>, moment: &Moment) -> Edit {
+fn condition(body: &Value, wanted: DesiredCondition<'_>, moment: &DecisionTime) -> FieldEdit {
     let mut conditions = conditions::all(body);
     conditions::put(&mut conditions, wanted, &moment.stamp);
     set(["status", "conditions"], conditions)

@@ -4,10 +4,10 @@
 //! that block it are deleted. In a deletion that orphans, it has another finalizer until the dependents no longer refer to it.
 
 use super::{
-    Controller, NO_STEP, Plan,
-    cache::{Cache, Entry, Key, Owner, Update},
-    time::Moment,
-    write::{Edit, FOREGROUND, ORPHAN, Write},
+    Controller, NO_STEP, ReconcileResult,
+    cache::{Cache, CachedObject, ObjectKey, OwnerReference, Update},
+    time::DecisionTime,
+    write::{FOREGROUND, FieldEdit, ORPHAN, Write},
 };
 
 pub(super) const CONTROLLER: Controller =
@@ -16,7 +16,7 @@ pub(super) const CONTROLLER: Controller =
 /// Events are never collected, as on a real cluster: there are many, and they expire.
 const IGNORED: [&str; 2] = ["events", "events.events.k8s.io"];
 
-fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<Key>) {
+fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<ObjectKey>) {
     if IGNORED.contains(&update.key.resource.as_str()) {
         return;
     }
@@ -36,11 +36,11 @@ fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<Key>) {
     found.extend(owners.filter(|(_, it)| waits(it)).map(|(key, _)| key.clone()));
 }
 
-fn waits(entry: &Entry) -> bool {
+fn waits(entry: &CachedObject) -> bool {
     entry.deleting && entry.held_by(FOREGROUND)
 }
 
-fn orphans(entry: &Entry) -> bool {
+fn orphans(entry: &CachedObject) -> bool {
     entry.deleting && entry.held_by(ORPHAN)
 }
 
@@ -55,7 +55,7 @@ enum OwnerState {
     Unknown,
 }
 
-fn owner_state(cache: &Cache, dependent: &Key, owner: &Owner) -> OwnerState {
+fn owner_state(cache: &Cache, dependent: &ObjectKey, owner: &OwnerReference) -> OwnerState {
     let Some(def) = cache.of_kind(&owner.api_version, &owner.kind) else {
         return OwnerState::Unknown;
     };
@@ -64,15 +64,15 @@ fn owner_state(cache: &Cache, dependent: &Key, owner: &Owner) -> OwnerState {
     }
     // An owner is looked up in the namespace of its dependent: owners in other namespaces are invalid.
     let namespace = if def.namespaced { dependent.namespace.as_str() } else { "" };
-    match cache.get(&Key::new(&def.qualified(), namespace, &owner.name)) {
+    match cache.get(&ObjectKey::new(&def.qualified(), namespace, &owner.name)) {
         Some(it) if it.uid == owner.uid && waits(it) => OwnerState::Waiting,
         Some(it) if it.uid == owner.uid => OwnerState::Present,
         Some(_) | None => OwnerState::Absent,
     }
 }
 
-fn reconcile(cache: &Cache, key: &Key, _moment: &Moment) -> Plan {
-    let Some(entry) = cache.get(key) else { return Plan::none() };
+fn reconcile(cache: &Cache, key: &ObjectKey, _moment: &DecisionTime) -> ReconcileResult {
+    let Some(entry) = cache.get(key) else { return ReconcileResult::none() };
     let mut writes = Vec::new();
     if orphans(entry) {
         orphan_dependents(cache, key, entry, &mut writes);
@@ -80,7 +80,7 @@ fn reconcile(cache: &Cache, key: &Key, _moment: &Moment) -> Plan {
     if waits(entry) {
         let blocked = cache.dependents(&entry.uid).any(|(_, it)| blocks(it, &entry.uid));
         if !blocked {
-            writes.push(change(key, entry, Edit::DropFinalizer(FOREGROUND)));
+            writes.push(change(key, entry, FieldEdit::DropFinalizer(FOREGROUND)));
         }
     }
     if !entry.deleting {
@@ -90,20 +90,25 @@ fn reconcile(cache: &Cache, key: &Key, _moment: &Moment) -> Plan {
 }
 
 /// Removes the references to an owner that is deleted without its dependents.
-fn orphan_dependents(cache: &Cache, key: &Key, entry: &Entry, writes: &mut Vec<Write>) {
+fn orphan_dependents(
+    cache: &Cache,
+    key: &ObjectKey,
+    entry: &CachedObject,
+    writes: &mut Vec<Write>,
+) {
     for (dependent, it) in cache.dependents(&entry.uid) {
-        writes.push(change(dependent, it, Edit::DropOwners(vec![entry.uid.clone()])));
+        writes.push(change(dependent, it, FieldEdit::DropOwners(vec![entry.uid.clone()])));
     }
-    writes.push(change(key, entry, Edit::DropFinalizer(ORPHAN)));
+    writes.push(change(key, entry, FieldEdit::DropFinalizer(ORPHAN)));
 }
 
-fn blocks(dependent: &Entry, uid: &str) -> bool {
+fn blocks(dependent: &CachedObject, uid: &str) -> bool {
     dependent.owners.iter().any(|it| it.uid == uid && it.blocks)
 }
 
 /// Decides whether an object with these owners is deleted.
-fn delete_without_owners(cache: &Cache, key: &Key, entry: &Entry) -> Vec<Write> {
-    let states: Vec<(OwnerState, &Owner)> =
+fn delete_without_owners(cache: &Cache, key: &ObjectKey, entry: &CachedObject) -> Vec<Write> {
+    let states: Vec<(OwnerState, &OwnerReference)> =
         entry.owners.iter().map(|it| (owner_state(cache, key, it), it)).collect();
     let any = |wanted| states.iter().any(|(it, _)| *it == wanted);
     if states.is_empty() || any(OwnerState::Unknown) {
@@ -115,7 +120,7 @@ fn delete_without_owners(cache: &Cache, key: &Key, entry: &Entry) -> Vec<Write> 
         return if lost.is_empty() {
             Vec::new()
         } else {
-            vec![change(key, entry, Edit::DropOwners(lost))]
+            vec![change(key, entry, FieldEdit::DropOwners(lost))]
         };
     }
     let delete = |foreground| Write::Delete { at: key.clone(), uid: entry.uid.clone(), foreground };
@@ -126,12 +131,12 @@ fn delete_without_owners(cache: &Cache, key: &Key, entry: &Entry) -> Vec<Write> 
     // Its own dependents are deleted first. A cycle must not wait for itself.
     let mut writes = Vec::new();
     if dependents.any(|(_, it)| waits(it)) {
-        writes.push(change(key, entry, Edit::Unblock));
+        writes.push(change(key, entry, FieldEdit::Unblock));
     }
     writes.push(delete(true));
     writes
 }
 
-fn change(key: &Key, entry: &Entry, edit: Edit) -> Write {
+fn change(key: &ObjectKey, entry: &CachedObject, edit: FieldEdit) -> Write {
     Write::Change { at: key.clone(), uid: entry.uid.clone(), edits: vec![edit] }
 }

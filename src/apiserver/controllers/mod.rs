@@ -1,7 +1,7 @@
 //! The controllers of a cluster: garbage collection, namespaces, workloads and Pods.
 //!
 //! Every controller is a pair of pure functions: `affected` collects the objects that a change affects, and `reconcile` returns
-//! what to do about one of them (`Cache`, `Moment` → `Plan`). One loop runs them all: it takes a batch of changes from the server,
+//! what to do about one of them (`Cache`, `DecisionTime` → `ReconcileResult`). One loop runs them all: it takes a batch of changes from the server,
 //! reconciles each affected object once, and applies the plans; their writes are the next batch. Controllers are level-triggered, so a
 //! write that fails or is late is planned again.
 //!
@@ -26,8 +26,8 @@ mod write;
 use std::time::Duration;
 
 use self::{
-    cache::{Cache, Key, Update},
-    time::Moment,
+    cache::{Cache, ObjectKey, Update},
+    time::DecisionTime,
     write::Write,
 };
 
@@ -63,28 +63,28 @@ struct Controller {
     /// The resources whose complete objects it needs; of others, only metadata is cached.
     reads: &'static [&'static str],
     /// Collects the objects that a change affects.
-    affected: fn(&Cache, &Update<'_>, &mut Vec<Key>),
+    affected: fn(&Cache, &Update<'_>, &mut Vec<ObjectKey>),
     /// Returns what to do about one object now.
-    reconcile: fn(&Cache, &Key, &Moment) -> Plan,
+    reconcile: fn(&Cache, &ObjectKey, &DecisionTime) -> ReconcileResult,
     /// Identifies the current step of an object, for steps that take time: `reconcile` gets the time since this string has changed.
-    step: fn(&Cache, &Key) -> String,
+    step: fn(&Cache, &ObjectKey) -> String,
     /// Objects to reconcile at the start, even if they do not exist yet.
     start: &'static [(&'static str, &'static str)],
 }
 
 /// For controllers without steps, which use only timestamps.
-const NO_STEP: fn(&Cache, &Key) -> String = |_, _| String::new();
+const NO_STEP: fn(&Cache, &ObjectKey) -> String = |_, _| String::new();
 
 /// The result of `reconcile`.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Plan {
+struct ReconcileResult {
     /// The writes, in this order.
     writes: Vec<Write>,
     /// Reconcile again after this time, even without a change.
     requeue_after: Option<Duration>,
 }
 
-impl Plan {
+impl ReconcileResult {
     fn none() -> Self {
         Self::default()
     }
@@ -94,7 +94,7 @@ impl Plan {
     }
 }
 
-impl From<Vec<Write>> for Plan {
+impl From<Vec<Write>> for ReconcileResult {
     fn from(writes: Vec<Write>) -> Self {
         Self { writes, requeue_after: None }
     }

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{
-    Controller, NO_STEP, Plan,
-    cache::{Cache, Entry, Key, Update},
+    Controller, NO_STEP, ReconcileResult,
+    cache::{Cache, CachedObject, ObjectKey, Update},
     conditions::{self, DesiredCondition},
-    time::Moment,
-    write::{Edit, Write, set},
+    time::DecisionTime,
+    write::{FieldEdit, Write, set},
 };
 use crate::{
     object::{self, text},
@@ -39,7 +39,7 @@ pub(super) const CONTROLLER: Controller = Controller {
     ],
 };
 
-fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<Key>) {
+fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<ObjectKey>) {
     if update.key.resource == NAMESPACES {
         found.push(update.key.clone());
         return;
@@ -47,7 +47,7 @@ fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<Key>) {
     if update.key.namespace.is_empty() {
         return;
     }
-    let namespace = Key::new(NAMESPACES, "", &update.key.namespace);
+    let namespace = ObjectKey::new(NAMESPACES, "", &update.key.namespace);
     let lost = update.new.is_none() && is_standard(update.key);
     let going = cache.get(&namespace).is_some_and(|it| it.deleting);
     if lost || going {
@@ -55,19 +55,19 @@ fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<Key>) {
     }
 }
 
-fn is_standard(key: &Key) -> bool {
+fn is_standard(key: &ObjectKey) -> bool {
     matches!(
         (key.resource.as_str(), key.name.as_str()),
         (ACCOUNTS, DEFAULT_ACCOUNT) | (CONFIG_MAPS, ROOT_CA)
     )
 }
 
-fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
+fn reconcile(cache: &Cache, key: &ObjectKey, moment: &DecisionTime) -> ReconcileResult {
     let Some((entry, body)) = cache.get(key).and_then(|it| Some((it, it.body.as_ref()?))) else {
         return if CONTROLLER.start.contains(&(NAMESPACES, key.name.as_str())) {
             vec![create(&key.name)].into()
         } else {
-            Plan::none()
+            ReconcileResult::none()
         };
     };
     if entry.deleting {
@@ -90,7 +90,7 @@ fn create(name: &str) -> Write {
 }
 
 /// Returns the writes that add what an active namespace lacks.
-fn add_missing(cache: &Cache, key: &Key, body: &Value) -> Vec<Write> {
+fn add_missing(cache: &Cache, key: &ObjectKey, body: &Value) -> Vec<Write> {
     let mut writes = Vec::new();
     if text(body, "/status/phase").is_empty() {
         let mut edits = vec![set(["status", "phase"], "Active")];
@@ -100,7 +100,8 @@ fn add_missing(cache: &Cache, key: &Key, body: &Value) -> Vec<Write> {
         writes.push(Write::change(key, body, edits));
     }
     let missing = |resource, name| {
-        cache.def(resource).is_some() && cache.get(&Key::new(resource, &key.name, name)).is_none()
+        cache.def(resource).is_some()
+            && cache.get(&ObjectKey::new(resource, &key.name, name)).is_none()
     };
     if missing(ACCOUNTS, DEFAULT_ACCOUNT) {
         let metadata = json!({ "name": DEFAULT_ACCOUNT, "namespace": key.name });
@@ -119,7 +120,7 @@ fn add_missing(cache: &Cache, key: &Key, body: &Value) -> Vec<Write> {
 }
 
 /// Deletes the content of a deleted namespace, then removes the finalizer.
-fn empty(cache: &Cache, key: &Key, body: &Value, moment: &Moment) -> Plan {
+fn empty(cache: &Cache, key: &ObjectKey, body: &Value, moment: &DecisionTime) -> ReconcileResult {
     let living = cache.inside(&key.name).filter(|(_, it)| !it.deleting);
     let mut writes: Vec<Write> = living.map(|(at, it)| Write::delete(at, &it.uid)).collect();
     if !writes.is_empty() {
@@ -130,11 +131,11 @@ fn empty(cache: &Cache, key: &Key, body: &Value, moment: &Moment) -> Plan {
         // Remaining objects are reported the next time.
         return writes.into();
     }
-    let remaining: Vec<(&Key, &Entry)> = cache.inside(&key.name).collect();
+    let remaining: Vec<(&ObjectKey, &CachedObject)> = cache.inside(&key.name).collect();
     if remaining.is_empty() {
         let finalizers = object::strings(body, "/spec/finalizers");
         let rest = finalizers.iter().any(|it| it != FINALIZER);
-        let edits = vec![Edit::DropSpecFinalizer(FINALIZER)];
+        let edits = vec![FieldEdit::DropSpecFinalizer(FINALIZER)];
         writes.push(Write::change(key, body, edits));
         if !rest && !object::has_finalizers(body) {
             writes.push(Write::Remove { at: key.clone(), uid: object::meta(body, "uid").into() });
@@ -149,7 +150,12 @@ fn empty(cache: &Cache, key: &Key, body: &Value, moment: &Moment) -> Plan {
 }
 
 /// Sets the conditions about remaining objects, with the messages of the real controller.
-fn report(conditions: &mut Vec<Value>, cache: &Cache, remaining: &[(&Key, &Entry)], stamp: &str) {
+fn report(
+    conditions: &mut Vec<Value>,
+    cache: &Cache,
+    remaining: &[(&ObjectKey, &CachedObject)],
+    stamp: &str,
+) {
     let mut resources: BTreeMap<String, usize> = BTreeMap::new();
     let mut finalizers: BTreeMap<&str, usize> = BTreeMap::new();
     for (key, entry) in remaining {

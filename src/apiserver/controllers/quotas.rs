@@ -3,9 +3,9 @@
 use crate::{
     admission::quotas,
     controllers::{
-        Controller, NO_STEP, Plan,
-        cache::{Cache, Key, Update},
-        time::Moment,
+        Controller, NO_STEP, ReconcileResult,
+        cache::{Cache, ObjectKey, Update},
+        time::DecisionTime,
         write::{Write, set},
     },
     object,
@@ -22,14 +22,14 @@ pub(crate) const CONTROLLER: Controller = Controller {
     start: &[],
 };
 
-fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<Key>) {
+fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<ObjectKey>) {
     let here = cache.within(QUOTAS, &update.key.namespace).map(|(key, _)| key.clone());
     found.extend(here.filter(|_| !update.key.namespace.is_empty()));
 }
 
-fn reconcile(cache: &Cache, key: &Key, _moment: &Moment) -> Plan {
+fn reconcile(cache: &Cache, key: &ObjectKey, _moment: &DecisionTime) -> ReconcileResult {
     let Some(body) = cache.body(key).filter(|it| !object::deleting(it)) else {
-        return Plan::none();
+        return ReconcileResult::none();
     };
     let nothing = serde_json::Value::Null;
     let here = cache.inside(&key.namespace);
@@ -37,7 +37,7 @@ fn reconcile(cache: &Cache, key: &Key, _moment: &Moment) -> Plan {
         here.map(|(key, it)| (key.resource.as_str(), it.body.as_deref().unwrap_or(&nothing)));
     let status = quotas::status(body, here);
     if body.get("status") == Some(&status) {
-        return Plan::none();
+        return ReconcileResult::none();
     }
     let fields = status.as_object().into_iter().flatten();
     let edits = fields.map(|(name, value)| set(["status", name], value.clone())).collect();

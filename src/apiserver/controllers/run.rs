@@ -10,10 +10,10 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{
     Controller, Controllers,
-    access::{self, Present},
-    cache::{Cache, Entry, Key, Update},
+    access::{self, CurrentObject},
+    cache::{Cache, CachedObject, ObjectKey, Update},
     chosen,
-    time::Moment,
+    time::DecisionTime,
     write::Write,
 };
 use crate::sorted::CollectSorted as _;
@@ -59,7 +59,7 @@ async fn run_all(server: ApiServer, options: Controllers) {
 }
 
 /// The index of a controller, and an object.
-type Task = (usize, Key);
+type Task = (usize, ObjectKey);
 
 struct State {
     server: ApiServer,
@@ -101,8 +101,8 @@ impl State {
         let (objects, revision) = access::everything(&self.server);
         let defs = self.server.resources();
         self.cache.define(defs);
-        let present: BTreeSet<Key> = objects.iter().map(|(key, _)| key.clone()).collect_set();
-        let known: Vec<Key> = self.cache.everything().map(|(key, _)| key.clone()).collect();
+        let present: BTreeSet<ObjectKey> = objects.iter().map(|(key, _)| key.clone()).collect_set();
+        let known: Vec<ObjectKey> = self.cache.everything().map(|(key, _)| key.clone()).collect();
         for key in known.into_iter().filter(|it| !present.contains(it)) {
             self.take((key, None));
         }
@@ -115,7 +115,7 @@ impl State {
         }
         for (number, controller) in self.controllers.iter().enumerate() {
             let start = controller.start.iter();
-            self.queue.extend(start.map(|(of, name)| (number, Key::new(of, "", name))));
+            self.queue.extend(start.map(|(of, name)| (number, ObjectKey::new(of, "", name))));
         }
         self.revision = revision;
     }
@@ -139,21 +139,21 @@ impl State {
         if defines {
             // Objects whose owners were of an unknown kind can be decided now.
             let owned = self.cache.everything().filter(|(_, it)| !it.owners.is_empty());
-            let owned: Vec<Key> = owned.map(|(key, _)| key.clone()).collect();
+            let owned: Vec<ObjectKey> = owned.map(|(key, _)| key.clone()).collect();
             for key in &owned {
                 self.enqueue_affected(key, None);
             }
         }
     }
 
-    fn take(&mut self, (key, object): Present) {
+    fn take(&mut self, (key, object): CurrentObject) {
         // The objects of a removed CRD are deleted with it: their last changes may come later.
         let object: Option<Arc<_>> = object.filter(|_| self.cache.def(&key.resource).is_some());
         let old = self.cache.apply(&key, object.as_ref());
         self.enqueue_affected(&key, old.as_ref());
     }
 
-    fn enqueue_affected(&mut self, key: &Key, old: Option<&Entry>) {
+    fn enqueue_affected(&mut self, key: &ObjectKey, old: Option<&CachedObject>) {
         let update = Update { key, old, new: self.cache.get(key) };
         let mut keys = Vec::new();
         for (number, controller) in self.controllers.iter().enumerate() {
@@ -202,7 +202,7 @@ impl State {
 
     fn handle(&mut self, task: &Task) {
         let Some(controller) = self.controllers.get(task.0).copied() else { return };
-        let moment = Moment::new(self.server.now(), self.in_step(&controller, task));
+        let moment = DecisionTime::new(self.server.now(), self.in_step(&controller, task));
         let plan = (controller.reconcile)(&self.cache, &task.1, &moment);
         self.set_timer(task, plan.requeue_after);
         if self.repeats(task, &plan.writes) {

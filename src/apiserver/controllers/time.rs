@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 /// The time of a decision.
 #[derive(Clone, Debug)]
-pub(crate) struct Moment {
+pub(crate) struct DecisionTime {
     /// As a timestamp of the server.
     pub(crate) stamp: String,
     /// The same as a number. It may lag by the fraction of a second that timestamps do not have.
@@ -15,7 +15,7 @@ pub(crate) struct Moment {
     pub(crate) in_step: Duration,
 }
 
-impl Moment {
+impl DecisionTime {
     pub(crate) fn new(stamp: String, in_step: Duration) -> Self {
         let now = stamp.parse().unwrap_or(Timestamp::UNIX_EPOCH);
         Self { stamp, now, in_step }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use crate::{ApiServer, Refusal, controllers::cache::Key, object};
+use crate::{ApiServer, Refusal, controllers::cache::ObjectKey, object};
 
 /// The finalizer of an owner that waits for its dependents.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
@@ -19,26 +19,26 @@ pub(crate) enum Write {
         body: Value,
     },
     Change {
-        at: Key,
+        at: ObjectKey,
         uid: String,
-        edits: Vec<Edit>,
+        edits: Vec<FieldEdit>,
     },
     /// Deletes as a client does: objects with finalizers are only marked, Pods get their grace period.
     Delete {
-        at: Key,
+        at: ObjectKey,
         uid: String,
         foreground: bool,
     },
     /// Removes at once, even with finalizers.
     Remove {
-        at: Key,
+        at: ObjectKey,
         uid: String,
     },
 }
 
 /// A change of a part of an object. It is as small as possible, because others may have written since the decision.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Edit {
+pub(crate) enum FieldEdit {
     /// Sets the field at this path; missing parents are created.
     Set(Vec<String>, Value),
     Unset(Vec<String>),
@@ -54,24 +54,24 @@ pub(crate) enum Edit {
     DropSpecFinalizer(&'static str),
 }
 
-/// Makes an [`Edit::Set`] with a path of literals.
-pub(crate) fn set<const N: usize>(path: [&str; N], value: impl Into<Value>) -> Edit {
-    Edit::Set(path.map(String::from).into(), value.into())
+/// Makes a [`FieldEdit::Set`] with a path of literals.
+pub(crate) fn set<const N: usize>(path: [&str; N], value: impl Into<Value>) -> FieldEdit {
+    FieldEdit::Set(path.map(String::from).into(), value.into())
 }
 
-/// Makes an [`Edit::Unset`] with a path of literals.
-pub(crate) fn unset<const N: usize>(path: [&str; N]) -> Edit {
-    Edit::Unset(path.map(String::from).into())
+/// Makes a [`FieldEdit::Unset`] with a path of literals.
+pub(crate) fn unset<const N: usize>(path: [&str; N]) -> FieldEdit {
+    FieldEdit::Unset(path.map(String::from).into())
 }
 
 impl Write {
     /// Makes a change of a known object.
-    pub(crate) fn change(at: &Key, object: &Value, edits: Vec<Edit>) -> Self {
+    pub(crate) fn change(at: &ObjectKey, object: &Value, edits: Vec<FieldEdit>) -> Self {
         Self::Change { at: at.clone(), uid: object::meta(object, "uid").into(), edits }
     }
 
     /// Makes a deletion of a known object.
-    pub(crate) fn delete(at: &Key, uid: &str) -> Self {
+    pub(crate) fn delete(at: &ObjectKey, uid: &str) -> Self {
         Self::Delete { at: at.clone(), uid: uid.into(), foreground: false }
     }
 
@@ -82,7 +82,7 @@ impl Write {
             Self::Change { at, uid, edits } => change(server, at, uid, edits),
             Self::Delete { at, uid, foreground } => {
                 if *foreground {
-                    change(server, at, uid, &[Edit::AddFinalizer(FOREGROUND)])?;
+                    change(server, at, uid, &[FieldEdit::AddFinalizer(FOREGROUND)])?;
                 }
                 if !is_same(server, at, uid) {
                     return Ok(());
@@ -98,12 +98,17 @@ impl Write {
     }
 }
 
-fn is_same(server: &ApiServer, at: &Key, uid: &str) -> bool {
+fn is_same(server: &ApiServer, at: &ObjectKey, uid: &str) -> bool {
     let object = server.get(&at.resource, &at.namespace, &at.name);
     object.is_some_and(|it| object::meta(&it, "uid") == uid)
 }
 
-fn change(server: &ApiServer, at: &Key, uid: &str, edits: &[Edit]) -> Result<(), Refusal> {
+fn change(
+    server: &ApiServer,
+    at: &ObjectKey,
+    uid: &str,
+    edits: &[FieldEdit],
+) -> Result<(), Refusal> {
     server
         .update(&at.resource, &at.namespace, &at.name, |object| {
             if object::meta(object, "uid") == uid {
@@ -115,7 +120,7 @@ fn change(server: &ApiServer, at: &Key, uid: &str, edits: &[Edit]) -> Result<(),
         .map(drop)
 }
 
-impl Edit {
+impl FieldEdit {
     /// Applies the edit to a tree.
     pub(crate) fn apply(&self, object: &mut Value) {
         match self {
@@ -205,7 +210,7 @@ impl fmt::Display for Write {
     }
 }
 
-impl fmt::Display for Edit {
+impl fmt::Display for FieldEdit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Set(path, value) => write!(f, "{} = {value}", path.join(".")),

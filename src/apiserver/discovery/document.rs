@@ -11,14 +11,14 @@ use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 
 /// A document in memory, compressed: it is requested rarely, and often in compressed form.
 #[derive(Clone, Debug)]
-pub(crate) struct Document {
+pub(crate) struct CompressedDocument {
     pub(crate) content_type: &'static str,
     /// The value of the header `ETag`, with quotes.
     pub(crate) etag: String,
     packed: Bytes,
 }
 
-impl Document {
+impl CompressedDocument {
     pub(crate) fn new(content_type: &'static str, body: &[u8]) -> Self {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
         // Writing to memory does not fail; if it did, clients would get an empty document.

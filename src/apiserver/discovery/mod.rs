@@ -17,7 +17,7 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use blake2::{Blake2s256, Digest as _};
 use serde_json::{Map, Value, json};
 
-pub(crate) use self::subresources::{Subresource, subresources};
+pub(crate) use self::subresources::{SubresourceEndpoint, subresources};
 use crate::resource::kind::Kind;
 use crate::sorted;
 

@@ -6,14 +6,14 @@ use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING, IF_NONE_MATCH};
 use serde_json::Value;
 
-use super::{aggregated, document::Document, health};
+use super::{aggregated, document::CompressedDocument, health};
 use crate::{
     openapi::OpenApi,
     refusal::Refusal,
     reply::Reply,
     request::{
         ApiRequest,
-        accept::{self, Accept, Endpoint, Shape},
+        accept::{self, Accept, EndpointKind, ResponseShape},
         query::Query,
     },
     resource::kind::Kind,
@@ -41,7 +41,7 @@ pub(crate) fn respond(
     }
     let path: Vec<&str> = request.path.trim_matches('/').split('/').collect();
     let accept = request.header(ACCEPT);
-    let tagged = |document: Document| Reply::Tagged {
+    let tagged = |document: CompressedDocument| Reply::Tagged {
         known: document.is_known(request.header(IF_NONE_MATCH)),
         packed: request.header(ACCEPT_ENCODING).contains("gzip"),
         document,
@@ -64,7 +64,7 @@ pub(crate) fn respond(
             discovery(kinds, &request.path, accept).map(|(form, mut body)| match form {
                 Some(form) => {
                     aggregated::mark_stale(&mut body, is_refused);
-                    tagged(Document::new(form, body.to_string().as_bytes()))
+                    tagged(CompressedDocument::new(form, body.to_string().as_bytes()))
                 }
                 None => Reply::Document(200, body),
             })
@@ -99,10 +99,10 @@ fn discovery(
     if core {
         accept::check_routed(accept)?;
     }
-    let accept = Accept::parse(accept, Endpoint::Discovery)?;
+    let accept = Accept::parse(accept, EndpointKind::Discovery)?;
     Ok(match (accept.shape, core) {
-        (Shape::Groups, true) => (Some(accept.content_type()), aggregated::core(kinds)),
-        (Shape::Groups, false) => (Some(accept.content_type()), aggregated::groups(kinds)),
+        (ResponseShape::Groups, true) => (Some(accept.content_type()), aggregated::core(kinds)),
+        (ResponseShape::Groups, false) => (Some(accept.content_type()), aggregated::groups(kinds)),
         (_, true) => (None, super::core_versions(None)),
         (_, false) => (None, super::groups(kinds)),
     })
@@ -113,6 +113,6 @@ fn document(accept: &str, routed: bool, body: Value) -> Result<Reply, Refusal> {
     if routed {
         accept::check_routed(accept)?;
     }
-    Accept::parse(accept, Endpoint::Document)?;
+    Accept::parse(accept, EndpointKind::Document)?;
     Ok(Reply::Document(200, body))
 }

@@ -5,7 +5,7 @@ use crate::{native, resource::kind::Kind};
 
 /// One endpoint below an object.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Subresource<'a> {
+pub(crate) struct SubresourceEndpoint<'a> {
     pub(crate) name: &'a str,
     /// The group of the bodies that are sent and received there.
     pub(crate) group: &'a str,
@@ -17,13 +17,13 @@ pub(crate) struct Subresource<'a> {
 const WRITABLE: &[&str] = &["get", "patch", "update"];
 
 /// Returns the subresources of a kind in one version. Those of native kinds are sorted by name, others begin with the status.
-pub(crate) fn subresources<'a>(kind: &'a Kind, version: &'a str) -> Vec<Subresource<'a>> {
+pub(crate) fn subresources<'a>(kind: &'a Kind, version: &'a str) -> Vec<SubresourceEndpoint<'a>> {
     let def = &kind.def;
     let own = native::kinds::subresources(&def.group, &def.plural);
     if def.native && !own.is_empty() {
-        let mut parts: Vec<Subresource<'a>> = own
+        let mut parts: Vec<SubresourceEndpoint<'a>> = own
             .iter()
-            .map(|it| Subresource {
+            .map(|it| SubresourceEndpoint {
                 name: it.name,
                 group: if it.version.is_empty() { &def.group } else { it.group },
                 version: if it.version.is_empty() { version } else { it.version },
@@ -42,7 +42,7 @@ pub(crate) fn subresources<'a>(kind: &'a Kind, version: &'a str) -> Vec<Subresou
     let parts = [status, scale].into_iter().flatten();
     let part = |(name, group, version)| {
         let kind = if name == "scale" { "Scale" } else { def.kind.as_str() };
-        Subresource { name, group, version, kind, verbs: WRITABLE }
+        SubresourceEndpoint { name, group, version, kind, verbs: WRITABLE }
     };
     parts.map(part).collect()
 }

@@ -9,7 +9,7 @@ use crate::{
     request::query::Query,
     resource::{
         ResourceDef,
-        kind::{Scale, Version},
+        kind::{KindVersion, Scale},
     },
 };
 
@@ -28,9 +28,9 @@ fn kind(def: ResourceDef, scale: bool) -> Arc<Kind> {
         present: ".status.replicas".into(),
         selector: None,
     });
-    let version = Version { scale, ..Version::default() };
+    let version = KindVersion { scale, ..KindVersion::default() };
     let versions = def.versions.iter().map(|it| (it.clone(), version.clone()));
-    let versions: BTreeMap<String, Version> = versions.collect();
+    let versions: BTreeMap<String, KindVersion> = versions.collect();
     Arc::new(Kind { versions, ..Kind::plain(def) })
 }
 
@@ -200,11 +200,11 @@ fn all_paths_are_listed() {
 
 #[test]
 fn documents_are_sent_once_to_clients_that_cache_them() {
-    let document = document::Document::new("text/plain", b"hello");
+    let document = document::CompressedDocument::new("text/plain", b"hello");
     assert_eq!(document.body(), "hello");
     assert!(document.is_known(&document.etag) && document.is_known("*"));
     assert!(document.is_known(&format!("\"x\", W/{}", document.etag)));
     assert!(!document.is_known("") && !document.is_known("\"x\""));
-    assert_ne!(document.etag, document::Document::new("text/plain", b"hallo").etag);
+    assert_ne!(document.etag, document::CompressedDocument::new("text/plain", b"hallo").etag);
     assert!(document.packed().starts_with(&[0x1f, 0x8b]));
 }

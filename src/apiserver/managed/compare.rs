@@ -8,7 +8,7 @@ use super::{
     collect::is_empty_value,
     element::{Element, same},
     set::FieldSet,
-    typing::{Form, Node, Order, Type},
+    typing::{FieldType, ManagedForm, Order, TypeSource},
 };
 
 /// The changed and removed fields.
@@ -32,14 +32,14 @@ impl Changes {
 
 /// Compares two versions. A missing part counts as the same part of `zero`: the fields that the server shows in an object that no client
 /// has filled in; `null` if there are none.
-pub(super) fn compare(kind: Type<'_>, zero: &Value, old: &Value, new: &Value) -> Changes {
-    let mut walk = Walk::default();
+pub(super) fn compare(kind: FieldType<'_>, zero: &Value, old: &Value, new: &Value) -> Changes {
+    let mut walk = FieldComparison::default();
     walk.node(kind, zero, Pair { old: Some(old), new: Some(new) });
     walk.changes
 }
 
 #[derive(Default)]
-struct Walk {
+struct FieldComparison {
     changes: Changes,
     path: Vec<Element>,
 }
@@ -53,8 +53,8 @@ struct Pair<'a> {
 
 const NOTHING: Value = Value::Null;
 
-impl Walk {
-    fn node(&mut self, kind: Type<'_>, zero: &Value, pair: Pair<'_>) {
+impl FieldComparison {
+    fn node(&mut self, kind: FieldType<'_>, zero: &Value, pair: Pair<'_>) {
         if let (Some(old), Some(new)) = (pair.old, pair.new)
             && old == new
         {
@@ -70,20 +70,26 @@ impl Walk {
         }
     }
 
-    fn by_form(&mut self, kind: Type<'_>, form: Form<'_>, zero: &Value, pair: Pair<'_>) {
+    fn by_form(
+        &mut self,
+        kind: FieldType<'_>,
+        form: ManagedForm<'_>,
+        zero: &Value,
+        pair: Pair<'_>,
+    ) {
         let empty = |value: Option<&Value>| match (form, value) {
-            (Form::Map, Some(Value::Object(fields))) => fields.is_empty(),
-            (Form::List(_), Some(Value::Array(items))) => items.is_empty(),
-            (Form::Map | Form::List(_), _) => true,
-            (Form::Leaf, _) => false,
+            (ManagedForm::Map, Some(Value::Object(fields))) => fields.is_empty(),
+            (ManagedForm::List(_), Some(Value::Array(items))) => items.is_empty(),
+            (ManagedForm::Map | ManagedForm::List(_), _) => true,
+            (ManagedForm::Leaf, _) => false,
         };
-        if form == Form::Leaf || (empty(pair.old) && empty(pair.new)) {
+        if form == ManagedForm::Leaf || (empty(pair.old) && empty(pair.new)) {
             return self.leaf(pair);
         }
         match form {
-            Form::Leaf => {}
-            Form::Map => self.map(kind, zero, pair),
-            Form::List(order) => {
+            ManagedForm::Leaf => {}
+            ManagedForm::Map => self.map(kind, zero, pair),
+            ManagedForm::List(order) => {
                 if !self.list(kind, order, pair) {
                     return self.leaf(pair);
                 }
@@ -105,8 +111,8 @@ impl Walk {
         }
     }
 
-    fn map(&mut self, kind: Type<'_>, zero: &Value, pair: Pair<'_>) {
-        let metadata = matches!(kind.node, Node::Metadata);
+    fn map(&mut self, kind: FieldType<'_>, zero: &Value, pair: Pair<'_>) {
+        let metadata = matches!(kind.node, TypeSource::Metadata);
         let old = pair.old.and_then(Value::as_object);
         let new = pair.new.and_then(Value::as_object);
         let added = new
@@ -136,7 +142,7 @@ impl Walk {
     }
 
     /// Compares the items of a list. Returns whether they can be distinguished.
-    fn list(&mut self, kind: Type<'_>, order: Order<'_>, pair: Pair<'_>) -> bool {
+    fn list(&mut self, kind: FieldType<'_>, order: Order<'_>, pair: Pair<'_>) -> bool {
         let mut items: BTreeMap<Element, (Vec<&Value>, Vec<&Value>)> = BTreeMap::new();
         for item in pair.old.and_then(Value::as_array).into_iter().flatten() {
             let Ok(element) = kind.element(order, item) else { return false };

@@ -29,7 +29,7 @@ pub(super) struct Id {
 
 /// The fields of one manager.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Entry {
+pub(super) struct ManagedFieldsEntry {
     /// The version in which the fields are named.
     pub(super) api_version: String,
     /// The time of the last change of the fields. Clients may have left it out.
@@ -39,7 +39,7 @@ pub(super) struct Entry {
 
 /// All entries of an object.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Entries(pub(super) BTreeMap<Id, Entry>);
+pub(super) struct ManagedFields(pub(super) BTreeMap<Id, ManagedFieldsEntry>);
 
 impl Id {
     pub(super) fn apply(manager: &str, subresource: &str) -> Self {
@@ -69,7 +69,7 @@ impl Id {
     }
 }
 
-impl Entries {
+impl ManagedFields {
     /// Parses the entries of an object; `None` if any of them is invalid.
     pub(super) fn read(object: &Value) -> Option<Self> {
         let Some(list) = raw(object) else { return Some(Self::default()) };
@@ -87,7 +87,7 @@ impl Entries {
 
     /// Serializes the entries: appliers first, then by time and name.
     pub(super) fn to_json(&self) -> Value {
-        let mut entries: Vec<(&Id, &Entry)> = self.0.iter().collect();
+        let mut entries: Vec<(&Id, &ManagedFieldsEntry)> = self.0.iter().collect();
         sorted::sort_by_key(&mut entries, |(id, entry)| {
             (&id.operation, seconds(entry), &id.manager, &entry.api_version, &id.subresource)
         });
@@ -160,12 +160,12 @@ fn raw(object: &Value) -> Option<&Value> {
 }
 
 /// Returns the time of an entry in seconds; entries without a time are the oldest.
-fn seconds(entry: &Entry) -> i64 {
+fn seconds(entry: &ManagedFieldsEntry) -> i64 {
     let time = entry.time.as_ref().and_then(|it| it.parse::<Timestamp>().ok());
     time.map_or(0, Timestamp::as_second)
 }
 
-fn read_entry(entry: &Value) -> Option<(Id, Entry)> {
+fn read_entry(entry: &Value) -> Option<(Id, ManagedFieldsEntry)> {
     let text = |name: &str| match entry.get(name) {
         None | Some(Value::Null) => Some(""),
         Some(value) => value.as_str(),
@@ -182,7 +182,7 @@ fn read_entry(entry: &Value) -> Option<(Id, Entry)> {
     };
     Some((
         Id::new(text("manager")?, operation, identity, text("subresource")?),
-        Entry {
+        ManagedFieldsEntry {
             api_version: api_version.into(),
             time: match text("time")? {
                 "" => None,
@@ -198,7 +198,7 @@ fn read_entry(entry: &Value) -> Option<(Id, Entry)> {
     ))
 }
 
-fn write_entry(id: &Id, entry: &Entry) -> Value {
+fn write_entry(id: &Id, entry: &ManagedFieldsEntry) -> Value {
     let mut map = Map::new();
     let mut put = |name: &str, value: &str| {
         if !value.is_empty() {

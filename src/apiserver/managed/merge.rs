@@ -8,18 +8,18 @@ use super::{
     collect::{is_empty_value, present, with_named},
     element::Element,
     set::FieldSet,
-    typing::{Form, Order, Type},
+    typing::{FieldType, ManagedForm, Order},
 };
 use crate::sorted::CollectSorted as _;
 
 /// Returns the live value with all fields of the configuration. Existing fields keep their order, new ones follow.
-pub(super) fn merge(kind: Type<'_>, live: &Value, config: &Value) -> Value {
+pub(super) fn merge(kind: FieldType<'_>, live: &Value, config: &Value) -> Value {
     let form = kind.form(config);
-    if form == Form::Leaf || form != kind.form(live) {
+    if form == ManagedForm::Leaf || form != kind.form(live) {
         return config.clone();
     }
     match (form, live, config) {
-        (Form::Map, Value::Object(live), Value::Object(config)) => {
+        (ManagedForm::Map, Value::Object(live), Value::Object(config)) => {
             if live.is_empty() && config.is_empty() {
                 return Value::Object(Map::new());
             }
@@ -33,7 +33,7 @@ pub(super) fn merge(kind: Type<'_>, live: &Value, config: &Value) -> Value {
             }
             Value::Object(merged)
         }
-        (Form::List(order), Value::Array(live), Value::Array(config)) => {
+        (ManagedForm::List(order), Value::Array(live), Value::Array(config)) => {
             match merge_items(kind, order, (live, config)) {
                 Some(items) => Value::Array(items),
                 None => Value::Array(config.clone()),
@@ -47,7 +47,7 @@ pub(super) fn merge(kind: Type<'_>, live: &Value, config: &Value) -> Value {
 
 /// Merges two lists. Items of the configuration keep their order; other items of the live list stay between the same neighbors.
 fn merge_items(
-    kind: Type<'_>,
+    kind: FieldType<'_>,
     order: Order<'_>,
     (live, config): (&[Value], &[Value]),
 ) -> Option<Vec<Value>> {
@@ -113,9 +113,9 @@ fn merge_items(
 }
 
 /// Removes fields from a value.
-pub(super) fn remove(kind: Type<'_>, value: &mut Value, set: &FieldSet) {
+pub(super) fn remove(kind: FieldType<'_>, value: &mut Value, set: &FieldSet) {
     match (kind.form(value), value) {
-        (Form::Map, Value::Object(fields)) => fields.retain(|name, value| {
+        (ManagedForm::Map, Value::Object(fields)) => fields.retain(|name, value| {
             let Some(node) = set.get(&Element::Field(name.clone())) else { return true };
             if node.member {
                 return false;
@@ -125,7 +125,7 @@ pub(super) fn remove(kind: Type<'_>, value: &mut Value, set: &FieldSet) {
             // The real server leaves null here, which native kinds do not show.
             !kind.native || before || !is_empty_value(value)
         }),
-        (Form::List(order), Value::Array(items)) => items.retain_mut(|item| {
+        (ManagedForm::List(order), Value::Array(items)) => items.retain_mut(|item| {
             let Ok(element) = kind.element(order, item) else { return true };
             let Some(node) = set.get(&element) else { return true };
             if !node.member {
@@ -133,12 +133,17 @@ pub(super) fn remove(kind: Type<'_>, value: &mut Value, set: &FieldSet) {
             }
             !node.member
         }),
-        (Form::Leaf | Form::Map | Form::List(_), _) => {}
+        (ManagedForm::Leaf | ManagedForm::Map | ManagedForm::List(_), _) => {}
     }
 }
 
 /// Removes fields that the manager has applied before, does not apply any more, and no other manager owns.
-pub(super) fn prune(kind: Type<'_>, merged: Value, last: &FieldSet, managed: &FieldSet) -> Value {
+pub(super) fn prune(
+    kind: FieldType<'_>,
+    merged: Value,
+    last: &FieldSet,
+    managed: &FieldSet,
+) -> Value {
     if last.is_empty() {
         return merged;
     }

@@ -32,9 +32,9 @@ use self::{
     collect::{fields_of, reconciled},
     compare::compare,
     element::Element,
-    entries::{Entries, Entry, Id},
+    entries::{Id, ManagedFields, ManagedFieldsEntry},
     set::FieldSet,
-    typing::Type,
+    typing::FieldType,
 };
 use crate::{object, refusal::Refusal, schema::Schema};
 
@@ -70,7 +70,7 @@ static EMPTY: Value = Value::Null;
 
 /// The field manager of a request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Writer<'a> {
+pub(crate) struct FieldManager<'a> {
     pub(crate) manager: &'a str,
     /// The version of the request.
     pub(crate) api_version: &'a str,
@@ -87,12 +87,12 @@ pub(crate) struct Writer<'a> {
 /// Objects without entries stay without them until the first apply, except new ones.
 pub(crate) fn track(
     schema: Option<&Schema>,
-    writer: &Writer<'_>,
+    writer: &FieldManager<'_>,
     old: Option<&Value>,
     new: &mut Value,
 ) {
     let entries = match old {
-        None => Some(Entries::default()),
+        None => Some(ManagedFields::default()),
         Some(old) => continued(writer, old, new),
     };
     if let Some(meta) = new.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -104,8 +104,8 @@ pub(crate) fn track(
 }
 
 /// Makes the writer the manager of a field that was written through a subresource: the replicas of a scale.
-pub(crate) fn hand_over(writer: &Writer<'_>, path: &str, new: &mut Value) {
-    let Some(mut entries) = Entries::read(new) else { return };
+pub(crate) fn hand_over(writer: &FieldManager<'_>, path: &str, new: &mut Value) {
+    let Some(mut entries) = ManagedFields::read(new) else { return };
     let elements = path.split('.').filter(|it| !it.is_empty());
     let elements: Vec<Element> = elements.map(|it| Element::Field(it.into())).collect();
     let mut field = FieldSet::default();
@@ -113,32 +113,32 @@ pub(crate) fn hand_over(writer: &Writer<'_>, path: &str, new: &mut Value) {
     entries.take(&field, None);
     let id = Id::update(writer.manager, writer.api_version, writer.subresource);
     let api_version = writer.api_version.to_owned();
-    let empty = Entry { api_version, time: None, fields: FieldSet::default() };
+    let empty = ManagedFieldsEntry { api_version, time: None, fields: FieldSet::default() };
     entries.0.entry(id).or_insert(empty).fields.extend(field);
     entries.drop_empty();
     store(new, &entries);
 }
 
 /// Returns the entries before an update; `None` if the object is not tracked.
-fn continued(writer: &Writer<'_>, old: &Value, new: &Value) -> Option<Entries> {
-    let filled = |it: &Entries| !it.0.is_empty();
-    let stored = || Entries::read(old).filter(filled);
+fn continued(writer: &FieldManager<'_>, old: &Value, new: &Value) -> Option<ManagedFields> {
+    let filled = |it: &ManagedFields| !it.0.is_empty();
+    let stored = || ManagedFields::read(old).filter(filled);
     if !writer.subresource.is_empty() {
         return stored();
     }
-    if Entries::is_reset(new) {
+    if ManagedFields::is_reset(new) {
         return None;
     }
     // Clients may edit entries. If a client does not send them, or sends invalid ones, they are kept.
-    Entries::read(new).filter(filled).or_else(stored)
+    ManagedFields::read(new).filter(filled).or_else(stored)
 }
 
 /// Makes the writer the manager of the fields that it has changed.
 fn update(
     schema: Option<&Schema>,
-    writer: &Writer<'_>,
+    writer: &FieldManager<'_>,
     (old, new): (Option<&Value>, &Value),
-    entries: &mut Entries,
+    entries: &mut ManagedFields,
 ) {
     let (kind, zero) = type_of(schema, new);
     reconcile(kind, entries);
@@ -151,7 +151,8 @@ fn update(
     if !own.is_empty() {
         let api_version = writer.api_version.to_owned();
         let entry = entries.0.entry(id.clone());
-        let entry = entry.or_insert(Entry { api_version, time: None, fields: own.clone() });
+        let entry =
+            entry.or_insert(ManagedFieldsEntry { api_version, time: None, fields: own.clone() });
         entry.fields.extend(own);
         let same = former.as_ref().filter(|it| it.fields == entry.fields);
         entry.time = same.map_or_else(|| Some(writer.time.into()), |it| it.time.clone());
@@ -164,17 +165,17 @@ fn update(
 /// `config` is in the version of the request.
 pub(crate) fn apply(
     schema: Option<&Schema>,
-    writer: &Writer<'_>,
+    writer: &FieldManager<'_>,
     live: Option<&Value>,
     config: &Value,
     force: bool,
 ) -> Result<Value, Refusal> {
     let (kind, zero) = type_of(schema, config);
     check_config(kind, config)?;
-    let former = live.and_then(Entries::read).unwrap_or_default();
+    let former = live.and_then(ManagedFields::read).unwrap_or_default();
     let mut entries = former.clone();
     if entries.0.is_empty() && live.is_some() {
-        let before = Writer { manager: BEFORE_FIRST_APPLY, subresource: "", ..*writer };
+        let before = FieldManager { manager: BEFORE_FIRST_APPLY, subresource: "", ..*writer };
         update(schema, &before, (None, live.unwrap_or(zero)), &mut entries);
     }
     reconcile(kind, &mut entries);
@@ -200,7 +201,7 @@ pub(crate) fn apply(
     entries.take(&changes.removed, None);
     let time = last.and_then(|it| it.time);
     let api_version = writer.api_version.to_owned();
-    entries.0.insert(id.clone(), Entry { api_version, time, fields });
+    entries.0.insert(id.clone(), ManagedFieldsEntry { api_version, time, fields });
     entries.drop_empty();
     last_applied::update(writer.manager, config, &mut merged);
     let remembered = |it: &Value| it.pointer("/metadata/annotations").cloned();
@@ -252,7 +253,7 @@ fn same_but(
 }
 
 /// Refuses a configuration that cannot be applied.
-fn check_config(kind: Type<'_>, config: &Value) -> Result<(), Refusal> {
+fn check_config(kind: FieldType<'_>, config: &Value) -> Result<(), Refusal> {
     if config.get("metadata").and_then(|it| it.get("managedFields")).is_some_and(|it| !it.is_null())
     {
         return Err(Refusal::bad_request("metadata.managedFields must be nil"));
@@ -276,7 +277,12 @@ fn check_config(kind: Type<'_>, config: &Value) -> Result<(), Refusal> {
 }
 
 /// Returns the live object merged with the configuration, without its entries.
-fn merged(kind: Type<'_>, writer: &Writer<'_>, live: Option<&Value>, config: &Value) -> Value {
+fn merged(
+    kind: FieldType<'_>,
+    writer: &FieldManager<'_>,
+    live: Option<&Value>,
+    config: &Value,
+) -> Value {
     let mut config = config.clone();
     if let Some(fields) = config.as_object_mut() {
         fields.retain(|name, _| !writer.ignored.contains(&name.as_str()));
@@ -285,13 +291,13 @@ fn merged(kind: Type<'_>, writer: &Writer<'_>, live: Option<&Value>, config: &Va
     merge::merge(kind, live, &config)
 }
 
-fn type_of<'a>(schema: Option<&'a Schema>, object: &Value) -> (Type<'a>, &'static Value) {
+fn type_of<'a>(schema: Option<&'a Schema>, object: &Value) -> (FieldType<'a>, &'static Value) {
     let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
     let zero = zero::of(text("apiVersion"), text("kind"));
-    (Type::object(schema, zero.is_some()), zero.unwrap_or(&EMPTY))
+    (FieldType::object(schema, zero.is_some()), zero.unwrap_or(&EMPTY))
 }
 
-fn reconcile(kind: Type<'_>, entries: &mut Entries) {
+fn reconcile(kind: FieldType<'_>, entries: &mut ManagedFields) {
     for entry in entries.0.values_mut() {
         entry.fields = reconciled(kind, &entry.fields);
     }
@@ -301,7 +307,7 @@ fn without_identity(fields: &FieldSet) -> FieldSet {
     fields.difference(&NOBODYS)
 }
 
-fn store(object: &mut Value, entries: &Entries) {
+fn store(object: &mut Value, entries: &ManagedFields) {
     if entries.0.is_empty() {
         if let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) {
             meta.shift_remove("managedFields");

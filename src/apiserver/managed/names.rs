@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::refusal::Problem;
+use crate::refusal::ValidationProblem;
 
 /// Limit of the name of a manager, in bytes.
 const MANAGER_MAX: usize = 128;
@@ -24,13 +24,13 @@ pub(crate) fn manager_of(field_manager: &str, user_agent: &str) -> String {
 }
 
 /// Validates the entries of an object before it is stored.
-pub(crate) fn check_entries(object: &Value) -> Vec<Problem> {
+pub(crate) fn check_entries(object: &Value) -> Vec<ValidationProblem> {
     let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array);
     let operations = entries.into_iter().flatten().map(|it| it.get("operation").cloned());
     let operations = operations.map(|it| it.unwrap_or_else(|| "".into()));
     let wrong = operations.filter(|it| it != "Apply" && it != "Update");
     let field = "metadata.managedFields.operation";
-    wrong.map(|it| Problem::invalid(field, it, "must be `Apply` or `Update`")).collect()
+    wrong.map(|it| ValidationProblem::invalid(field, it, "must be `Apply` or `Update`")).collect()
 }
 
 /// Returns whether Go considers a character printable: letters, marks, numbers, punctuation, symbols, and the plain space.

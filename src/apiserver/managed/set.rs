@@ -12,18 +12,18 @@ const DEPTH_MAX: usize = 256;
 
 /// Fields, by the first element of their paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct FieldSet(BTreeMap<Element, Node>);
+pub(super) struct FieldSet(BTreeMap<Element, FieldSetNode>);
 
 /// A field that is in the set, or has fields below it that are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Node {
+pub(super) struct FieldSetNode {
     /// The field itself is in the set, not only some below it.
     pub(super) member: bool,
     /// The fields of the set below it.
     pub(super) below: FieldSet,
 }
 
-impl Node {
+impl FieldSetNode {
     fn is_empty(&self) -> bool {
         !self.member && self.below.is_empty()
     }
@@ -34,12 +34,12 @@ impl FieldSet {
         self.0.is_empty()
     }
 
-    pub(super) fn get(&self, element: &Element) -> Option<&Node> {
+    pub(super) fn get(&self, element: &Element) -> Option<&FieldSetNode> {
         self.0.get(element)
     }
 
     /// Adds a field and those below it.
-    pub(super) fn put(&mut self, element: Element, node: Node) {
+    pub(super) fn put(&mut self, element: Element, node: FieldSetNode) {
         if node.is_empty() {
             return;
         }
@@ -82,7 +82,7 @@ impl FieldSet {
     pub(super) fn difference(&self, other: &Self) -> Self {
         self.combine(|element, node| match other.0.get(element) {
             None => node.clone(),
-            Some(minus) => Node {
+            Some(minus) => FieldSetNode {
                 member: node.member && !minus.member,
                 below: node.below.difference(&minus.below),
             },
@@ -92,8 +92,8 @@ impl FieldSet {
     /// Returns the fields that are also in the other set.
     pub(super) fn intersection(&self, other: &Self) -> Self {
         self.combine(|element, node| match other.0.get(element) {
-            None => Node::default(),
-            Some(too) => Node {
+            None => FieldSetNode::default(),
+            Some(too) => FieldSetNode {
                 member: node.member && too.member,
                 below: node.below.intersection(&too.below),
             },
@@ -110,7 +110,7 @@ impl FieldSet {
     }
 
     /// Replaces the nodes of the tree; empty ones are dropped.
-    pub(super) fn combine(&self, change: impl Fn(&Element, &Node) -> Node) -> Self {
+    pub(super) fn combine(&self, change: impl Fn(&Element, &FieldSetNode) -> FieldSetNode) -> Self {
         let nodes = self.0.iter().map(|(element, node)| (element.clone(), change(element, node)));
         Self(nodes.filter(|(_, node)| !node.is_empty()).collect_map())
     }
@@ -151,8 +151,8 @@ impl FieldSet {
         Some(Self::read(json.as_object()?, 0)?.below)
     }
 
-    fn read(map: &Map<String, Value>, depth: usize) -> Option<Node> {
-        let mut node = Node::default();
+    fn read(map: &Map<String, Value>, depth: usize) -> Option<FieldSetNode> {
+        let mut node = FieldSetNode::default();
         for (key, value) in map {
             if key == "." {
                 node.member = true;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{collect::is_empty_value, element::Element};
 use crate::{
     native::{self, OBJECT_META},
-    schema::{ListType, Schema, Shape},
+    schema::{ListType, Schema, SchemaShape},
 };
 
 /// Limit of the depth; deeper values are atomic. Decoded bodies are not as deep.
@@ -19,8 +19,8 @@ static TEXT: LazyLock<Schema> = LazyLock::new(|| Schema::parse(&json!({ "type": 
 
 /// The type of the values of one field.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Type<'a> {
-    pub(super) node: Node<'a>,
+pub(super) struct FieldType<'a> {
+    pub(super) node: TypeSource<'a>,
     /// The object keeps unknown fields, so these have deduced types.
     open: bool,
     /// Compiled into Kubernetes: empty fields are left out.
@@ -30,7 +30,7 @@ pub(super) struct Type<'a> {
 
 /// The source of the type.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Node<'a> {
+pub(super) enum TypeSource<'a> {
     /// A complete object; `None` without a schema.
     Object(Option<&'a Schema>),
     Metadata,
@@ -43,7 +43,7 @@ pub(super) enum Node<'a> {
 
 /// The form in which a value is managed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form<'a> {
+pub(super) enum ManagedForm<'a> {
     /// Managed as a single field.
     Leaf,
     /// Managed by its fields.
@@ -63,7 +63,7 @@ pub(super) enum Order<'a> {
 
 /// The declaration of a field in the schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Declared {
+pub(super) enum FieldDeclaration {
     /// By name. Such a field is managed only through its content.
     Named,
     /// Under any name, as an additional property.
@@ -71,51 +71,55 @@ pub(super) enum Declared {
     Unknown,
 }
 
-impl<'a> Type<'a> {
+impl<'a> FieldType<'a> {
     /// Returns the type of complete objects.
     pub(super) fn object(schema: Option<&'a Schema>, native: bool) -> Self {
-        let open = schema.is_none_or(|it| it.preserves_unknown || matches!(it.shape, Shape::Any));
-        Self { node: Node::Object(schema), open, native, depth: 0 }
+        let open =
+            schema.is_none_or(|it| it.preserves_unknown || matches!(it.shape, SchemaShape::Any));
+        Self { node: TypeSource::Object(schema), open, native, depth: 0 }
     }
 
-    fn child(self, node: Node<'a>) -> Self {
-        let node = if self.depth < DEPTH_MAX { node } else { Node::Untyped };
+    fn child(self, node: TypeSource<'a>) -> Self {
+        let node = if self.depth < DEPTH_MAX { node } else { TypeSource::Untyped };
         Self { node, depth: self.depth.saturating_add(1), ..self }
     }
 
     /// Returns the type of fields that the schema does not declare.
-    fn unsaid(self) -> Node<'a> {
-        if self.open { Node::Deduced } else { Node::Untyped }
+    fn unsaid(self) -> TypeSource<'a> {
+        if self.open { TypeSource::Deduced } else { TypeSource::Untyped }
     }
 
     pub(super) fn schema(self) -> Option<&'a Schema> {
         match self.node {
-            Node::Object(schema) => schema,
-            Node::Metadata => native::definition(OBJECT_META),
-            Node::Known(schema) => Some(schema),
-            Node::Deduced | Node::Untyped => None,
+            TypeSource::Object(schema) => schema,
+            TypeSource::Metadata => native::definition(OBJECT_META),
+            TypeSource::Known(schema) => Some(schema),
+            TypeSource::Deduced | TypeSource::Untyped => None,
         }
     }
 
     /// Returns the form in which a value of this type is managed. A value that does not match the schema is a single field.
-    pub(super) fn form(self, value: &Value) -> Form<'a> {
-        let map = if value.is_object() || value.is_null() { Form::Map } else { Form::Leaf };
+    pub(super) fn form(self, value: &Value) -> ManagedForm<'a> {
+        let map =
+            if value.is_object() || value.is_null() { ManagedForm::Map } else { ManagedForm::Leaf };
         match self.node {
-            Node::Object(_) | Node::Metadata | Node::Deduced => map,
-            Node::Untyped => Form::Leaf,
-            Node::Known(schema) => match &schema.shape {
-                Shape::Any if self.open => map,
-                Shape::Any | Shape::Scalar(_) | Shape::Map { atomic: true, .. } => Form::Leaf,
+            TypeSource::Object(_) | TypeSource::Metadata | TypeSource::Deduced => map,
+            TypeSource::Untyped => ManagedForm::Leaf,
+            TypeSource::Known(schema) => match &schema.shape {
+                SchemaShape::Any if self.open => map,
+                SchemaShape::Any
+                | SchemaShape::Scalar(_)
+                | SchemaShape::Map { atomic: true, .. } => ManagedForm::Leaf,
                 // A map without declared fields in a native kind is kept as it is: the data of a ControllerRevision.
-                Shape::Map { fields, rest: None, .. }
+                SchemaShape::Map { fields, rest: None, .. }
                     if self.native && fields.is_empty() && !is_empty_value(value) =>
                 {
-                    Form::Leaf
+                    ManagedForm::Leaf
                 }
-                Shape::Map { atomic: false, .. } => map,
-                Shape::List { .. } => match order(schema) {
-                    Some(order) if value.is_array() || value.is_null() => Form::List(order),
-                    _ => Form::Leaf,
+                SchemaShape::Map { atomic: false, .. } => map,
+                SchemaShape::List { .. } => match order(schema) {
+                    Some(order) if value.is_array() || value.is_null() => ManagedForm::List(order),
+                    _ => ManagedForm::Leaf,
                 },
             },
         }
@@ -123,72 +127,75 @@ impl<'a> Type<'a> {
 
     /// Returns whether the schema declares maps or lists of this type as atomic.
     pub(super) fn is_atomic(self) -> bool {
-        let Node::Known(schema) = self.node else { return false };
+        let TypeSource::Known(schema) = self.node else { return false };
         match schema.shape {
-            Shape::Map { atomic, .. } => atomic,
-            Shape::List { .. } => order(schema).is_none(),
-            Shape::Any | Shape::Scalar(_) => false,
+            SchemaShape::Map { atomic, .. } => atomic,
+            SchemaShape::List { .. } => order(schema).is_none(),
+            SchemaShape::Any | SchemaShape::Scalar(_) => false,
         }
     }
 
     /// Returns the type of a field, and how the schema declares it.
-    pub(super) fn field(self, name: &str) -> (Self, Declared) {
+    pub(super) fn field(self, name: &str) -> (Self, FieldDeclaration) {
         let schema = match self.node {
-            Node::Object(_) if name == "metadata" => {
-                return (self.child(Node::Metadata), Declared::Named);
+            TypeSource::Object(_) if name == "metadata" => {
+                return (self.child(TypeSource::Metadata), FieldDeclaration::Named);
             }
-            Node::Object(_) if name == "apiVersion" || name == "kind" => {
-                return (self.child(Node::Known(&TEXT)), Declared::Named);
+            TypeSource::Object(_) if name == "apiVersion" || name == "kind" => {
+                return (self.child(TypeSource::Known(&TEXT)), FieldDeclaration::Named);
             }
-            Node::Object(None) | Node::Deduced => {
-                return (self.child(Node::Deduced), Declared::Allowed);
+            TypeSource::Object(None) | TypeSource::Deduced => {
+                return (self.child(TypeSource::Deduced), FieldDeclaration::Allowed);
             }
-            Node::Untyped => return (self.child(Node::Untyped), Declared::Allowed),
-            Node::Metadata => match native::definition(OBJECT_META) {
+            TypeSource::Untyped => {
+                return (self.child(TypeSource::Untyped), FieldDeclaration::Allowed);
+            }
+            TypeSource::Metadata => match native::definition(OBJECT_META) {
                 Some(schema) => schema,
-                None => return (self.child(Node::Deduced), Declared::Allowed),
+                None => return (self.child(TypeSource::Deduced), FieldDeclaration::Allowed),
             },
-            Node::Object(Some(schema)) | Node::Known(schema) => schema,
+            TypeSource::Object(Some(schema)) | TypeSource::Known(schema) => schema,
         };
-        if schema.embedded && matches!(self.node, Node::Known(_)) && name == "metadata" {
-            return (self.child(Node::Metadata), Declared::Named);
+        if schema.embedded && matches!(self.node, TypeSource::Known(_)) && name == "metadata" {
+            return (self.child(TypeSource::Metadata), FieldDeclaration::Named);
         }
         if schema.embedded && (name == "apiVersion" || name == "kind") {
-            return (self.child(Node::Known(&TEXT)), Declared::Named);
+            return (self.child(TypeSource::Known(&TEXT)), FieldDeclaration::Named);
         }
-        let Shape::Map { fields, rest, .. } = &schema.shape else {
-            return (self.child(self.unsaid()), Declared::Allowed);
+        let SchemaShape::Map { fields, rest, .. } = &schema.shape else {
+            return (self.child(self.unsaid()), FieldDeclaration::Allowed);
         };
-        let linked = |link: &'a crate::schema::Link| {
-            link.schema().map_or_else(|| self.unsaid(), Node::Known)
+        let linked = |link: &'a crate::schema::SchemaOrRef| {
+            link.schema().map_or_else(|| self.unsaid(), TypeSource::Known)
         };
         if let Some(link) = fields.get(name) {
-            return (self.child(linked(link)), Declared::Named);
+            return (self.child(linked(link)), FieldDeclaration::Named);
         }
-        let nameless = fields.is_empty() && !schema.embedded && matches!(self.node, Node::Known(_));
+        let nameless =
+            fields.is_empty() && !schema.embedded && matches!(self.node, TypeSource::Known(_));
         match rest {
-            Some(link) => (self.child(linked(link)), Declared::Allowed),
+            Some(link) => (self.child(linked(link)), FieldDeclaration::Allowed),
             // For a map without declared fields, the real server has no types of its values.
-            None if nameless => (self.child(self.unsaid()), Declared::Allowed),
+            None if nameless => (self.child(self.unsaid()), FieldDeclaration::Allowed),
             None if schema.preserves_unknown || self.open => {
-                (self.child(Node::Deduced), Declared::Allowed)
+                (self.child(TypeSource::Deduced), FieldDeclaration::Allowed)
             }
-            None => (self.child(self.unsaid()), Declared::Unknown),
+            None => (self.child(self.unsaid()), FieldDeclaration::Unknown),
         }
     }
 
     /// Returns the type of the items of a list.
     pub(super) fn items(self) -> Self {
         let items = self.schema().and_then(Schema::items);
-        self.child(items.map_or_else(|| self.unsaid(), Node::Known))
+        self.child(items.map_or_else(|| self.unsaid(), TypeSource::Known))
     }
 
     /// Returns the type of the part at a path element.
-    pub(super) fn part(self, element: &Element) -> (Self, Declared) {
+    pub(super) fn part(self, element: &Element) -> (Self, FieldDeclaration) {
         match element {
             Element::Field(name) => self.field(name),
             Element::Key(_) | Element::Value(_) | Element::Index(_) => {
-                (self.items(), Declared::Allowed)
+                (self.items(), FieldDeclaration::Allowed)
             }
         }
     }
@@ -237,11 +244,11 @@ impl<'a> Type<'a> {
         }
         // Missing required fields of native kinds have the zero value of their type in the real server; they are validated later.
         match &field.shape {
-            Shape::Scalar(_) if !self.native => None,
-            Shape::Scalar(_) if key == "protocol" => Some("TCP".into()),
-            Shape::Scalar(crate::schema::Scalar::Text) => Some("".into()),
-            Shape::Scalar(_) => Some(0.into()),
-            Shape::Any | Shape::Map { .. } | Shape::List { .. } => None,
+            SchemaShape::Scalar(_) if !self.native => None,
+            SchemaShape::Scalar(_) if key == "protocol" => Some("TCP".into()),
+            SchemaShape::Scalar(crate::schema::Scalar::Text) => Some("".into()),
+            SchemaShape::Scalar(_) => Some(0.into()),
+            SchemaShape::Any | SchemaShape::Map { .. } | SchemaShape::List { .. } => None,
         }
     }
 }

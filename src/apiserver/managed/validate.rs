@@ -4,17 +4,17 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::typing::{Declared, Form, Node, Type};
+use super::typing::{FieldDeclaration, FieldType, ManagedForm, TypeSource};
 use crate::{
     refusal::go,
-    schema::{Scalar, Shape},
+    schema::{Scalar, SchemaShape},
 };
 
 /// Limit of reported mistakes.
 const MISTAKES_MAX: usize = 100;
 
 /// Returns all mistakes of a configuration as one message; `None` if it is valid.
-pub(super) fn mistakes(kind: Type<'_>, config: &Value) -> Option<String> {
+pub(super) fn mistakes(kind: FieldType<'_>, config: &Value) -> Option<String> {
     let mut all = Vec::new();
     check(kind, config, &mut String::new(), &mut all);
     match all.as_slice() {
@@ -24,7 +24,7 @@ pub(super) fn mistakes(kind: Type<'_>, config: &Value) -> Option<String> {
     }
 }
 
-fn check(kind: Type<'_>, value: &Value, path: &mut String, mistakes: &mut Vec<String>) {
+fn check(kind: FieldType<'_>, value: &Value, path: &mut String, mistakes: &mut Vec<String>) {
     if mistakes.len() >= MISTAKES_MAX {
         return;
     }
@@ -34,14 +34,14 @@ fn check(kind: Type<'_>, value: &Value, path: &mut String, mistakes: &mut Vec<St
     }
     let length = path.len();
     match (kind.form(value), value) {
-        (Form::Map, Value::Object(fields)) => {
+        (ManagedForm::Map, Value::Object(fields)) => {
             let mut names: Vec<&String> = fields.keys().collect();
             names.sort();
             for (name, value) in names.into_iter().filter_map(|name| fields.get_key_value(name)) {
                 let (kind, declared) = kind.field(name);
                 path.push('.');
                 path.push_str(name);
-                if declared == Declared::Unknown {
+                if declared == FieldDeclaration::Unknown {
                     mistakes.push(format!("{path}: field not declared in schema"));
                     path.truncate(length);
                     return;
@@ -50,7 +50,7 @@ fn check(kind: Type<'_>, value: &Value, path: &mut String, mistakes: &mut Vec<St
                 path.truncate(length);
             }
         }
-        (Form::List(order), Value::Array(items)) => {
+        (ManagedForm::List(order), Value::Array(items)) => {
             let mut seen = BTreeSet::new();
             for (index, item) in items.iter().enumerate() {
                 match kind.element(order, item) {
@@ -73,37 +73,37 @@ fn check(kind: Type<'_>, value: &Value, path: &mut String, mistakes: &mut Vec<St
                 }
             }
         }
-        (Form::Leaf | Form::Map | Form::List(_), _) => {}
+        (ManagedForm::Leaf | ManagedForm::Map | ManagedForm::List(_), _) => {}
     }
 }
 
 /// Returns the mistake of a value whose JSON type differs from the schema.
-fn type_mistake(kind: Type<'_>, value: &Value) -> Option<String> {
+fn type_mistake(kind: FieldType<'_>, value: &Value) -> Option<String> {
     let schema = match kind.node {
-        Node::Object(_) | Node::Deduced | Node::Untyped => return None,
-        Node::Metadata | Node::Known(_) => kind.schema()?,
+        TypeSource::Object(_) | TypeSource::Deduced | TypeSource::Untyped => return None,
+        TypeSource::Metadata | TypeSource::Known(_) => kind.schema()?,
     };
     let expected = |what: &str| Some(format!("expected {what}, got &{{{}}}", go::plain(value)));
     match (&schema.shape, value) {
         (_, Value::Null)
-        | (Shape::Any, _)
-        | (Shape::Map { .. }, Value::Object(_))
-        | (Shape::List { .. }, Value::Array(_))
-        | (Shape::Scalar(Scalar::Text), Value::String(_))
-        | (Shape::Scalar(Scalar::Integer | Scalar::Number), Value::Number(_))
-        | (Shape::Scalar(Scalar::Boolean), Value::Bool(_))
+        | (SchemaShape::Any, _)
+        | (SchemaShape::Map { .. }, Value::Object(_))
+        | (SchemaShape::List { .. }, Value::Array(_))
+        | (SchemaShape::Scalar(Scalar::Text), Value::String(_))
+        | (SchemaShape::Scalar(Scalar::Integer | Scalar::Number), Value::Number(_))
+        | (SchemaShape::Scalar(Scalar::Boolean), Value::Bool(_))
         | (
-            Shape::Scalar(Scalar::IntOrText),
+            SchemaShape::Scalar(Scalar::IntOrText),
             Value::Bool(_) | Value::Number(_) | Value::String(_),
         ) => None,
-        (Shape::Scalar(Scalar::IntOrText), _) => expected("any scalar"),
-        (Shape::Map { .. }, _) => expected("map"),
-        (Shape::List { .. }, _) => expected("list"),
-        (Shape::Scalar(Scalar::Boolean), _) => expected("boolean"),
-        (Shape::Scalar(Scalar::Integer | Scalar::Number), _) => {
+        (SchemaShape::Scalar(Scalar::IntOrText), _) => expected("any scalar"),
+        (SchemaShape::Map { .. }, _) => expected("map"),
+        (SchemaShape::List { .. }, _) => expected("list"),
+        (SchemaShape::Scalar(Scalar::Boolean), _) => expected("boolean"),
+        (SchemaShape::Scalar(Scalar::Integer | Scalar::Number), _) => {
             Some("expected numeric (int or float), got *value.valueUnstructured".into())
         }
-        (Shape::Scalar(Scalar::Text), _) => Some(format!(
+        (SchemaShape::Scalar(Scalar::Text), _) => Some(format!(
             "expected string, got &value.valueUnstructured{{Value:{}}}",
             go::json(value)
         )),

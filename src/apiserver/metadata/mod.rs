@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 pub(crate) use self::{generate::generate_name, names::NameFormat};
 use crate::{
     object,
-    refusal::{Problem, ProblemKind, go},
+    refusal::{ProblemKind, ValidationProblem, go},
     resource::ResourceDef,
 };
 
@@ -50,7 +50,7 @@ impl KindFacts {
 }
 
 /// Validates the metadata of a new object, which already has its name.
-pub(crate) fn check_create(facts: KindFacts, object: &Value) -> Vec<Problem> {
+pub(crate) fn check_create(facts: KindFacts, object: &Value) -> Vec<ValidationProblem> {
     let mut found = common(facts, facts.names, object);
     if facts.native {
         found.extend(unqualified_finalizers(object));
@@ -59,7 +59,7 @@ pub(crate) fn check_create(facts: KindFacts, object: &Value) -> Vec<Problem> {
 }
 
 /// Validates the metadata of a changed object, after [`carry_over`].
-pub(crate) fn check_update(facts: KindFacts, new: &Value, old: &Value) -> Vec<Problem> {
+pub(crate) fn check_update(facts: KindFacts, new: &Value, old: &Value) -> Vec<ValidationProblem> {
     // The real server validates several times and reports every result: once for all objects, with a weaker rule for names, and
     // twice for objects that existed before.
     let mut found = common(facts, NameFormat::PathSegment, new);
@@ -130,17 +130,20 @@ pub(crate) fn normalize(object: &mut Value) {
 }
 
 /// Validates the name of a field manager.
-pub(crate) fn check_manager(manager: &str) -> Vec<Problem> {
+pub(crate) fn check_manager(manager: &str) -> Vec<ValidationProblem> {
     let field = "fieldManager";
     let mut found = Vec::new();
     if manager.len() > MANAGER_BYTES_MAX {
-        found.push(Problem::new(field, ProblemKind::TooLong(manager.into(), MANAGER_BYTES_MAX)));
+        found.push(ValidationProblem::new(
+            field,
+            ProblemKind::TooLong(manager.into(), MANAGER_BYTES_MAX),
+        ));
     }
     let bad = manager.char_indices().filter(|(_, sign)| sign.is_control());
     for (at, sign) in bad.take(MANAGER_FAULTS_MAX) {
         let code = u32::from(sign);
         let text = format!("invalid character U+{code:04X} (at position {at})");
-        found.push(Problem::invalid(field, manager, text));
+        found.push(ValidationProblem::invalid(field, manager, text));
     }
     found
 }
@@ -156,11 +159,11 @@ fn put(meta: &mut Map<String, Value>, field: &str, value: Option<Value>) {
     }
 }
 
-fn common(facts: KindFacts, names: NameFormat, object: &Value) -> Vec<Problem> {
+fn common(facts: KindFacts, names: NameFormat, object: &Value) -> Vec<ValidationProblem> {
     let mut found = Vec::new();
     let mut named = |field: &str, name: &str, prefix: bool| {
         for fault in names.faults(name, prefix) {
-            found.push(Problem::invalid(format!("metadata.{field}"), name, fault));
+            found.push(ValidationProblem::invalid(format!("metadata.{field}"), name, fault));
         }
     };
     let (name, prefix) = (object::meta(object, "name"), object::meta(object, "generateName"));
@@ -168,7 +171,8 @@ fn common(facts: KindFacts, names: NameFormat, object: &Value) -> Vec<Problem> {
         named("generateName", prefix, true);
     }
     if name.is_empty() {
-        found.push(Problem::required("metadata.name", "name or generateName is required"));
+        found
+            .push(ValidationProblem::required("metadata.name", "name or generateName is required"));
     } else {
         named("name", name, false);
     }
@@ -177,7 +181,7 @@ fn common(facts: KindFacts, names: NameFormat, object: &Value) -> Vec<Problem> {
     let generation = meta.and_then(|it| it.get("generation")).and_then(Value::as_i64);
     if let Some(negative) = generation.filter(|it| *it < 0) {
         let text = "must be greater than or equal to 0";
-        found.push(Problem::invalid("metadata.generation", negative, text));
+        found.push(ValidationProblem::invalid("metadata.generation", negative, text));
     }
     found.extend(labels(meta.and_then(|it| it.get("labels")), "metadata.labels"));
     found.extend(annotations(meta.and_then(|it| it.get("annotations"))));
@@ -186,75 +190,80 @@ fn common(facts: KindFacts, names: NameFormat, object: &Value) -> Vec<Problem> {
     found
 }
 
-fn namespace(facts: KindFacts, namespace: &str) -> Vec<Problem> {
+fn namespace(facts: KindFacts, namespace: &str) -> Vec<ValidationProblem> {
     let field = "metadata.namespace";
     match (facts.namespaced, namespace) {
-        (true, "") => vec![Problem::required(field, "")],
+        (true, "") => vec![ValidationProblem::required(field, "")],
         (true, name) => {
             let faults = names::dns_label(name).into_iter();
-            faults.map(|it| Problem::invalid(field, name, it)).collect()
+            faults.map(|it| ValidationProblem::invalid(field, name, it)).collect()
         }
         (false, "") => Vec::new(),
-        (false, _) => vec![Problem::forbidden(field, "not allowed on this type")],
+        (false, _) => vec![ValidationProblem::forbidden(field, "not allowed on this type")],
     }
 }
 
 /// Validates the keys and values of labels, in any field.
-pub(crate) fn labels(labels: Option<&Value>, field: &str) -> Vec<Problem> {
+pub(crate) fn labels(labels: Option<&Value>, field: &str) -> Vec<ValidationProblem> {
     let mut found = Vec::new();
     for (key, value) in labels.and_then(Value::as_object).into_iter().flatten() {
         let faults = names::qualified_name(key).into_iter();
-        found.extend(faults.map(|it| Problem::invalid(field, key.as_str(), it)));
+        found.extend(faults.map(|it| ValidationProblem::invalid(field, key.as_str(), it)));
         let value = value.as_str().unwrap_or_default();
         let faults = names::label_value(value).into_iter();
-        found.extend(faults.map(|it| Problem::invalid(field, value, it)));
+        found.extend(faults.map(|it| ValidationProblem::invalid(field, value, it)));
     }
     found
 }
 
-fn annotations(annotations: Option<&Value>) -> Vec<Problem> {
+fn annotations(annotations: Option<&Value>) -> Vec<ValidationProblem> {
     let field = "metadata.annotations";
     let mut found = Vec::new();
     let mut bytes = 0_usize;
     for (key, value) in annotations.and_then(Value::as_object).into_iter().flatten() {
         // The case of keys is ignored here.
         let faults = names::qualified_name(&key.to_lowercase()).into_iter();
-        found.extend(faults.map(|it| Problem::invalid(field, key.as_str(), it)));
+        found.extend(faults.map(|it| ValidationProblem::invalid(field, key.as_str(), it)));
         bytes += key.len() + value.as_str().unwrap_or_default().len();
     }
     if bytes > ANNOTATIONS_BYTES_MAX {
-        found.push(Problem::new(field, ProblemKind::TooLong("".into(), ANNOTATIONS_BYTES_MAX)));
+        found.push(ValidationProblem::new(
+            field,
+            ProblemKind::TooLong("".into(), ANNOTATIONS_BYTES_MAX),
+        ));
     }
     found
 }
 
-fn finalizers(object: &Value) -> Vec<Problem> {
+fn finalizers(object: &Value) -> Vec<ValidationProblem> {
     let field = "metadata.finalizers";
     let finalizers = object::finalizers(object);
     let mut found = Vec::new();
     for name in &finalizers {
         let faults = names::qualified_name(name).into_iter();
-        found.extend(faults.map(|it| Problem::invalid(field, name.as_str(), it)));
+        found.extend(faults.map(|it| ValidationProblem::invalid(field, name.as_str(), it)));
     }
     let has = |name: &str| finalizers.iter().any(|it| it == name);
     if has(ORPHAN) && has(FOREGROUND) {
         let text = format!("finalizer {ORPHAN} and {FOREGROUND} cannot be both set");
-        found.push(Problem::invalid(field, finalizers.clone(), text));
+        found.push(ValidationProblem::invalid(field, finalizers.clone(), text));
     }
     found
 }
 
-fn unqualified_finalizers(object: &Value) -> Vec<Problem> {
+fn unqualified_finalizers(object: &Value) -> Vec<ValidationProblem> {
     let finalizers = object::finalizers(object).into_iter().enumerate();
     let bad = finalizers
         .filter(|(_, it)| !it.contains('/') && !STANDARD_FINALIZERS.contains(&it.as_str()));
     let text = "name is neither a standard finalizer name nor is it fully qualified";
-    bad.map(|(at, name)| Problem::invalid(format!("metadata.finalizers[{at}]"), name, text))
-        .collect()
+    bad.map(|(at, name)| {
+        ValidationProblem::invalid(format!("metadata.finalizers[{at}]"), name, text)
+    })
+    .collect()
 }
 
 /// Checks that immutable fields have not changed. Validates labels and others once more, as the real server does.
-fn changes(new: &Value, old: &Value) -> Vec<Problem> {
+fn changes(new: &Value, old: &Value) -> Vec<ValidationProblem> {
     let mut found = Vec::new();
     if object::deleting(old) {
         let before: BTreeSet<String> = object::finalizers(old).into_iter().collect();
@@ -265,18 +274,18 @@ fn changes(new: &Value, old: &Value) -> Vec<Problem> {
         if !added.is_empty() {
             let text = "no new finalizers can be added if the object is being deleted, found new finalizers";
             let text = format!("{text} {}", go::list(&added));
-            found.push(Problem::forbidden("metadata.finalizers", text));
+            found.push(ValidationProblem::forbidden("metadata.finalizers", text));
         }
     }
     let version = object::meta(new, "resourceVersion");
     if version.is_empty() {
         let text = "must be specified for an update";
-        found.push(Problem::invalid("metadata.resourceVersion", version, text));
+        found.push(ValidationProblem::invalid("metadata.resourceVersion", version, text));
     }
     for field in ["name", "namespace", "uid"] {
         let given = object::meta(new, field);
         if given != object::meta(old, field) {
-            found.push(Problem::invalid(format!("metadata.{field}"), given, IMMUTABLE));
+            found.push(ValidationProblem::invalid(format!("metadata.{field}"), given, IMMUTABLE));
         }
     }
     let value = |of: &Value, field: &str| {
@@ -285,13 +294,13 @@ fn changes(new: &Value, old: &Value) -> Vec<Problem> {
     for field in ["creationTimestamp", "deletionTimestamp"] {
         let given = value(new, field);
         if given != value(old, field) {
-            found.push(Problem::invalid(format!("metadata.{field}"), given, IMMUTABLE));
+            found.push(ValidationProblem::invalid(format!("metadata.{field}"), given, IMMUTABLE));
         }
     }
     let field = "deletionGracePeriodSeconds";
     let given = value(new, field);
     if given != value(old, field) {
-        let problem = Problem::invalid(format!("metadata.{field}"), given, IMMUTABLE);
+        let problem = ValidationProblem::invalid(format!("metadata.{field}"), given, IMMUTABLE);
         found.push(problem);
     }
     let meta = new.get("metadata");

@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use crate::refusal::Problem;
+use crate::refusal::ValidationProblem;
 
 const FIELD: &str = "metadata.ownerReferences";
 /// Limit of reported surplus controllers: each message contains the whole list, so a response could become terabytes large.
 const REPORTED_MAX: usize = 3;
 
 /// Validates the owner references of an object.
-pub(crate) fn check(owners: Option<&Value>) -> Vec<Problem> {
+pub(crate) fn check(owners: Option<&Value>) -> Vec<ValidationProblem> {
     let owners = owners.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let mut found = Vec::new();
     let mut controller: Option<String> = None;
@@ -27,7 +27,7 @@ pub(crate) fn check(owners: Option<&Value>) -> Vec<Problem> {
                 let detail = format!(
                     "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {name}"
                 );
-                found.push(Problem::invalid(FIELD, owners.to_vec(), detail));
+                found.push(ValidationProblem::invalid(FIELD, owners.to_vec(), detail));
             }
             Some(_) => {}
         }
@@ -35,10 +35,10 @@ pub(crate) fn check(owners: Option<&Value>) -> Vec<Problem> {
     found
 }
 
-fn check_one(owner: &Value) -> Vec<Problem> {
+fn check_one(owner: &Value) -> Vec<ValidationProblem> {
     let mut found = Vec::new();
     let mut empty = |field: &str, value: &str, detail: &str| {
-        found.push(Problem::invalid(format!("{FIELD}.{field}"), value, detail));
+        found.push(ValidationProblem::invalid(format!("{FIELD}.{field}"), value, detail));
     };
     let api_version = text(owner, "apiVersion");
     // A string that is not a group and a version has no version.
@@ -53,7 +53,7 @@ fn check_one(owner: &Value) -> Vec<Problem> {
     }
     if (api_version, text(owner, "kind")) == ("v1", "Event") {
         let detail = "/v1, Kind=Event is disallowed from being an owner".to_owned();
-        found.push(Problem::invalid(FIELD, owner.clone(), detail));
+        found.push(ValidationProblem::invalid(FIELD, owner.clone(), detail));
     }
     found
 }

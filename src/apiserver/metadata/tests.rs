@@ -6,7 +6,7 @@ use super::{
     KindFacts, NameFormat, carry_over, check_create, check_manager, check_update, generate_name,
     names, normalize, reset,
 };
-use crate::refusal::{Problem, Refusal};
+use crate::refusal::{Refusal, ValidationProblem};
 
 const NATIVE: KindFacts =
     KindFacts { names: NameFormat::Subdomain, namespaced: true, native: true };
@@ -17,7 +17,7 @@ fn last(faults: &[String]) -> String {
 }
 
 /// Abbreviates the rules for names.
-fn brief(problems: &[Problem]) -> String {
+fn brief(problems: &[ValidationProblem]) -> String {
     let texts: Vec<String> =
         problems.iter().map(|it| format!("{}: {}", it.field, it.text())).collect();
     let mut text = texts.join(", ");
@@ -295,7 +295,7 @@ fn old() -> Value {
     }))
 }
 
-fn update(old: &Value, changes: &Value) -> Vec<Problem> {
+fn update(old: &Value, changes: &Value) -> Vec<ValidationProblem> {
     let mut new = old.clone();
     json_patch::merge(&mut new, &json!({ "metadata": changes }));
     carry_over(&mut new, old);

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Native, defaults,
-    facts::{self, Form, GoField, GoType},
+    facts::{self, GoField, GoType, GoValueType},
     scalar,
 };
 use crate::{
@@ -47,7 +47,7 @@ pub(crate) fn decode_as(
     if deeper(value, DEPTH) {
         return Err(format!("nested too deeply: at most {DEPTH} levels"));
     }
-    let mut walk = Walk { unknown: Vec::new() };
+    let mut walk = NativeDecoder { unknown: Vec::new() };
     walk.fields(known, value, &mut path.to_owned(), 0)?;
     Ok(walk.unknown)
 }
@@ -78,21 +78,21 @@ fn deeper(value: &Value, levels: usize) -> bool {
     }
 }
 
-struct Walk {
+struct NativeDecoder {
     unknown: Vec<String>,
 }
 
 /// The message about a value with a wrong type: `spec.replicas: expected an integer, got "2"`.
-type Wrong = String;
+type TypeMismatch = String;
 
-impl Walk {
+impl NativeDecoder {
     fn fields(
         &mut self,
         known: &GoType,
         value: &mut Value,
         path: &mut String,
         depth: usize,
-    ) -> Result<(), Wrong> {
+    ) -> Result<(), TypeMismatch> {
         if depth > DEPTH {
             return Err("exceeded max depth".into());
         }
@@ -135,7 +135,7 @@ impl Walk {
         mut value: Value,
         path: &mut String,
         depth: usize,
-    ) -> Result<Option<Value>, Wrong> {
+    ) -> Result<Option<Value>, TypeMismatch> {
         if value.is_null() {
             return self.absent(field, path, depth);
         }
@@ -146,11 +146,13 @@ impl Walk {
             Value::Array(it) => it.is_empty(),
             Value::Bool(it) => !it && !field.pointer,
             Value::String(it) => {
-                it.is_empty() && !field.pointer && !matches!(field.form, Form::IntOrText)
+                it.is_empty() && !field.pointer && !matches!(field.form, GoValueType::IntOrText)
             }
             // The zero value of a quantity and of similar types does not count as empty.
             Value::Number(it) => {
-                it.as_f64() == Some(0.0) && !field.pointer && !matches!(field.form, Form::IntOrText)
+                it.as_f64() == Some(0.0)
+                    && !field.pointer
+                    && !matches!(field.form, GoValueType::IntOrText)
             }
         };
         Ok((!(field.omit && empty)).then_some(value))
@@ -161,7 +163,7 @@ impl Walk {
         field: &GoField,
         path: &mut String,
         depth: usize,
-    ) -> Result<Option<Value>, Wrong> {
+    ) -> Result<Option<Value>, TypeMismatch> {
         if field.omit {
             return Ok(None);
         }
@@ -169,17 +171,20 @@ impl Walk {
             return Ok(Some(Value::Null));
         }
         Ok(Some(match &field.form {
-            Form::Text => json!(""),
-            Form::Bool => json!(false),
-            Form::Int32 | Form::Int64 | Form::Float | Form::IntOrText => json!(0),
-            Form::Quantity => json!("0"),
-            Form::Time
-            | Form::MicroTime
-            | Form::Bytes
-            | Form::Any
-            | Form::List(_)
-            | Form::Map(_) => Value::Null,
-            Form::Struct(name) => {
+            GoValueType::Text => json!(""),
+            GoValueType::Bool => json!(false),
+            GoValueType::Int32
+            | GoValueType::Int64
+            | GoValueType::Float
+            | GoValueType::IntOrText => json!(0),
+            GoValueType::Quantity => json!("0"),
+            GoValueType::Time
+            | GoValueType::MicroTime
+            | GoValueType::Bytes
+            | GoValueType::Any
+            | GoValueType::List(_)
+            | GoValueType::Map(_) => Value::Null,
+            GoValueType::Struct(name) => {
                 let mut value = json!({});
                 if let Some(known) = facts::go_type(name) {
                     self.fields(known, &mut value, path, depth + 1)?;
@@ -191,21 +196,21 @@ impl Walk {
 
     fn value(
         &mut self,
-        form: &Form,
+        form: &GoValueType,
         value: &mut Value,
         path: &mut String,
         depth: usize,
-    ) -> Result<(), Wrong> {
+    ) -> Result<(), TypeMismatch> {
         if value.is_null() {
             return self.null(form, value, path, depth);
         }
         match form {
-            Form::Any => Ok(()),
-            Form::Struct(name) => match facts::go_type(name) {
+            GoValueType::Any => Ok(()),
+            GoValueType::Struct(name) => match facts::go_type(name) {
                 Some(known) => self.fields(known, value, path, depth + 1),
                 None => Ok(()),
             },
-            Form::List(items) => {
+            GoValueType::List(items) => {
                 let Value::Array(list) = value else {
                     return Err(scalar::unexpected("a list", value, path));
                 };
@@ -218,7 +223,7 @@ impl Walk {
                 }
                 Ok(())
             }
-            Form::Map(items) => {
+            GoValueType::Map(items) => {
                 let Value::Object(map) = value else {
                     return Err(scalar::unexpected("a map", value, path));
                 };
@@ -233,40 +238,47 @@ impl Walk {
                 }
                 Ok(())
             }
-            Form::Text
-            | Form::Bool
-            | Form::Int32
-            | Form::Int64
-            | Form::Float
-            | Form::Bytes
-            | Form::Quantity
-            | Form::Time
-            | Form::MicroTime
-            | Form::IntOrText => scalar::settle(form, value, path),
+            GoValueType::Text
+            | GoValueType::Bool
+            | GoValueType::Int32
+            | GoValueType::Int64
+            | GoValueType::Float
+            | GoValueType::Bytes
+            | GoValueType::Quantity
+            | GoValueType::Time
+            | GoValueType::MicroTime
+            | GoValueType::IntOrText => scalar::settle(form, value, path),
         }
     }
 
     /// Replaces null, as an item of a list or a map, by the zero value of its type.
     fn null(
         &mut self,
-        form: &Form,
+        form: &GoValueType,
         value: &mut Value,
         path: &mut String,
         depth: usize,
-    ) -> Result<(), Wrong> {
+    ) -> Result<(), TypeMismatch> {
         *value = match form {
-            Form::Text | Form::Bytes => json!(""),
-            Form::Bool => json!(false),
-            Form::Int32 | Form::Int64 | Form::Float | Form::IntOrText => json!(0),
-            Form::Quantity => json!("0"),
-            Form::Struct(name) => {
+            GoValueType::Text | GoValueType::Bytes => json!(""),
+            GoValueType::Bool => json!(false),
+            GoValueType::Int32
+            | GoValueType::Int64
+            | GoValueType::Float
+            | GoValueType::IntOrText => json!(0),
+            GoValueType::Quantity => json!("0"),
+            GoValueType::Struct(name) => {
                 let mut value = json!({});
                 if let Some(known) = facts::go_type(name) {
                     self.fields(known, &mut value, path, depth + 1)?;
                 }
                 value
             }
-            Form::Time | Form::MicroTime | Form::Any | Form::List(_) | Form::Map(_) => {
+            GoValueType::Time
+            | GoValueType::MicroTime
+            | GoValueType::Any
+            | GoValueType::List(_)
+            | GoValueType::Map(_) => {
                 return Ok(());
             }
         };
@@ -279,7 +291,7 @@ pub(super) fn zero(definition: &str, field: &str) -> Value {
     let known = facts::go_type(definition);
     let form = known.and_then(|it| it.fields.iter().find(|it| it.name == field));
     let mut value = Value::Null;
-    let mut walk = Walk { unknown: Vec::new() };
+    let mut walk = NativeDecoder { unknown: Vec::new() };
     if let Some(field) = form
         && let Err(problem) = walk.null(&field.form, &mut value, &mut String::new(), 0)
     {

@@ -6,12 +6,12 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    facts::{self, Form, GoType},
+    facts::{self, GoType, GoValueType},
     image,
     quantity::Quantity,
 };
 
-type Fields = Map<String, Value>;
+type JsonObject = Map<String, Value>;
 
 /// Fills in the defaults of an object by the name of its definition, and sorts its fields.
 pub(super) fn fill(name: &str, object: &mut Value) {
@@ -26,9 +26,9 @@ pub(super) fn order(name: &str, object: &mut Value) {
 }
 
 /// Replaces empty lists that are always written by null.
-fn no_lists(name: &str, fields: &mut Fields) {
+fn no_lists(name: &str, fields: &mut JsonObject) {
     let Some(known) = facts::go_type(name) else { return };
-    for field in known.fields.iter().filter(|it| matches!(it.form, Form::List(_))) {
+    for field in known.fields.iter().filter(|it| matches!(it.form, GoValueType::List(_))) {
         if let Some(value) = fields.get_mut(field.name)
             && value.as_array().is_some_and(Vec::is_empty)
         {
@@ -38,7 +38,7 @@ fn no_lists(name: &str, fields: &mut Fields) {
 }
 
 /// Called for each struct, with the name of its definition.
-type Visit = fn(&str, &mut Fields);
+type Visit = fn(&str, &mut JsonObject);
 
 /// Visits all structs of a value, from the outside in. The depth of bodies is bounded by `decode`.
 fn walk(name: &str, value: &mut Value, visit: Visit) {
@@ -54,7 +54,7 @@ fn walk(name: &str, value: &mut Value, visit: Visit) {
 }
 
 /// Sorts fields in the order in which Go declares them.
-fn in_order(known: &GoType, fields: &mut Fields) {
+fn in_order(known: &GoType, fields: &mut JsonObject) {
     let place = |name: &str| known.fields.iter().position(|it| it.name == name);
     if fields.keys().is_sorted_by_key(|it| place(it)) {
         return;
@@ -68,15 +68,15 @@ fn in_order(known: &GoType, fields: &mut Fields) {
     fields.append(&mut rest);
 }
 
-fn inside(form: &Form, value: &mut Value, visit: Visit) {
+fn inside(form: &GoValueType, value: &mut Value, visit: Visit) {
     match (form, value) {
-        (Form::Struct(name), value) => walk(name, value, visit),
-        (Form::List(items), Value::Array(list)) => {
+        (GoValueType::Struct(name), value) => walk(name, value, visit),
+        (GoValueType::List(items), Value::Array(list)) => {
             for it in list {
                 inside(items, it, visit);
             }
         }
-        (Form::Map(items), Value::Object(map)) => {
+        (GoValueType::Map(items), Value::Object(map)) => {
             for it in map.values_mut() {
                 inside(items, it, visit);
             }
@@ -86,7 +86,7 @@ fn inside(form: &Form, value: &mut Value, visit: Visit) {
 }
 
 /// Applies the defaults of one type.
-fn rule(name: &str, it: &mut Fields) {
+fn rule(name: &str, it: &mut JsonObject) {
     // Types outside of the API groups have no defaults.
     let short = name.strip_prefix("io.k8s.api.").unwrap_or_default();
     let Some((group, rest)) = short.split_once('.') else { return };
@@ -112,41 +112,44 @@ fn rule(name: &str, it: &mut Fields) {
 }
 
 /// Sets a field that is missing or null.
-fn put(it: &mut Fields, name: &str, value: impl Into<Value>) {
+fn put(it: &mut JsonObject, name: &str, value: impl Into<Value>) {
     if it.get(name).is_none_or(Value::is_null) {
         it.insert(name.into(), value.into());
     }
 }
 
 /// Sets a string that is missing or empty.
-fn put_text(it: &mut Fields, name: &str, value: &str) {
+fn put_text(it: &mut JsonObject, name: &str, value: &str) {
     if text(it, name).is_empty() {
         it.insert(name.into(), value.into());
     }
 }
 
 /// Sets a number that is missing or zero.
-fn put_number(it: &mut Fields, name: &str, value: i64) {
+fn put_number(it: &mut JsonObject, name: &str, value: i64) {
     if it.get(name).and_then(Value::as_i64).unwrap_or(0) == 0 {
         it.insert(name.into(), value.into());
     }
 }
 
-fn text<'a>(it: &'a Fields, name: &str) -> &'a str {
+fn text<'a>(it: &'a JsonObject, name: &str) -> &'a str {
     it.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn child<'a>(it: &'a mut Fields, name: &str) -> Option<&'a mut Fields> {
+fn child<'a>(it: &'a mut JsonObject, name: &str) -> Option<&'a mut JsonObject> {
     put(it, name, json!({}));
     it.get_mut(name)?.as_object_mut()
 }
 
-fn items<'a>(it: &'a mut Fields, name: &str) -> impl Iterator<Item = &'a mut Fields> + use<'a> {
+fn items<'a>(
+    it: &'a mut JsonObject,
+    name: &str,
+) -> impl Iterator<Item = &'a mut JsonObject> + use<'a> {
     let list = it.get_mut(name).and_then(Value::as_array_mut);
     list.into_iter().flatten().filter_map(Value::as_object_mut)
 }
 
-fn pods(name: &str, it: &mut Fields) {
+fn pods(name: &str, it: &mut JsonObject) {
     match name {
         "Pod" => pod(it),
         "PodSpec" => {
@@ -186,7 +189,7 @@ fn pods(name: &str, it: &mut Fields) {
 }
 
 /// Copies limits to missing requests. This applies to Pods, not to templates.
-fn pod(it: &mut Fields) {
+fn pod(it: &mut JsonObject) {
     let Some(spec) = it.get_mut("spec").and_then(Value::as_object_mut) else { return };
     for list in ["containers", "initContainers"] {
         for container in items(spec, list) {
@@ -206,7 +209,7 @@ fn pod(it: &mut Fields) {
 }
 
 /// Sets `serviceAccountName` and its older name `serviceAccount` to the same value.
-fn same_account(it: &mut Fields) {
+fn same_account(it: &mut JsonObject) {
     let account = [text(it, "serviceAccountName"), text(it, "serviceAccount")];
     let account = account.into_iter().find(|it| !it.is_empty()).map(String::from);
     if let Some(account) = account {
@@ -215,7 +218,7 @@ fn same_account(it: &mut Fields) {
     }
 }
 
-fn host_ports(it: &mut Fields) {
+fn host_ports(it: &mut JsonObject) {
     for list in ["containers", "initContainers"] {
         for container in items(it, list) {
             for port in items(container, "ports") {
@@ -234,13 +237,13 @@ fn to_milli(list: &mut Value) {
     }
 }
 
-fn volume(it: &mut Fields) {
+fn volume(it: &mut JsonObject) {
     if !it.iter().any(|(name, value)| name != "name" && !value.is_null()) {
         it.insert("emptyDir".into(), json!({}));
     }
 }
 
-fn source(name: &str, it: &mut Fields) {
+fn source(name: &str, it: &mut JsonObject) {
     match name {
         "SecretVolumeSource"
         | "ConfigMapVolumeSource"
@@ -270,7 +273,7 @@ fn source(name: &str, it: &mut Fields) {
     }
 }
 
-fn core(name: &str, it: &mut Fields) {
+fn core(name: &str, it: &mut JsonObject) {
     match name {
         "Secret" => put_text(it, "type", "Opaque"),
         "ServiceSpec" => service(it),
@@ -296,7 +299,7 @@ fn core(name: &str, it: &mut Fields) {
     }
 }
 
-fn service(it: &mut Fields) {
+fn service(it: &mut JsonObject) {
     put_text(it, "sessionAffinity", "None");
     put_text(it, "type", "ClusterIP");
     if text(it, "sessionAffinity") == "None" {
@@ -325,7 +328,7 @@ fn service(it: &mut Fields) {
     }
 }
 
-fn replication_controller(it: &mut Fields) {
+fn replication_controller(it: &mut JsonObject) {
     let labels = it.get("spec").and_then(|it| it.pointer("/template/metadata/labels")).cloned();
     let Some(spec) = child(it, "spec") else { return };
     put(spec, "replicas", 1);
@@ -339,7 +342,7 @@ fn replication_controller(it: &mut Fields) {
 
 /// Fills in the defaults of a limit range: the maximum is the default limit, the default limit is the default request; without them
 /// the minimum is the default request.
-fn limits(it: &mut Fields) {
+fn limits(it: &mut JsonObject) {
     for (from, to) in [("max", "default"), ("default", "defaultRequest"), ("min", "defaultRequest")]
     {
         let Some(Value::Object(amounts)) = it.get(from).cloned() else { continue };
@@ -351,7 +354,7 @@ fn limits(it: &mut Fields) {
     }
 }
 
-fn apps(name: &str, it: &mut Fields) {
+fn apps(name: &str, it: &mut JsonObject) {
     match name {
         "DeploymentSpec" => {
             put(it, "replicas", 1);
@@ -385,7 +388,7 @@ fn apps(name: &str, it: &mut Fields) {
     }
 }
 
-fn stateful_set(it: &mut Fields) {
+fn stateful_set(it: &mut JsonObject) {
     put(it, "replicas", 1);
     put_text(it, "podManagementPolicy", "OrderedReady");
     if let Some(strategy) = child(it, "updateStrategy") {
@@ -411,7 +414,7 @@ fn stateful_set(it: &mut Fields) {
     }
 }
 
-fn batch(name: &str, it: &mut Fields) {
+fn batch(name: &str, it: &mut JsonObject) {
     match name {
         "Job" => job(it),
         "CronJobSpec" => {
@@ -424,7 +427,7 @@ fn batch(name: &str, it: &mut Fields) {
     }
 }
 
-fn job(it: &mut Fields) {
+fn job(it: &mut JsonObject) {
     let labels = it.get("spec").and_then(|it| it.pointer("/template/metadata/labels")).cloned();
     let Some(spec) = child(it, "spec") else { return };
     if !spec.contains_key("parallelism") {
@@ -449,7 +452,7 @@ fn job(it: &mut Fields) {
 }
 
 /// Sets the default scaling rates, if any are given: fast up, slow down.
-fn autoscaler(it: &mut Fields) {
+fn autoscaler(it: &mut JsonObject) {
     put(it, "minReplicas", 1);
     let Some(behavior) = it.get_mut("behavior").and_then(Value::as_object_mut) else { return };
     let percent = json!({ "type": "Percent", "value": 100, "periodSeconds": 15 });
@@ -465,7 +468,7 @@ fn autoscaler(it: &mut Fields) {
     }
 }
 
-fn others(group: &str, name: &str, it: &mut Fields) {
+fn others(group: &str, name: &str, it: &mut JsonObject) {
     match (group, name) {
         ("networking", "NetworkPolicyPort") => put(it, "protocol", "TCP"),
         ("networking", "NetworkPolicySpec") => {

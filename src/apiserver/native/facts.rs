@@ -33,7 +33,7 @@ pub(crate) struct GoField {
     pub(crate) omit: bool,
     /// The field is a pointer: null differs from the zero value, which is written.
     pub(crate) pointer: bool,
-    pub(crate) form: Form,
+    pub(crate) form: GoValueType,
     /// The field number in protobuf, after those of the embedded structs around it. Empty for fields that exist in JSON only.
     pub(crate) numbers: Vec<u32>,
     pub(crate) union: Option<Union>,
@@ -52,7 +52,7 @@ pub(crate) enum Union {
 
 /// The type of the values of a field.
 #[derive(Debug)]
-pub(crate) enum Form {
+pub(crate) enum GoValueType {
     Text,
     Bool,
     Int32,
@@ -66,15 +66,15 @@ pub(crate) enum Form {
     IntOrText,
     /// Any JSON, kept as it is.
     Any,
-    List(Box<Form>),
-    Map(Box<Form>),
+    List(Box<GoValueType>),
+    Map(Box<GoValueType>),
     /// A struct, by the name of its definition.
     Struct(&'static str),
 }
 
 /// A resource that Kubernetes serves without a CRD.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Served {
+pub(crate) struct NativeResource {
     pub(crate) group: &'static str,
     /// The preferred version first; objects are stored in it.
     pub(crate) versions: Vec<&'static str>,
@@ -84,12 +84,12 @@ pub(crate) struct Served {
     pub(crate) verbs: Vec<&'static str>,
     pub(crate) short: Vec<&'static str>,
     pub(crate) categories: Vec<&'static str>,
-    pub(crate) subresources: Vec<Subresource>,
+    pub(crate) subresources: Vec<NativeSubresource>,
 }
 
 /// An endpoint below single objects.
 #[derive(Clone, Debug, Deserialize)]
-pub(crate) struct Subresource {
+pub(crate) struct NativeSubresource {
     pub(crate) name: &'static str,
     /// The kind of its bodies; empty for the kind of the resource.
     pub(crate) kind: &'static str,
@@ -100,14 +100,14 @@ pub(crate) struct Subresource {
 }
 
 #[derive(Default)]
-struct Facts {
+struct NativeFacts {
     schemas: BTreeMap<&'static str, (&'static RawValue, OnceLock<Option<Schema>>)>,
     types: BTreeMap<&'static str, (&'static RawValue, OnceLock<Option<GoType>>)>,
-    resources: Vec<Served>,
+    resources: Vec<NativeResource>,
 }
 
 #[derive(Deserialize)]
-struct Document<'a> {
+struct FactsFile<'a> {
     #[serde(borrow)]
     definitions: BTreeMap<&'a str, &'a RawValue>,
     #[serde(borrow)]
@@ -116,9 +116,9 @@ struct Document<'a> {
     resources: &'a RawValue,
 }
 
-fn facts() -> &'static Facts {
+fn facts() -> &'static NativeFacts {
     static TEXT: OnceLock<String> = OnceLock::new();
-    static FACTS: OnceLock<Facts> = OnceLock::new();
+    static FACTS: OnceLock<NativeFacts> = OnceLock::new();
     FACTS.get_or_init(|| {
         let text = TEXT.get_or_init(|| {
             let mut text = String::new();
@@ -129,11 +129,11 @@ fn facts() -> &'static Facts {
             }
             text
         });
-        let document: Option<Document<'static>> = serde_json::from_str(text).ok();
-        let Some(document) = document else { return Facts::default() };
+        let document: Option<FactsFile<'static>> = serde_json::from_str(text).ok();
+        let Some(document) = document else { return NativeFacts::default() };
         let schemas = document.definitions.into_iter();
         let types = document.types.into_iter();
-        Facts {
+        NativeFacts {
             resources: serde_json::from_str(document.resources.get()).unwrap_or_default(),
             schemas: schemas.map(|(name, it)| (name, (it, OnceLock::new()))).collect_map(),
             types: types.map(|(name, it)| (name, (it, OnceLock::new()))).collect_map(),
@@ -142,7 +142,7 @@ fn facts() -> &'static Facts {
 }
 
 /// Returns all resources that Kubernetes serves without CRDs, from its discovery.
-pub(crate) fn resources() -> &'static [Served] {
+pub(crate) fn resources() -> &'static [NativeResource] {
     &facts().resources
 }
 
@@ -205,28 +205,28 @@ fn field([name, go, code]: [&'static str; 3]) -> Option<GoField> {
 }
 
 /// Parses the form of a field, written as `[]@io.k8s.api.core.v1.Volume`, `{}string`, `int32` and so on.
-fn form(code: &'static str) -> Option<Form> {
+fn form(code: &'static str) -> Option<GoValueType> {
     if let Some(name) = code.strip_prefix('@') {
-        return Some(Form::Struct(name));
+        return Some(GoValueType::Struct(name));
     }
     if let Some(items) = code.strip_prefix("{}") {
-        return Some(Form::Map(Box::new(form(items)?)));
+        return Some(GoValueType::Map(Box::new(form(items)?)));
     }
     if let Some(items) = code.strip_prefix("[]") {
-        return Some(Form::List(Box::new(form(items)?)));
+        return Some(GoValueType::List(Box::new(form(items)?)));
     }
     Some(match code {
-        "string" => Form::Text,
-        "bool" => Form::Bool,
-        "int32" => Form::Int32,
-        "int64" => Form::Int64,
-        "float64" => Form::Float,
-        "bytes" => Form::Bytes,
-        "quantity" => Form::Quantity,
-        "time" => Form::Time,
-        "microtime" => Form::MicroTime,
-        "intorstring" => Form::IntOrText,
-        "any" => Form::Any,
+        "string" => GoValueType::Text,
+        "bool" => GoValueType::Bool,
+        "int32" => GoValueType::Int32,
+        "int64" => GoValueType::Int64,
+        "float64" => GoValueType::Float,
+        "bytes" => GoValueType::Bytes,
+        "quantity" => GoValueType::Quantity,
+        "time" => GoValueType::Time,
+        "microtime" => GoValueType::MicroTime,
+        "intorstring" => GoValueType::IntOrText,
+        "any" => GoValueType::Any,
         _ => return None,
     })
 }

@@ -1,12 +1,12 @@
 //! The kinds that are compiled into Kubernetes, from the discovery of a real server.
 
 use super::{
-    facts::{self, Served, Subresource},
+    facts::{self, NativeResource, NativeSubresource},
     rules,
 };
 use crate::resource::{
     ResourceDef,
-    kind::{Kind, Scale, Storage, Version},
+    kind::{Kind, KindVersion, Scale, Storage},
 };
 use crate::sorted::CollectSorted as _;
 
@@ -23,7 +23,7 @@ pub(crate) fn kinds() -> Vec<Kind> {
 }
 
 /// Returns the subresources of a native resource.
-pub(crate) fn subresources(group: &str, plural: &str) -> &'static [Subresource] {
+pub(crate) fn subresources(group: &str, plural: &str) -> &'static [NativeSubresource] {
     let mut served = facts::resources().iter();
     served.find(|it| it.group == group && it.plural == plural).map_or(&[], |it| &it.subresources)
 }
@@ -36,7 +36,7 @@ pub(super) fn definition_name(group: &str, version: &str, kind: &str) -> String 
     format!("{package}.{version}.{kind}")
 }
 
-fn kind(served: &Served) -> Option<Kind> {
+fn kind(served: &NativeResource) -> Option<Kind> {
     let definition = definition_name(served.group, served.versions.first()?, served.kind);
     let rules = rules::of(&definition)?;
     let texts = |list: &[&str]| list.iter().copied().map(String::from).collect::<Vec<_>>();
@@ -46,7 +46,7 @@ fn kind(served: &Served) -> Option<Kind> {
         present: ".status.replicas".into(),
         selector: None,
     });
-    let version = Version { scale, ..Version::default() };
+    let version = KindVersion { scale, ..KindVersion::default() };
     let versions = served.versions.iter().map(|it| ((*it).into(), version.clone()));
     Some(Kind {
         def: ResourceDef {

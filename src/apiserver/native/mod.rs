@@ -28,7 +28,7 @@ pub(crate) use self::{
     kinds::{kinds, subresources},
     lifecycle::{label_namespace, tolerate},
 };
-use crate::refusal::{Problem, Refusal};
+use crate::refusal::{Refusal, ValidationProblem};
 
 /// The rules of a native kind. By default, every function does nothing.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +45,7 @@ pub(crate) struct Native {
     /// Does the same for a write of the status.
     pub(crate) status_updated: fn(old: &Value, new: &mut Value),
     /// Validates a new object, or the change of an old one.
-    pub(crate) check: fn(new: &Value, old: Option<&Value>) -> Vec<Problem>,
+    pub(crate) check: fn(new: &Value, old: Option<&Value>) -> Vec<ValidationProblem>,
     /// Field selectors in addition to `metadata.name` and `metadata.namespace`: the name, and the JSON pointer of the value.
     pub(crate) fields: &'static [(&'static str, &'static str)],
     /// Values of selectable fields that are missing in the object, such as `false`; empty unless listed here.

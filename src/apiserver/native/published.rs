@@ -23,7 +23,7 @@ pub struct BuiltInKind {
 
 /// Returns all kinds that Kubernetes serves without CRDs.
 pub fn built_in_kinds() -> Vec<BuiltInKind> {
-    let of = |served: &'static facts::Served| {
+    let of = |served: &'static facts::NativeResource| {
         let version = *served.versions.first()?;
         Some(BuiltInKind {
             group: served.group,

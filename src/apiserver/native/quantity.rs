@@ -6,11 +6,11 @@ use std::cmp::Ordering;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Quantity {
     nano: i128,
-    family: Family,
+    family: QuantityFormat,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Family {
+enum QuantityFormat {
     Decimal,
     Binary,
     Exponent,
@@ -41,8 +41,8 @@ const BINARY: [&str; 6] = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 const DIGITS: usize = 28;
 
 impl Quantity {
-    pub(crate) const ZERO: Self = Self { nano: 0, family: Family::Decimal };
-    pub(crate) const ONE: Self = Self { nano: ONE, family: Family::Decimal };
+    pub(crate) const ZERO: Self = Self { nano: 0, family: QuantityFormat::Decimal };
+    pub(crate) const ONE: Self = Self { nano: ONE, family: QuantityFormat::Decimal };
 
     /// Parses a quantity. The errors are those of the real server.
     pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
@@ -73,7 +73,7 @@ impl Quantity {
         if nano == 0 {
             return "0".into();
         }
-        if family == Family::Binary && nano.abs() >= 1024 * ONE && nano % ONE == 0 {
+        if family == QuantityFormat::Binary && nano.abs() >= 1024 * ONE && nano % ONE == 0 {
             let mut whole = nano / ONE;
             let mut suffix = "";
             for next in BINARY {
@@ -91,7 +91,7 @@ impl Quantity {
             mantissa /= 1000;
             exponent += 3;
         }
-        if family == Family::Exponent {
+        if family == QuantityFormat::Exponent {
             return if exponent == 0 {
                 mantissa.to_string()
             } else {
@@ -126,7 +126,7 @@ impl Quantity {
     pub(crate) fn of(count: usize) -> Self {
         Self {
             nano: i128::try_from(count).unwrap_or(i128::MAX / ONE).saturating_mul(ONE),
-            family: Family::Decimal,
+            family: QuantityFormat::Decimal,
         }
     }
 
@@ -159,16 +159,16 @@ fn well_formed(suffix: &str) -> bool {
 }
 
 /// Parses a suffix: its family, a factor, and an exponent of ten.
-fn read_suffix(suffix: &str) -> Option<(Family, i128, i32)> {
+fn read_suffix(suffix: &str) -> Option<(QuantityFormat, i128, i32)> {
     if let Some((_, exponent)) = DECIMAL.iter().find(|it| it.0 == suffix) {
-        return Some((Family::Decimal, 1, *exponent));
+        return Some((QuantityFormat::Decimal, 1, *exponent));
     }
     let binary = BINARY.iter().zip(1_u32..).find(|it| *it.0 == suffix);
     if let Some((_, power)) = binary {
-        return Some((Family::Binary, 1024_i128.checked_pow(power)?, 0));
+        return Some((QuantityFormat::Binary, 1024_i128.checked_pow(power)?, 0));
     }
     let exponent: i32 = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
-    Some((Family::Exponent, 1, exponent))
+    Some((QuantityFormat::Exponent, 1, exponent))
 }
 
 /// Returns the amount in nanos, rounded up.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::check::{FieldValue, Problems};
 use crate::{
     object,
-    refusal::{Problem, Refusal},
+    refusal::{Refusal, ValidationProblem},
 };
 
 /// Responds to a `SelfSubjectAccessReview`: allowed.
@@ -27,22 +27,22 @@ fn allowed(mut it: Value, of_somebody: bool) -> Result<Value, Refusal> {
         let text = |field: &str| elsewhere.get(field).text();
         let shown = json!({ "Path": text("path"), "Verb": text("verb") });
         let detail = "cannot be specified in combination with resourceAttributes";
-        out.push(Problem::invalid(elsewhere.path.clone(), shown, detail));
+        out.push(ValidationProblem::invalid(elsewhere.path.clone(), shown, detail));
     }
     if !attributes.is_set() && !elsewhere.is_set() {
         let detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
-        out.push(Problem::invalid(attributes.path.clone(), Value::Null, detail));
+        out.push(ValidationProblem::invalid(attributes.path.clone(), Value::Null, detail));
     }
     let named = !spec.get("user").text().is_empty() || !spec.get("groups").items().is_empty();
     if of_somebody && !named {
         let detail = "at least one of user or group must be specified";
-        out.push(Problem::invalid("spec.user", "", detail));
+        out.push(ValidationProblem::invalid("spec.user", "", detail));
     }
     out.extend(with_metadata(&it));
     let here = object::meta(&it, "namespace");
     let there = attributes.get("namespace");
     if !here.is_empty() && attributes.is_set() && there.text() != here {
-        out.push(Problem::invalid(
+        out.push(ValidationProblem::invalid(
             there.path.clone(),
             there.text(),
             "must match metadata.namespace",
@@ -57,12 +57,12 @@ fn allowed(mut it: Value, of_somebody: bool) -> Result<Value, Refusal> {
 }
 
 /// Reports metadata in an access review: reviews have no names.
-fn with_metadata(it: &Value) -> Option<Problem> {
+fn with_metadata(it: &Value) -> Option<ValidationProblem> {
     let meta = it.get("metadata").and_then(Value::as_object)?;
     let mut given = meta.clone();
     given.retain(|field, value| field != "namespace" && !value.is_null());
     let is_called = given.keys().any(|it| it != "managedFields");
-    is_called.then(|| Problem::invalid("metadata", given, "must be empty"))
+    is_called.then(|| ValidationProblem::invalid("metadata", given, "must be empty"))
 }
 
 /// Responds to a `SelfSubjectRulesReview`: everything is allowed.

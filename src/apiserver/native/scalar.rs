@@ -4,7 +4,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use jiff::{Timestamp, tz::TimeZone};
 use serde_json::{Value, json};
 
-use super::{facts::Form, quantity::Quantity};
+use super::{facts::GoValueType, quantity::Quantity};
 
 /// Limit of the length of values in messages, in characters.
 const SHOWN_MAX: usize = 60;
@@ -13,20 +13,22 @@ const SHOWN_MAX: usize = 60;
 ///
 /// # Errors
 /// Returns the message with the expected type.
-pub(super) fn settle(form: &Form, value: &mut Value, path: &str) -> Result<(), String> {
+pub(super) fn settle(form: &GoValueType, value: &mut Value, path: &str) -> Result<(), String> {
     let is_32 = |it: &Value| it.as_i64().is_some_and(|it| i32::try_from(it).is_ok());
     let canonical = match form {
-        Form::Text => value.is_string().then_some(None),
-        Form::Bool => value.is_boolean().then_some(None),
-        Form::Int32 => is_32(value).then_some(None),
-        Form::Int64 => value.is_i64().then_some(None),
-        Form::Float => value.is_number().then_some(None),
-        Form::IntOrText => (value.is_string() || is_32(value)).then_some(None),
-        Form::Bytes => bytes(value).map(Some),
-        Form::Quantity => quantity(value).map(|it| Some(it.canonical())),
-        Form::Time => time(value).map(Some),
-        Form::MicroTime => micro_time(value).map(Some),
-        Form::Any | Form::List(_) | Form::Map(_) | Form::Struct(_) => Some(None),
+        GoValueType::Text => value.is_string().then_some(None),
+        GoValueType::Bool => value.is_boolean().then_some(None),
+        GoValueType::Int32 => is_32(value).then_some(None),
+        GoValueType::Int64 => value.is_i64().then_some(None),
+        GoValueType::Float => value.is_number().then_some(None),
+        GoValueType::IntOrText => (value.is_string() || is_32(value)).then_some(None),
+        GoValueType::Bytes => bytes(value).map(Some),
+        GoValueType::Quantity => quantity(value).map(|it| Some(it.canonical())),
+        GoValueType::Time => time(value).map(Some),
+        GoValueType::MicroTime => micro_time(value).map(Some),
+        GoValueType::Any | GoValueType::List(_) | GoValueType::Map(_) | GoValueType::Struct(_) => {
+            Some(None)
+        }
     };
     match canonical {
         Some(None) => Ok(()),
@@ -38,19 +40,21 @@ pub(super) fn settle(form: &Form, value: &mut Value, path: &str) -> Result<(), S
     }
 }
 
-fn name(form: &Form) -> &'static str {
+fn name(form: &GoValueType) -> &'static str {
     match form {
-        Form::Text => "a string",
-        Form::Bool => "a boolean",
-        Form::Int32 => "a 32-bit integer",
-        Form::Int64 => "an integer",
-        Form::Float => "a number",
-        Form::IntOrText => "an integer or a string",
-        Form::Bytes => "base64",
-        Form::Quantity => "a quantity, such as 500m or 1Gi",
-        Form::Time => "a time, such as 2006-01-02T15:04:05Z",
-        Form::MicroTime => "a time with microseconds, such as 2006-01-02T15:04:05.000000Z",
-        Form::Any | Form::List(_) | Form::Map(_) | Form::Struct(_) => "another value",
+        GoValueType::Text => "a string",
+        GoValueType::Bool => "a boolean",
+        GoValueType::Int32 => "a 32-bit integer",
+        GoValueType::Int64 => "an integer",
+        GoValueType::Float => "a number",
+        GoValueType::IntOrText => "an integer or a string",
+        GoValueType::Bytes => "base64",
+        GoValueType::Quantity => "a quantity, such as 500m or 1Gi",
+        GoValueType::Time => "a time, such as 2006-01-02T15:04:05Z",
+        GoValueType::MicroTime => "a time with microseconds, such as 2006-01-02T15:04:05.000000Z",
+        GoValueType::Any | GoValueType::List(_) | GoValueType::Map(_) | GoValueType::Struct(_) => {
+            "another value"
+        }
     }
 }
 

@@ -15,12 +15,12 @@ type Gvk = (String, String, String);
 
 /// OpenAPI v2 schemas by name.
 #[derive(Debug, Default)]
-pub(super) struct Definitions {
+pub(super) struct OpenApiDefinitions {
     pub(super) all: Map<String, Value>,
     names: BTreeMap<Gvk, String>,
 }
 
-impl Definitions {
+impl OpenApiDefinitions {
     /// Selects the definitions that the served kinds need from those of all native kinds.
     pub(super) fn collect(kinds: &[Arc<Kind>], mut natives: Map<String, Value>) -> Self {
         let mut found = Self::default();

@@ -6,7 +6,7 @@ use prost::{Message, Oneof};
 use serde_json::{Map, Value};
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Document {
+pub(super) struct OpenApiDocument {
     #[prost(string, tag = "1")]
     swagger: String,
     #[prost(message, optional, tag = "2")]
@@ -291,10 +291,10 @@ struct Any {
 }
 
 /// Converts an OpenAPI v2 document of this module.
-pub(super) fn document(document: &Value) -> Document {
+pub(super) fn document(document: &Value) -> OpenApiDocument {
     let paths = named(document, "paths", |name, it| NamedPathItem { name, value: Some(path(it)) });
     let info = document.get("info").unwrap_or(&Value::Null);
-    Document {
+    OpenApiDocument {
         swagger: text(document, "swagger"),
         info: Some(Info { title: text(info, "title"), version: text(info, "version") }),
         paths: Some(Paths { path: paths }),

@@ -16,9 +16,9 @@ use parking_lot::Mutex;
 use prost::Message as _;
 use serde_json::{Map, Value, json};
 
-use self::definitions::Definitions;
+use self::definitions::OpenApiDefinitions;
 use crate::{
-    discovery::document::{self, Document},
+    discovery::document::{self, CompressedDocument},
     resource::kind::Kind,
 };
 
@@ -26,38 +26,38 @@ use crate::{
 const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
 /// Returns the definitions of the native kinds: OpenAPI v2 schemas by names such as `io.k8s.api.core.v1.Pod`.
-type Source = fn() -> Map<String, Value>;
+type DefinitionSource = fn() -> Map<String, Value>;
 
 /// The generated documents, for as long as they are up to date.
 pub(crate) struct OpenApi {
-    source: Source,
-    kept: Mutex<Kept>,
+    source: DefinitionSource,
+    kept: Mutex<OpenApiCache>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct OpenApiCache {
     /// The kinds in the documents. These references keep any other kind from getting the address of one of them.
     kinds: Vec<Arc<Kind>>,
-    documents: BTreeMap<String, Document>,
+    documents: BTreeMap<String, CompressedDocument>,
 }
 
 /// The forms of OpenAPI v2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum OpenApiEncoding {
     Json,
     Protobuf,
 }
 
 impl OpenApi {
-    pub(crate) fn new(source: Source) -> Self {
+    pub(crate) fn new(source: DefinitionSource) -> Self {
         Self { source, kept: Mutex::default() }
     }
 
     /// Returns `/openapi/v2` in the form that a header `Accept` requests; `None` for an unknown form: the response is a 406 without a body.
-    pub(crate) fn v2(&self, kinds: &[Arc<Kind>], accept: &str) -> Option<Document> {
+    pub(crate) fn v2(&self, kinds: &[Arc<Kind>], accept: &str) -> Option<CompressedDocument> {
         let form = form(accept)?;
         let make = || {
-            let definitions = Definitions::collect(kinds, (self.source)());
+            let definitions = OpenApiDefinitions::collect(kinds, (self.source)());
             let document = json!({
                 "swagger": "2.0",
                 "info": { "title": "Kubernetes", "version": "v1.36.3" },
@@ -65,9 +65,11 @@ impl OpenApi {
                 "definitions": definitions.all,
             });
             Some(match form {
-                Form::Json => Document::new("application/json", document.to_string().as_bytes()),
-                Form::Protobuf => {
-                    Document::new(PROTOBUF, &gnostic::document(&document).encode_to_vec())
+                OpenApiEncoding::Json => {
+                    CompressedDocument::new("application/json", document.to_string().as_bytes())
+                }
+                OpenApiEncoding::Protobuf => {
+                    CompressedDocument::new(PROTOBUF, &gnostic::document(&document).encode_to_vec())
                 }
             })
         };
@@ -75,7 +77,7 @@ impl OpenApi {
     }
 
     /// Returns `/openapi/v3`: the paths of the documents of all versions.
-    pub(crate) fn v3_index(&self, kinds: &[Arc<Kind>]) -> Option<Document> {
+    pub(crate) fn v3_index(&self, kinds: &[Arc<Kind>]) -> Option<CompressedDocument> {
         self.keep(kinds, "v3", || {
             let mut versions: BTreeMap<String, Vec<String>> = BTreeMap::new();
             for kind in kinds {
@@ -92,12 +94,17 @@ impl OpenApi {
             });
             let paths: Map<String, Value> = paths.collect();
             let index = json!({ "paths": paths }).to_string();
-            Some(Document::new("application/json", index.as_bytes()))
+            Some(CompressedDocument::new("application/json", index.as_bytes()))
         })
     }
 
     /// Returns `/openapi/v3/api/v1` or `/openapi/v3/apis/GROUP/VERSION`; `None` for an unknown version.
-    pub(crate) fn v3(&self, kinds: &[Arc<Kind>], group: &str, version: &str) -> Option<Document> {
+    pub(crate) fn v3(
+        &self,
+        kinds: &[Arc<Kind>],
+        group: &str,
+        version: &str,
+    ) -> Option<CompressedDocument> {
         self.keep(kinds, &format!("v3 {group} {version}"), || {
             let served: Vec<Arc<Kind>> = kinds
                 .iter()
@@ -112,7 +119,7 @@ impl OpenApi {
                 return None;
             }
             let document = v3::document(&served, (self.source)());
-            Some(Document::new("application/json", document.to_string().as_bytes()))
+            Some(CompressedDocument::new("application/json", document.to_string().as_bytes()))
         })
     }
 
@@ -120,14 +127,14 @@ impl OpenApi {
         &self,
         kinds: &[Arc<Kind>],
         name: &str,
-        make: impl FnOnce() -> Option<Document>,
-    ) -> Option<Document> {
+        make: impl FnOnce() -> Option<CompressedDocument>,
+    ) -> Option<CompressedDocument> {
         // Concurrent requests wait for the same document.
         let mut kept = self.kept.lock();
         let same = kept.kinds.len() == kinds.len()
             && kept.kinds.iter().zip(kinds).all(|(left, right)| Arc::ptr_eq(left, right));
         if !same {
-            *kept = Kept { kinds: kinds.to_vec(), documents: BTreeMap::new() };
+            *kept = OpenApiCache { kinds: kinds.to_vec(), documents: BTreeMap::new() };
         }
         if let Some(document) = kept.documents.get(name) {
             return Some(document.clone());
@@ -145,15 +152,15 @@ impl fmt::Debug for OpenApi {
 }
 
 /// Returns the first acceptable form.
-fn form(accept: &str) -> Option<Form> {
+fn form(accept: &str) -> Option<OpenApiEncoding> {
     if accept.trim().is_empty() {
-        return Some(Form::Json);
+        return Some(OpenApiEncoding::Json);
     }
     let mut media = accept.split(',').map(|it| it.split(';').next().unwrap_or_default().trim());
     media.find_map(|it| match it {
-        "application/json" | "application/*" | "*/*" => Some(Form::Json),
+        "application/json" | "application/*" | "*/*" => Some(OpenApiEncoding::Json),
         "application/com.github.proto-openapi.spec.v2@v1.0+protobuf" | PROTOBUF => {
-            Some(Form::Protobuf)
+            Some(OpenApiEncoding::Protobuf)
         }
         _ => None,
     })

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::definitions::{Definitions, META};
+use super::definitions::{META, OpenApiDefinitions};
 use crate::{
-    discovery::{Subresource, subresources},
+    discovery::{SubresourceEndpoint, subresources},
     resource::{ResourceDef, kind::Kind},
 };
 
@@ -41,7 +41,7 @@ const LIST: [(&str, &str); 10] = [
 ];
 
 /// Returns all paths with their operations.
-pub(super) fn paths(kinds: &[Arc<Kind>], definitions: &Definitions) -> Map<String, Value> {
+pub(super) fn paths(kinds: &[Arc<Kind>], definitions: &OpenApiDefinitions) -> Map<String, Value> {
     let mut paths = Map::new();
     for kind in kinds {
         for version in &kind.def.versions {
@@ -63,12 +63,12 @@ pub(super) fn base(def: &ResourceDef, version: &str) -> String {
 struct PathBuilder<'a> {
     def: &'a ResourceDef,
     version: &'a str,
-    definitions: &'a Definitions,
+    definitions: &'a OpenApiDefinitions,
     paths: &'a mut Map<String, Value>,
 }
 
 /// One operation before it is serialized.
-struct Operation<'a> {
+struct PathOperation<'a> {
     method: &'a str,
     /// The value of `x-kubernetes-action`.
     action: &'a str,
@@ -95,7 +95,7 @@ impl PathBuilder<'_> {
         };
         if def.namespaced && can("list") {
             let id = format!("list{}{}ForAllNamespaces", self.prefix(), def.kind);
-            let operation = Operation {
+            let operation = PathOperation {
                 method: "get",
                 action: "list",
                 id,
@@ -130,7 +130,7 @@ impl PathBuilder<'_> {
         ] {
             if can(verb) {
                 let id = self.id(word, "");
-                let operation = Operation {
+                let operation = PathOperation {
                     method,
                     action,
                     id,
@@ -146,7 +146,7 @@ impl PathBuilder<'_> {
         }
     }
 
-    fn add_part(&mut self, one: &str, part: &Subresource<'_>) {
+    fn add_part(&mut self, one: &str, part: &SubresourceEndpoint<'_>) {
         let own = self.name(part.group, part.version, part.kind);
         let patch = [WRITE.as_slice(), &[FORCE]].concat();
         for (verb, method, word) in [
@@ -158,7 +158,7 @@ impl PathBuilder<'_> {
             if !part.verbs.contains(&verb) {
                 continue;
             }
-            let operation = Operation {
+            let operation = PathOperation {
                 method,
                 action: method,
                 id: self.id(word, part.name),
@@ -198,7 +198,12 @@ impl PathBuilder<'_> {
         format!("{word}{}{collection}{place}{}{}", self.prefix(), self.def.kind, capital(part))
     }
 
-    fn put(&mut self, path: &str, operation: &Operation<'_>, part: Option<&Subresource<'_>>) {
+    fn put(
+        &mut self,
+        path: &str,
+        operation: &PathOperation<'_>,
+        part: Option<&SubresourceEndpoint<'_>>,
+    ) {
         let def = self.def;
         let written = self.write(operation, part);
         let item = self.paths.entry(path).or_insert_with(|| {
@@ -214,7 +219,11 @@ impl PathBuilder<'_> {
         }
     }
 
-    fn write(&self, operation: &Operation<'_>, part: Option<&Subresource<'_>>) -> Value {
+    fn write(
+        &self,
+        operation: &PathOperation<'_>,
+        part: Option<&SubresourceEndpoint<'_>>,
+    ) -> Value {
         let def = self.def;
         let reference = |name: &String| json!({ "$ref": format!("#/definitions/{name}") });
         let response =

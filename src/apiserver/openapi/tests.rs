@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::resource::{
     ResourceDef,
-    kind::{Scale, Version},
+    kind::{KindVersion, Scale},
 };
 
 fn recorded() -> Value {
@@ -30,14 +30,14 @@ fn kinds() -> Vec<Arc<Kind>> {
         let text = |field: &str| it[field].as_str().unwrap();
         let parts = it["status"].as_array().unwrap();
         let versions = it["versions"].as_object().unwrap().iter().map(|(name, schema)| {
-            let version = Version {
+            let version = KindVersion {
                 raw_schema: Some(Arc::new(schema.clone())),
                 scale: parts.iter().any(|it| it == name).then(scale),
-                ..Version::default()
+                ..KindVersion::default()
             };
             (name.clone(), version)
         });
-        let versions: BTreeMap<String, Version> = versions.collect();
+        let versions: BTreeMap<String, KindVersion> = versions.collect();
         let mut def = ResourceDef {
             namespaced: it["namespaced"] == true,
             status_subresource: !parts.is_empty(),
@@ -53,7 +53,7 @@ fn kinds() -> Vec<Arc<Kind>> {
         ..ResourceDef::new("apps", "v1", "deployments", "Deployment")
     };
     def.verbs.push("deletecollection".into());
-    let version = Version { scale: Some(scale()), ..Version::default() };
+    let version = KindVersion { scale: Some(scale()), ..KindVersion::default() };
     let native = Kind { versions: BTreeMap::from([("v1".into(), version)]), ..Kind::plain(def) };
     custom.chain([Arc::new(native)]).collect()
 }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::{definitions::Definitions, paths, publish};
+use super::{definitions::OpenApiDefinitions, paths, publish};
 use crate::resource::kind::Kind;
 
 /// Returns the document of one version of a group.
 pub(super) fn document(kinds: &[Arc<Kind>], natives: Map<String, Value>) -> Value {
-    let mut definitions = Definitions::collect(kinds, natives);
+    let mut definitions = OpenApiDefinitions::collect(kinds, natives);
     let paths = paths::paths(kinds, &definitions);
     for kind in kinds.iter().filter(|it| !it.def.native) {
         for version in &kind.def.versions {

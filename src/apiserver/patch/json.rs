@@ -15,7 +15,7 @@ const WORK_MAX: usize = 50_000_000;
 
 /// One operation of a patch.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Operation {
+pub(crate) struct PatchOperation {
     /// Unknown operations fail when they are applied, not when they are parsed.
     kind: String,
     path: Option<String>,
@@ -24,7 +24,7 @@ pub(crate) struct Operation {
 }
 
 /// Parses a patch. Fails with the refusal of the real server.
-pub(crate) fn parse(body: &[u8]) -> Result<Vec<Operation>, Refusal> {
+pub(crate) fn parse(body: &[u8]) -> Result<Vec<PatchOperation>, Refusal> {
     let undecodable = |why: &str| Refusal::bad_request(format!("error decoding patch: {why}"));
     let wrong = |value: &Value, of: &str| {
         undecodable(&format!("expected {of}, got a value of type {}", json::type_name(value)))
@@ -36,20 +36,21 @@ pub(crate) fn parse(body: &[u8]) -> Result<Vec<Operation>, Refusal> {
         Err(why) => return Err(undecodable(&why)),
     };
     let operation = |item: Value| match item {
-        Value::Object(fields) => Ok(Operation::read(fields)),
-        Value::Null => Ok(Operation::read(Map::new())),
+        Value::Object(fields) => Ok(PatchOperation::read(fields)),
+        Value::Null => Ok(PatchOperation::read(Map::new())),
         other @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
             Err(wrong(&other, "an operation"))
         }
     };
-    let operations: Vec<Operation> = items.into_iter().map(operation).collect::<Result<_, _>>()?;
+    let operations: Vec<PatchOperation> =
+        items.into_iter().map(operation).collect::<Result<_, _>>()?;
     if operations.len() > OPERATIONS_MAX {
         return Err(Refusal::too_many_operations(operations.len(), OPERATIONS_MAX));
     }
     Ok(operations)
 }
 
-impl Operation {
+impl PatchOperation {
     fn read(mut fields: Map<String, Value>) -> Self {
         let mut text = |name: &str| match fields.get_mut(name).map(Value::take) {
             Some(Value::String(text)) => Some(text),
@@ -62,9 +63,9 @@ impl Operation {
 }
 
 /// Applies all operations or none. `None` if one of them fails; the real server does not report the reason.
-pub(crate) fn apply(operations: &[Operation], object: &Value) -> Option<Value> {
+pub(crate) fn apply(operations: &[PatchOperation], object: &Value) -> Option<Value> {
     let mut object = object.clone();
-    let mut left = Budget { work: WORK_MAX, copied_bytes: COPIED_BYTES_MAX };
+    let mut left = PatchBudget { work: WORK_MAX, copied_bytes: COPIED_BYTES_MAX };
     for operation in operations {
         step(operation, &mut object, &mut left)?;
     }
@@ -72,19 +73,19 @@ pub(crate) fn apply(operations: &[Operation], object: &Value) -> Option<Value> {
 }
 
 /// The remaining budget of a patch.
-struct Budget {
+struct PatchBudget {
     work: usize,
     copied_bytes: usize,
 }
 
-impl Budget {
+impl PatchBudget {
     fn spend(&mut self, work: usize) -> Option<()> {
         self.work = self.work.checked_sub(work)?;
         Some(())
     }
 }
 
-fn step(operation: &Operation, object: &mut Value, left: &mut Budget) -> Option<()> {
+fn step(operation: &PatchOperation, object: &mut Value, left: &mut PatchBudget) -> Option<()> {
     let path = operation.path.as_deref()?;
     match operation.kind.as_str() {
         "add" => {
@@ -115,7 +116,7 @@ fn step(operation: &Operation, object: &mut Value, left: &mut Budget) -> Option<
 }
 
 /// Checks that the object does not become too deep with this value at this path.
-fn shallow(path: &str, value: &Value, left: &mut Budget) -> Option<()> {
+fn shallow(path: &str, value: &Value, left: &mut PatchBudget) -> Option<()> {
     let above = path.matches('/').count();
     let (depth, count) = json::extent(value);
     left.spend(count)?;
@@ -123,7 +124,7 @@ fn shallow(path: &str, value: &Value, left: &mut Budget) -> Option<()> {
 }
 
 /// A field or an item, which may not exist yet.
-struct Place<'a> {
+struct PatchLocation<'a> {
     parent: Parent<'a>,
     key: String,
 }
@@ -134,7 +135,7 @@ enum Parent<'a> {
 }
 
 /// Finds the parent of a path. The whole object has none: it cannot be replaced.
-fn locate<'a>(object: &'a mut Value, path: &str) -> Option<Place<'a>> {
+fn locate<'a>(object: &'a mut Value, path: &str) -> Option<PatchLocation<'a>> {
     // Like the real server, this ignores the text before the first slash.
     let (_, path) = path.split_once('/')?;
     let (above, key) = match path.rsplit_once('/') {
@@ -157,10 +158,10 @@ fn locate<'a>(object: &'a mut Value, path: &str) -> Option<Place<'a>> {
         Value::Array(items) => Parent::List(items),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return None,
     };
-    Some(Place { parent, key: unescape(key) })
+    Some(PatchLocation { parent, key: unescape(key) })
 }
 
-impl Place<'_> {
+impl PatchLocation<'_> {
     /// Returns the value: a missing field is `null`, a missing item an error.
     fn get(&self) -> Option<&Value> {
         match &self.parent {
@@ -169,7 +170,7 @@ impl Place<'_> {
         }
     }
 
-    fn add(self, value: Value, left: &mut Budget) -> Option<()> {
+    fn add(self, value: Value, left: &mut PatchBudget) -> Option<()> {
         match self.parent {
             Parent::Map(fields) => {
                 fields.insert(self.key, value);
@@ -197,7 +198,7 @@ impl Place<'_> {
         Some(())
     }
 
-    fn remove(self, left: &mut Budget) -> Option<Value> {
+    fn remove(self, left: &mut PatchBudget) -> Option<Value> {
         match self.parent {
             Parent::Map(fields) => {
                 // All later fields are shifted.

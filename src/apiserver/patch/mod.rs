@@ -26,9 +26,9 @@ const APPLY: &str = "application/apply-patch+yaml";
 
 /// A parsed patch that is not applied yet.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Patch {
+pub(crate) enum ParsedPatch {
     /// A JSON patch, RFC 6902.
-    Json(Vec<json::Operation>),
+    Json(Vec<json::PatchOperation>),
     /// A merge patch, RFC 7386: an object.
     Merge(Value),
     /// A strategic merge patch: an object; for native kinds only.
@@ -37,7 +37,7 @@ pub(crate) enum Patch {
     Apply(Value),
 }
 
-impl Patch {
+impl ParsedPatch {
     /// Parses a patch for a native or a custom kind, which support different types of patches.
     pub(crate) fn parse(content_type: &str, body: &[u8], native: bool) -> Result<Self, Refusal> {
         // Case and spaces matter here, unlike in the types of other bodies.

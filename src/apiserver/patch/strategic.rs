@@ -10,7 +10,7 @@ use crate::sorted;
 use crate::{
     refusal::{Refusal, go},
     request::json::{sorted_json, type_name},
-    schema::{Link, PatchRule, Schema, Shape},
+    schema::{PatchRule, Schema, SchemaOrRef, SchemaShape},
 };
 
 const DIRECTIVE: &str = "$patch";
@@ -18,7 +18,7 @@ const RETAIN: &str = "$retainKeys";
 const ORDER: &str = "$setElementOrder";
 const DELETE: &str = "$deleteFromPrimitiveList";
 
-type Fields = Map<String, Value>;
+type JsonObject = Map<String, Value>;
 
 /// The schema of a field. Without a schema, every patch is accepted.
 #[derive(Clone, Copy, Default)]
@@ -31,7 +31,7 @@ struct FieldSchema<'a> {
 impl<'a> FieldSchema<'a> {
     /// Returns the schema of a field. Fails if the type does not have it.
     fn field(self, name: &str) -> Result<Self, Refusal> {
-        let Some(Schema { shape: Shape::Map { fields, rest, .. }, .. }) = self.schema else {
+        let Some(Schema { shape: SchemaShape::Map { fields, rest, .. }, .. }) = self.schema else {
             return Ok(Self::default());
         };
         match fields.get(name).or(rest.as_ref()) {
@@ -46,15 +46,15 @@ impl<'a> FieldSchema<'a> {
 
     fn items(self) -> Self {
         match self.schema.map(|it| &it.shape) {
-            Some(Shape::List { items: Some(link), .. }) => Self::of(link),
+            Some(SchemaShape::List { items: Some(link), .. }) => Self::of(link),
             _ => Self::default(),
         }
     }
 
-    fn of(link: &'a Link) -> Self {
+    fn of(link: &'a SchemaOrRef) -> Self {
         let name = match link {
-            Link::Own(_) => "",
-            Link::Named(name) => name.rsplit('.').next().unwrap_or(name),
+            SchemaOrRef::Own(_) => "",
+            SchemaOrRef::Named(name) => name.rsplit('.').next().unwrap_or(name),
         };
         Self { schema: link.schema(), name }
     }
@@ -78,17 +78,17 @@ pub(super) fn apply(
 }
 
 fn merge_maps(
-    mut own: Fields,
-    mut patch: Fields,
+    mut own: JsonObject,
+    mut patch: JsonObject,
     known: FieldSchema<'_>,
-) -> Result<Fields, Refusal> {
+) -> Result<JsonObject, Refusal> {
     if let Some(directive) = patch.get(DIRECTIVE) {
         return match directive.as_str() {
             Some("replace") => {
                 patch.shift_remove(DIRECTIVE);
                 Ok(patch)
             }
-            Some("delete") => Ok(Fields::new()),
+            Some("delete") => Ok(JsonObject::new()),
             _ => Err(unknown_directive(directive, &patch)),
         };
     }
@@ -131,7 +131,7 @@ fn strip_directives(added: &mut Value) {
 }
 
 /// Executes `$retainKeys`: removes all other fields. The patch must not have any of them.
-fn retain_keys(own: &mut Fields, patch: &mut Fields) -> Result<(), Refusal> {
+fn retain_keys(own: &mut JsonObject, patch: &mut JsonObject) -> Result<(), Refusal> {
     let bad = || Refusal::bad_request("invalid patch format of retainKeys");
     let Some(keys) = patch.shift_remove(RETAIN) else { return Ok(()) };
     let keys = keys.as_array().ok_or_else(bad)?;
@@ -149,8 +149,8 @@ fn retain_keys(own: &mut Fields, patch: &mut Fields) -> Result<(), Refusal> {
 
 /// Executes `$setElementOrder`: merges these lists, and sorts their items.
 fn order_lists(
-    own: &mut Fields,
-    patch: &mut Fields,
+    own: &mut JsonObject,
+    patch: &mut JsonObject,
     known: FieldSchema<'_>,
 ) -> Result<(), Refusal> {
     let names: Vec<String> = patch.keys().filter(|it| it.starts_with(ORDER)).cloned().collect();
@@ -408,7 +408,7 @@ fn list(value: Value) -> Result<Vec<Value>, Refusal> {
     Err(Refusal::unclassed(text))
 }
 
-fn unknown_directive(directive: &Value, patch: &Fields) -> Refusal {
+fn unknown_directive(directive: &Value, patch: &JsonObject) -> Refusal {
     let shown = match directive.as_str() {
         Some(text) => text.into(),
         None => format!("%!s({}={})", go::type_of(directive), go::plain(directive)),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Patch, json::Operation};
+use super::{ParsedPatch, json::PatchOperation};
 use crate::{
     refusal::Refusal,
     request::json::{depth, sorted_json},
@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// A body, the status of the response, and the spec or the error in it.
-type Row = (&'static str, u16, &'static str);
+type PatchCase = (&'static str, u16, &'static str);
 
 fn widget() -> Value {
     json!({
@@ -102,7 +102,7 @@ fn answer(patched: Result<Value, Refusal>, show: impl Fn(&Value) -> Value) -> (u
     }
 }
 
-fn check(rows: &[Row], run: impl Fn(&str) -> (u16, String)) {
+fn check(rows: &[PatchCase], run: impl Fn(&str) -> (u16, String)) {
     let mut wrong = Vec::new();
     for (body, code, text) in rows {
         let expected = (*code, if *code == 200 { sorted(text) } else { (*text).to_owned() });
@@ -122,7 +122,7 @@ fn run(
     object: &Value,
     schema: Option<&Schema>,
 ) -> Result<Value, Refusal> {
-    Patch::parse(content_type, body.as_bytes(), schema.is_some())?.apply(object, schema)
+    ParsedPatch::parse(content_type, body.as_bytes(), schema.is_some())?.apply(object, schema)
 }
 
 #[test]
@@ -203,14 +203,19 @@ fn types_of_patches_are_exact() {
     ];
     for kind in unknown {
         for (is_native, text) in [(true, native), (false, custom)] {
-            let refusal = Patch::parse(kind, b"{}", is_native).expect_err(kind);
+            let refusal = ParsedPatch::parse(kind, b"{}", is_native).expect_err(kind);
             assert_eq!((refusal.code, refusal.message.as_str()), (415, text), "{kind}");
         }
     }
-    let refusal = Patch::parse(super::STRATEGIC, b"{}", false).expect_err("only native kinds");
+    let refusal =
+        ParsedPatch::parse(super::STRATEGIC, b"{}", false).expect_err("only native kinds");
     assert_eq!(refusal.message, custom);
     for kind in ["application/merge-patch+json; charset=utf-8", "application/merge-patch+json;"] {
-        assert_eq!(Patch::parse(kind, b"{}", false), Ok(Patch::Merge(json!({}))), "{kind}");
+        assert_eq!(
+            ParsedPatch::parse(kind, b"{}", false),
+            Ok(ParsedPatch::Merge(json!({}))),
+            "{kind}"
+        );
     }
 }
 
@@ -236,9 +241,9 @@ fn applied_configurations_are_yaml() {
         ),
     ];
     for (body, expected) in cases {
-        let got = Patch::parse(super::APPLY, body.as_bytes(), true);
+        let got = ParsedPatch::parse(super::APPLY, body.as_bytes(), true);
         let got = got.map_err(|it| it.message);
-        assert_eq!(got, expected.map(Patch::Apply).map_err(String::from), "{body}");
+        assert_eq!(got, expected.map(ParsedPatch::Apply).map_err(String::from), "{body}");
     }
 }
 
@@ -261,7 +266,7 @@ fn hostile_yaml_is_refused() {
         (&dashes, "exceeded max depth of 10000"),
     ];
     for (body, text) in cases {
-        let refusal = Patch::parse(super::APPLY, body.as_bytes(), true).expect_err(text);
+        let refusal = ParsedPatch::parse(super::APPLY, body.as_bytes(), true).expect_err(text);
         let expected = format!("error decoding YAML: error converting YAML to JSON: yaml: {text}");
         assert_eq!((refusal.code, refusal.message), (400, expected));
     }
@@ -299,7 +304,7 @@ fn no_patch_makes_an_object_too_deep() {
     assert_eq!(depth(&object), 102);
     let deep = format!("{}1{}", "{\"a\":".repeat(100_000), "}".repeat(100_000));
     for kind in [super::MERGE, super::STRATEGIC, super::JSON, super::APPLY] {
-        assert!(Patch::parse(kind, deep.as_bytes(), true).is_err(), "{kind}");
+        assert!(ParsedPatch::parse(kind, deep.as_bytes(), true).is_err(), "{kind}");
     }
 }
 
@@ -316,11 +321,14 @@ fn long_lists_are_merged_quickly() {
 
 #[test]
 fn an_empty_json_patch_has_no_steps() {
-    assert_eq!(Patch::parse(super::JSON, b"[]", false), Ok(Patch::Json(Vec::<Operation>::new())));
+    assert_eq!(
+        ParsedPatch::parse(super::JSON, b"[]", false),
+        Ok(ParsedPatch::Json(Vec::<PatchOperation>::new()))
+    );
 }
 
 #[rustfmt::skip]
-const JSON_PATCHES: &[Row] = &[
+const JSON_PATCHES: &[PatchCase] = &[
     ("", 400, "unexpected end of JSON input"),
     ("{", 400, "unexpected end of JSON input"),
     ("null", 200, r#"{"a":1,"e":{},"l":[1,2,3],"m":{"x":{"y":"z"}},"o":[{"k":1},{"k":2}],"t":"x"}"#),
@@ -425,7 +433,7 @@ const JSON_PATCHES: &[Row] = &[
 ];
 
 #[rustfmt::skip]
-const MERGE_PATCHES: &[Row] = &[
+const MERGE_PATCHES: &[PatchCase] = &[
     ("", 400, ""),
     ("{", 400, ""),
     ("x", 400, ""),
@@ -459,7 +467,7 @@ const MERGE_PATCHES: &[Row] = &[
 ];
 
 #[rustfmt::skip]
-const POD_PATCHES: &[Row] = &[
+const POD_PATCHES: &[PatchCase] = &[
     ("{}", 200, r#"{"containers":[{"name":"x","image":"i","args":["a","b"],"ports":[{"containerPort":80}],"env":[{"name":"A","value":"1"},{"name":"B","value":"2"}]},{"name":"y","image":"j"}],"volumes":[{"name":"v","emptyDir":{}}]}"#),
     (r#"{"containers":[{"name":"x","image":"k"}]}"#, 200, r#"{"containers":[{"name":"x","image":"k","args":["a","b"],"ports":[{"containerPort":80}],"env":[{"name":"A","value":"1"},{"name":"B","value":"2"}]},{"name":"y","image":"j"}],"volumes":[{"name":"v","emptyDir":{}}]}"#),
     (r#"{"containers":[{"name":"z","image":"k"}]}"#, 200, r#"{"containers":[{"name":"z","image":"k"},{"name":"x","image":"i","args":["a","b"],"ports":[{"containerPort":80}],"env":[{"name":"A","value":"1"},{"name":"B","value":"2"}]},{"name":"y","image":"j"}],"volumes":[{"name":"v","emptyDir":{}}]}"#),
@@ -505,7 +513,7 @@ const POD_PATCHES: &[Row] = &[
 ];
 
 #[rustfmt::skip]
-const CONFIG_MAP_PATCHES: &[Row] = &[
+const CONFIG_MAP_PATCHES: &[PatchCase] = &[
     ("", 400, "EOF"),
     ("{", 400, "unexpected EOF"),
     ("x", 400, "invalid character 'x' looking for beginning of value"),
@@ -547,7 +555,7 @@ fn many_steps_in_large_lists_and_maps_are_cut_short() {
     let patch = |operation: fn(usize) -> Value| {
         let operations: Vec<Value> = (0..10_000).map(operation).collect();
         let text = Value::Array(operations).to_string();
-        let parsed = Patch::parse("application/json-patch+json", text.as_bytes(), true);
+        let parsed = ParsedPatch::parse("application/json-patch+json", text.as_bytes(), true);
         parsed.expect("a patch").apply(&object, None).is_ok()
     };
     // These take as long in a large object as in a small one.

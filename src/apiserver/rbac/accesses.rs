@@ -9,7 +9,7 @@ const ACCESSES_MAX: usize = 10_000;
 
 /// One way in which a user has accessed the server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Access {
+pub struct AccessRecord {
     /// The attributes of the request.
     pub attributes: Attributes,
     /// The name of the user.
@@ -22,13 +22,13 @@ pub struct Access {
 #[derive(Clone, Debug, Default)]
 pub struct Accesses {
     /// The number of requests for each access.
-    pub counts: BTreeMap<Access, u64>,
+    pub counts: BTreeMap<AccessRecord, u64>,
     /// The number of requests beyond the limit, which are not recorded.
     pub dropped: u64,
 }
 
 impl Accesses {
-    pub(crate) fn add(&mut self, access: Access) {
+    pub(crate) fn add(&mut self, access: AccessRecord) {
         if let Some(count) = self.counts.get_mut(&access) {
             *count += 1;
         } else if self.counts.len() < ACCESSES_MAX {

@@ -5,7 +5,7 @@ use crate::{
     refusal::{Refusal, join},
     request::{
         query::Query,
-        route::{self, Route, Target},
+        route::{self, RequestTarget, Route},
     },
 };
 use serde_json::json;
@@ -40,7 +40,7 @@ impl Attributes {
         }
     }
 
-    fn of_objects(method: &str, target: Target, query: &Query) -> Self {
+    fn of_objects(method: &str, target: RequestTarget, query: &Query) -> Self {
         let mut name = target.name.unwrap_or_default();
         let verb = match method {
             _ if target.watch => "watch",

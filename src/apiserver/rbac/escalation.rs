@@ -9,16 +9,16 @@ use crate::{
     rbac::{
         Attributes, decide, policy,
         policy::{Permissions, RoleRef, aggregated, listed},
-        rule::{Rule, quoted},
+        rule::{PolicyRule, quoted},
     },
     refusal::Refusal,
-    verbs::Call,
+    verbs::ApiCall,
 };
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 /// Refuses a role or a binding that would grant more than the permissions of its writer.
-pub(crate) fn check(call: &Call<'_>, old: Option<&Value>, new: &Value) -> Result<(), Refusal> {
+pub(crate) fn check(call: &ApiCall<'_>, old: Option<&Value>, new: &Value) -> Result<(), Refusal> {
     let (shared, user) = (call.shared, &call.request.user);
     let def = &call.view.kind.def;
     if def.group != GROUP || !shared.rbac.is_enabled() || user.is_master() {
@@ -38,7 +38,7 @@ pub(crate) fn check(call: &Call<'_>, old: Option<&Value>, new: &Value) -> Result
         ("escalate", def.plural.clone(), object::meta(new, "name").to_owned(), Ok(rules))
     } else {
         let role = RoleRef::of(new);
-        let rules = policy(shared).rules(&role, namespace).map(<[Rule]>::to_vec);
+        let rules = policy(shared).rules(&role, namespace).map(<[PolicyRule]>::to_vec);
         let plural = if role.is_cluster { "clusterroles" } else { "roles" };
         ("bind", plural.to_owned(), role.name, rules)
     };
@@ -72,20 +72,20 @@ fn changes_rights(is_role: bool, old: &Value, new: &Value) -> bool {
     fields.into_iter().any(|it| old.get(it) != new.get(it))
 }
 
-fn missing(wanted: &[Rule], permissions: &[Rule]) -> Vec<Rule> {
-    let singles = wanted.iter().flat_map(Rule::single);
+fn missing(wanted: &[PolicyRule], permissions: &[PolicyRule]) -> Vec<PolicyRule> {
+    let singles = wanted.iter().flat_map(PolicyRule::single);
     singles.filter(|it| !permissions.iter().any(|own| own.covers(it))).collect()
 }
 
-fn complaint(call: &Call<'_>, missing: &[Rule], permissions: &Permissions) -> String {
+fn complaint(call: &ApiCall<'_>, missing: &[PolicyRule], permissions: &Permissions) -> String {
     // Verbs on the same resource are combined into one rule.
-    let mut compact: BTreeMap<Rule, Vec<String>> = BTreeMap::new();
+    let mut compact: BTreeMap<PolicyRule, Vec<String>> = BTreeMap::new();
     for rule in missing {
-        let verbs = compact.entry(Rule { verbs: Vec::new(), ..rule.clone() }).or_default();
+        let verbs = compact.entry(PolicyRule { verbs: Vec::new(), ..rule.clone() }).or_default();
         verbs.extend(rule.verbs.iter().cloned());
     }
     let texts: BTreeSet<String> =
-        compact.into_iter().map(|(rule, verbs)| Rule { verbs, ..rule }.text()).collect();
+        compact.into_iter().map(|(rule, verbs)| PolicyRule { verbs, ..rule }.text()).collect();
     let texts: Vec<String> = texts.into_iter().collect();
     let user = &call.request.user;
     let mut complaint = format!(

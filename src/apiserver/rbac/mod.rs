@@ -34,15 +34,17 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use self::policy::{Decision, Objects, Policy};
+use self::policy::{Decision, Policy, RbacObjects};
 pub use self::{
-    accesses::{Access, Accesses},
+    accesses::{AccessRecord, Accesses},
     attributes::Attributes,
     client::ClientOf,
     user::User,
 };
 pub(crate) use self::{authentication::authenticate, bootstrap::create as create_bootstrap_roles};
-use crate::{ApiServer, Shared, refusal::Refusal, request::ApiRequest, store::Store, verbs::Call};
+use crate::{
+    ApiServer, Shared, refusal::Refusal, request::ApiRequest, store::Store, verbs::ApiCall,
+};
 
 const CLUSTER_ROLES: &str = "clusterroles.rbac.authorization.k8s.io";
 const ROLES: &str = "roles.rbac.authorization.k8s.io";
@@ -107,13 +109,13 @@ fn check(shared: &Shared, user: &User, wanted: &Attributes) -> Result<(), Refusa
 }
 
 fn record(shared: &Shared, user: &User, attributes: Attributes, allowed: bool) {
-    let access = Access { user: user.name.clone(), attributes, allowed };
+    let access = AccessRecord { user: user.name.clone(), attributes, allowed };
     shared.rbac.accesses.lock().add(access);
 }
 
 /// Refuses a GET request that upgrades the connection, if its user may not create the subresource: it runs something. A POST
 /// request needs this permission anyway.
-pub(crate) fn authorize_upgrade(call: &Call<'_>, name: &str) -> Result<(), Refusal> {
+pub(crate) fn authorize_upgrade(call: &ApiCall<'_>, name: &str) -> Result<(), Refusal> {
     let (shared, request) = (call.shared, call.request);
     if request.method == "POST" {
         return Ok(());
@@ -146,7 +148,7 @@ fn policy(shared: &Shared) -> Arc<Policy> {
     if let Some((_, policy)) = cached.as_ref().filter(|(of, _)| *of == version) {
         return Arc::clone(policy);
     }
-    let policy = Arc::new(Policy::new(&Objects {
+    let policy = Arc::new(Policy::new(&RbacObjects {
         cluster_roles: all(&store, CLUSTER_ROLES),
         roles: all(&store, ROLES),
         cluster_bindings: all(&store, CLUSTER_BINDINGS),

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::sorted::CollectSorted as _;
 use crate::{
     labels, object,
-    rbac::{Attributes, User, rule::Rule},
+    rbac::{Attributes, User, rule::PolicyRule},
 };
 
 /// The result of an authorization.
@@ -24,7 +24,7 @@ pub(crate) struct Decision {
 /// The rules of a user, and the missing roles that bindings refer to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Permissions {
-    pub(crate) rules: Vec<Rule>,
+    pub(crate) rules: Vec<PolicyRule>,
     pub(crate) problems: BTreeSet<String>,
 }
 
@@ -32,14 +32,14 @@ pub(crate) struct Permissions {
 #[derive(Debug, Default)]
 pub(crate) struct Policy {
     /// By namespace and name; the namespace of cluster roles is empty.
-    roles: BTreeMap<(String, String), Vec<Rule>>,
+    roles: BTreeMap<(String, String), Vec<PolicyRule>>,
     /// By namespace; the namespace of cluster role bindings is empty.
     bindings: BTreeMap<String, Vec<Binding>>,
 }
 
 /// The objects that a policy is made from.
 #[derive(Debug, Default)]
-pub(crate) struct Objects {
+pub(crate) struct RbacObjects {
     pub(crate) cluster_roles: Vec<Value>,
     pub(crate) roles: Vec<Value>,
     pub(crate) cluster_bindings: Vec<Value>,
@@ -53,7 +53,7 @@ pub(crate) struct Binding {
     /// The namespace; empty for all.
     namespace: String,
     role: RoleRef,
-    subjects: Vec<Subject>,
+    subjects: Vec<BindingSubject>,
 }
 
 /// The role that a binding refers to.
@@ -64,14 +64,14 @@ pub(crate) struct RoleRef {
 }
 
 #[derive(Debug)]
-struct Subject {
+struct BindingSubject {
     kind: String,
     namespace: String,
     name: String,
 }
 
 impl Policy {
-    pub(crate) fn new(objects: &Objects) -> Self {
+    pub(crate) fn new(objects: &RbacObjects) -> Self {
         let place = |it: &Value| {
             (object::meta(it, "namespace").to_owned(), object::meta(it, "name").to_owned())
         };
@@ -79,7 +79,7 @@ impl Policy {
         let mut roles: BTreeMap<_, _> = cluster
             .map(|it| (place(it), aggregated(it, &objects.cluster_roles, &mut BTreeSet::new())))
             .collect_map();
-        roles.extend(objects.roles.iter().map(|it| (place(it), Rule::all(it))));
+        roles.extend(objects.roles.iter().map(|it| (place(it), PolicyRule::all(it))));
         let mut bindings: BTreeMap<String, Vec<Binding>> = BTreeMap::new();
         for it in objects.cluster_bindings.iter().chain(&objects.bindings) {
             let binding = Binding::of(it);
@@ -117,7 +117,7 @@ impl Policy {
     pub(crate) fn permissions(&self, user: &User, namespace: &str) -> Permissions {
         let mut permissions = Permissions::default();
         if user.is_master() {
-            permissions.rules.extend(Rule::everything());
+            permissions.rules.extend(PolicyRule::everything());
         }
         let all = self.visit(user, namespace, |_, _, rules| {
             match rules {
@@ -134,7 +134,7 @@ impl Policy {
     }
 
     /// Returns the rules of a role. The error is the message that it does not exist.
-    pub(crate) fn rules(&self, role: &RoleRef, namespace: &str) -> Result<&[Rule], String> {
+    pub(crate) fn rules(&self, role: &RoleRef, namespace: &str) -> Result<&[PolicyRule], String> {
         let namespace = if role.is_cluster { "" } else { namespace };
         let found = self.roles.get(&(namespace.to_owned(), role.name.clone()));
         found.map(Vec::as_slice).ok_or_else(|| {
@@ -147,7 +147,7 @@ impl Policy {
         &self,
         user: &User,
         namespace: &str,
-        mut see: impl FnMut(&Binding, &Subject, Result<&[Rule], String>) -> ControlFlow<B>,
+        mut see: impl FnMut(&Binding, &BindingSubject, Result<&[PolicyRule], String>) -> ControlFlow<B>,
     ) -> ControlFlow<B> {
         let namespaces = if namespace.is_empty() { vec![""] } else { vec!["", namespace] };
         for binding in namespaces.into_iter().filter_map(|it| self.bindings.get(it)).flatten() {
@@ -175,7 +175,7 @@ impl RoleRef {
 
 impl Binding {
     fn of(binding: &Value) -> Self {
-        let subject = |it: &Value| Subject {
+        let subject = |it: &Value| BindingSubject {
             kind: object::text(it, "/kind").into(),
             namespace: object::text(it, "/namespace").into(),
             name: object::text(it, "/name").into(),
@@ -188,7 +188,7 @@ impl Binding {
         }
     }
 
-    fn allowed_by(&self, subject: &Subject) -> String {
+    fn allowed_by(&self, subject: &BindingSubject) -> String {
         let (role, kind) = (&self.role.name, self.role.kind());
         let binding = match self.namespace.as_str() {
             "" => format!("ClusterRoleBinding {:?}", self.name),
@@ -199,7 +199,7 @@ impl Binding {
     }
 }
 
-impl Subject {
+impl BindingSubject {
     fn is(&self, user: &User, home: &str) -> bool {
         match self.kind.as_str() {
             "User" => user.name == self.name,
@@ -226,12 +226,16 @@ impl Subject {
 
 /// Returns the rules of a cluster role. An aggregated one has those of all roles that match its selectors; in a real cluster, a
 /// controller writes them into the role a moment later.
-pub(crate) fn aggregated(role: &Value, all: &[Value], seen: &mut BTreeSet<String>) -> Vec<Rule> {
+pub(crate) fn aggregated(
+    role: &Value,
+    all: &[Value],
+    seen: &mut BTreeSet<String>,
+) -> Vec<PolicyRule> {
     let selectors = object::list(role, "/aggregationRule/clusterRoleSelectors");
     if selectors.is_empty() {
-        return Rule::all(role);
+        return PolicyRule::all(role);
     }
-    let mut rules: Vec<Rule> = Vec::new();
+    let mut rules: Vec<PolicyRule> = Vec::new();
     for other in all {
         let name = object::meta(other, "name");
         let no_labels = Value::Null;

@@ -9,16 +9,16 @@ use crate::{
     rbac::{
         Attributes, User, decide, policy,
         policy::{Permissions, listed},
-        rule::Rule,
+        rule::PolicyRule,
         tokens,
     },
     reply::Reply,
-    request::{ApiRequest, route::Target},
-    verbs::Call,
+    request::{ApiRequest, route::RequestTarget},
+    verbs::ApiCall,
 };
 
 /// Adds the result to a review that has been validated, and may have lost its spec.
-pub(crate) fn add_result(call: &Call<'_>, asked: &Value, mut review: Value) -> Value {
+pub(crate) fn add_result(call: &ApiCall<'_>, asked: &Value, mut review: Value) -> Value {
     let (shared, user) = (call.shared, &call.request.user);
     let enabled = shared.rbac.is_enabled();
     let status = match call.view.kind.def.kind.as_str() {
@@ -40,7 +40,11 @@ pub(crate) fn add_result(call: &Call<'_>, asked: &Value, mut review: Value) -> V
 }
 
 /// Responds to a `SelfSubjectReview`, which has no spec.
-pub(crate) fn own_user(shared: &Shared, request: &ApiRequest, target: &Target) -> Option<Reply> {
+pub(crate) fn own_user(
+    shared: &Shared,
+    request: &ApiRequest,
+    target: &RequestTarget,
+) -> Option<Reply> {
     let is_it = target.group == "authentication.k8s.io"
         && target.version == "v1"
         && target.plural == "selfsubjectreviews"
@@ -97,7 +101,7 @@ fn subject(review: &Value) -> User {
 fn rules(permissions: &Permissions) -> Value {
     let of = |paths: bool| {
         let rules = permissions.rules.iter().filter(|it| it.paths.is_empty() != paths);
-        rules.map(Rule::to_json).collect::<Vec<_>>()
+        rules.map(PolicyRule::to_json).collect::<Vec<_>>()
     };
     let incomplete = !permissions.problems.is_empty();
     let mut status = json!({

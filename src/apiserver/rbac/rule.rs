@@ -9,7 +9,7 @@ const ALL: &str = "*";
 
 /// The permissions of a rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Rule {
+pub(crate) struct PolicyRule {
     pub(crate) verbs: Vec<String>,
     pub(crate) groups: Vec<String>,
     pub(crate) resources: Vec<String>,
@@ -19,7 +19,7 @@ pub(crate) struct Rule {
     pub(crate) paths: Vec<String>,
 }
 
-impl Rule {
+impl PolicyRule {
     /// Parses the rules of a role.
     pub(crate) fn all(role: &Value) -> Vec<Self> {
         let rules = object::list(role, "/rules").iter();

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{
-    Access, Accesses, Attributes, User,
-    policy::{Decision, Objects, Policy},
-    rule::Rule,
+    AccessRecord, Accesses, Attributes, User,
+    policy::{Decision, Policy, RbacObjects},
+    rule::PolicyRule,
 };
 
 fn role(name: &str, rules: &Value) -> Value {
@@ -21,7 +21,7 @@ fn inside(namespace: &str, mut object: Value) -> Value {
     object
 }
 
-fn decide(objects: &Objects, user: &User, method: &str, url: &str) -> Decision {
+fn decide(objects: &RbacObjects, user: &User, method: &str, url: &str) -> Decision {
     let (path, query) = url.split_once('?').unwrap_or((url, ""));
     Policy::new(objects).decide(user, &Attributes::of(method, path, query))
 }
@@ -66,13 +66,13 @@ fn requests_have_the_verbs_of_rules() {
 
 #[test]
 fn cluster_roles_bound_in_a_namespace_count_only_there() {
-    let objects = Objects {
+    let objects = RbacObjects {
         cluster_roles: vec![role(
             "reader",
             &json!([{ "apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"] }]),
         )],
         bindings: vec![inside("ns2", binding("b", ("ClusterRole", "reader"), &of_account()))],
-        ..Objects::default()
+        ..RbacObjects::default()
     };
     let decide = |method: &str, url: &str| decide(&objects, &operator(), method, url);
     let allowed = decide("GET", "/api/v1/namespaces/ns2/pods");
@@ -109,7 +109,7 @@ fn rules_match_wildcards_names_and_subresources() {
     ];
     let wanted = Attributes::of("PATCH", "/apis/kopf.dev/v1/namespaces/n/things/t/status", "");
     for (rule, expected) in cases {
-        let rules = Rule::all(&json!({ "rules": [rule] }));
+        let rules = PolicyRule::all(&json!({ "rules": [rule] }));
         assert_eq!(rules.iter().any(|it| it.allows(&wanted)), expected, "{rule}");
     }
 }
@@ -123,14 +123,14 @@ fn aggregated_roles_have_the_rules_of_those_they_select_at_once() {
     let selects =
         |label: &str| json!({ "clusterRoleSelectors": [{ "matchLabels": { label: "true" } }] });
     let rules = json!([{ "apiGroups": [""], "resources": ["pods"], "verbs": ["get"] }]);
-    let objects = Objects {
+    let objects = RbacObjects {
         cluster_roles: vec![
             json!({ "metadata": { "name": "all" }, "aggregationRule": selects("to-all"), "rules": null }),
             labelled("some", "to-all", json!({ "aggregationRule": selects("to-some") })),
             labelled("one", "to-some", json!({ "rules": rules })),
         ],
         cluster_bindings: vec![binding("b", ("ClusterRole", "all"), &of_account())],
-        ..Objects::default()
+        ..RbacObjects::default()
     };
     assert!(decide(&objects, &operator(), "GET", "/api/v1/namespaces/x/pods/p").allowed);
     assert!(!decide(&objects, &operator(), "GET", "/api/v1/namespaces/x/secrets/p").allowed);
@@ -138,12 +138,12 @@ fn aggregated_roles_have_the_rules_of_those_they_select_at_once() {
 
 #[test]
 fn missing_roles_are_named_in_the_reason() {
-    let objects = Objects {
+    let objects = RbacObjects {
         cluster_bindings: vec![
             binding("a", ("ClusterRole", "x"), &of_account()),
             binding("b", ("ClusterRole", "y"), &of_account()),
         ],
-        ..Objects::default()
+        ..RbacObjects::default()
     };
     let reason = decide(&objects, &operator(), "GET", "/api/v1/pods").reason;
     let problem = |name: &str| format!("clusterrole.rbac.authorization.k8s.io {name:?} not found");
@@ -169,7 +169,7 @@ fn only_service_accounts_have_the_groups_of_their_namespace() {
 
 #[test]
 fn a_rule_covers_what_it_allows_and_no_more() {
-    let rule = |it: Value| Rule::all(&json!({ "rules": [it] })).remove(0);
+    let rule = |it: Value| PolicyRule::all(&json!({ "rules": [it] })).remove(0);
     let all = rule(json!({ "apiGroups": ["*"], "resources": ["*"], "verbs": ["*"] }));
     let named = rule(
         json!({ "apiGroups": [""], "resources": ["pods"], "resourceNames": ["a"], "verbs": ["get"] }),
@@ -186,7 +186,7 @@ fn a_rule_covers_what_it_allows_and_no_more() {
 #[test]
 fn the_record_counts_repeated_accesses_and_is_bounded() {
     let mut accesses = Accesses::default();
-    let access = |name: &str| Access {
+    let access = |name: &str| AccessRecord {
         user: "bob".into(),
         attributes: Attributes { name: name.into(), ..Attributes::of("GET", "/api/v1/pods", "") },
         allowed: true,

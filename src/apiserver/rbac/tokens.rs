@@ -10,11 +10,11 @@ use sha2::Sha256;
 use crate::{
     Shared, object,
     rbac::User,
-    refusal::{Problem, Refusal},
+    refusal::{Refusal, ValidationProblem},
     reply::Reply,
     request::body::decode_part,
-    store::Key,
-    verbs::Call,
+    store::StoreKey,
+    verbs::ApiCall,
 };
 
 /// The issuer of tokens, and the audience of those for the server itself.
@@ -29,20 +29,20 @@ const CREDENTIAL: &str = "authentication.kubernetes.io/credential-id";
 
 /// The claims of a valid token.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Token {
+pub(crate) struct TokenClaims {
     pub(crate) user: User,
     pub(crate) audiences: Vec<String>,
 }
 
 /// Issues a token for `POST …/serviceaccounts/NAME/token`.
-pub(crate) fn request(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
+pub(crate) fn request(call: &ApiCall<'_>, name: &str) -> Result<Reply, Refusal> {
     let definition = "io.k8s.api.authentication.v1.TokenRequest";
     let body = decode_part(call.request.header(CONTENT_TYPE), &call.request.body, definition);
     let body = body.map_err(Refusal::bad_request)?;
     let lifetime = object::number(&body, "/spec/expirationSeconds").unwrap_or(LIFETIME);
     if lifetime < LIFETIME_MIN {
         let why = "may not specify a duration less than 10 minutes";
-        let problem = Problem::invalid("spec.expirationSeconds", lifetime, why);
+        let problem = ValidationProblem::invalid("spec.expirationSeconds", lifetime, why);
         return Err(Refusal::invalid("authentication.k8s.io", "TokenRequest", "", &[problem]));
     }
     let mut store = call.shared.store();
@@ -99,12 +99,12 @@ pub(crate) fn request(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
 }
 
 /// Returns the claims of a token for the server; `None` unless it is signed by this server, not expired, and its account exists.
-pub(crate) fn verify(shared: &Shared, token: &str) -> Option<Token> {
+pub(crate) fn verify(shared: &Shared, token: &str) -> Option<TokenClaims> {
     verify_for(shared, token, &[ISSUER.to_owned()])
 }
 
 /// Returns the claims of a token for any of these audiences; its audiences are those that both have.
-pub(crate) fn verify_for(shared: &Shared, token: &str, wanted: &[String]) -> Option<Token> {
+pub(crate) fn verify_for(shared: &Shared, token: &str, wanted: &[String]) -> Option<TokenClaims> {
     let (payload, signature) = token.rsplit_once('.')?;
     let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
     let mut mac = mac(shared)?;
@@ -119,7 +119,7 @@ pub(crate) fn verify_for(shared: &Shared, token: &str, wanted: &[String]) -> Opt
         (object::text(private, "/namespace"), object::text(private, "/serviceaccount/name"));
     let uid = object::text(private, "/serviceaccount/uid");
     let store = shared.store();
-    let lives = store.get(&Key::new("serviceaccounts", namespace, account));
+    let lives = store.get(&StoreKey::new("serviceaccounts", namespace, account));
     let is_same = lives.is_some_and(|it| *it.head.uid == *uid);
     let end = object::number(&claims, "/exp")?;
     if !is_same || end <= seconds(&store.now()) || audiences.is_empty() {
@@ -128,7 +128,7 @@ pub(crate) fn verify_for(shared: &Shared, token: &str, wanted: &[String]) -> Opt
     let mut user = User { uid: uid.into(), ..User::service_account(namespace, account) };
     let id = format!("JTI={}", object::text(&claims, "/jti"));
     user.extra.insert(CREDENTIAL.into(), vec![id]);
-    Some(Token { user, audiences })
+    Some(TokenClaims { user, audiences })
 }
 
 fn signed(shared: &Shared, claims: &Value) -> String {

@@ -8,7 +8,7 @@ use std::{borrow::Cow, collections::BTreeSet, fmt};
 
 use serde_json::{Value, json};
 
-pub(crate) use self::problem::{Problem, ProblemKind};
+pub(crate) use self::problem::{ProblemKind, ValidationProblem};
 use crate::resource::ResourceDef;
 
 /// The reason for which a request is refused.
@@ -48,7 +48,12 @@ impl Refusal {
     }
 
     /// Refuses an invalid body. `kind` is the qualified kind, such as `Deployment.apps`.
-    pub(crate) fn invalid(group: &str, kind: &str, name: &str, problems: &[Problem]) -> Self {
+    pub(crate) fn invalid(
+        group: &str,
+        kind: &str,
+        name: &str,
+        problems: &[ValidationProblem],
+    ) -> Self {
         let mut seen = BTreeSet::new();
         let mut texts: Vec<String> =
             problems.iter().map(|it| format!("{}: {}", it.field, it.text())).collect();

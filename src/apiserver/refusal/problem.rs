@@ -6,7 +6,7 @@ use super::go;
 
 /// One validation error. A refusal lists all of them.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Problem {
+pub(crate) struct ValidationProblem {
     /// The field path, such as `spec.containers[0].name`.
     pub(crate) field: String,
     pub(crate) kind: ProblemKind,
@@ -35,7 +35,7 @@ pub(crate) enum ProblemKind {
     Internal(String),
 }
 
-impl Problem {
+impl ValidationProblem {
     /// Makes an error of this kind.
     pub(crate) fn new(field: impl Into<String>, kind: ProblemKind) -> Self {
         Self { field: field.into(), kind }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::{
-    refusal::{Problem, Refusal},
+    refusal::{Refusal, ValidationProblem},
     request::{
         json,
         protobuf::{self, Envelope, PROTOBUF},
@@ -202,7 +202,8 @@ fn custom(
     }
     if kind != expected.kind {
         let name = value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-        let problem = Problem::invalid("kind", kind.as_str(), format!("must be {}", expected.kind));
+        let problem =
+            ValidationProblem::invalid("kind", kind.as_str(), format!("must be {}", expected.kind));
         return Err(Refusal::invalid(expected.group, &kind, name, &[problem]));
     }
     Ok(value)
@@ -271,13 +272,17 @@ pub(crate) fn check_patched(patched: &Value, expected: Expected<'_>) -> Result<(
         ));
     }
     if api_version != wanted {
-        let problem =
-            Problem::invalid("apiVersion", api_version.as_str(), format!("must be {wanted}"));
+        let problem = ValidationProblem::invalid(
+            "apiVersion",
+            api_version.as_str(),
+            format!("must be {wanted}"),
+        );
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
         return Err(Refusal::invalid(group, &kind, name, &[problem]));
     }
     if kind != expected.kind {
-        let problem = Problem::invalid("kind", kind.as_str(), format!("must be {}", expected.kind));
+        let problem =
+            ValidationProblem::invalid("kind", kind.as_str(), format!("must be {}", expected.kind));
         return Err(Refusal::invalid(expected.group, &kind, name, &[problem]));
     }
     Ok(())

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     native,
-    refusal::{Problem, ProblemKind, Refusal, go},
+    refusal::{ProblemKind, Refusal, ValidationProblem, go},
     resource::{CRDS, ResourceDef},
 };
 
@@ -26,7 +26,7 @@ const POLICIES: [&str; 3] = ["Foreground", "Background", "Orphan"];
 
 /// The options of a deletion.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Options {
+pub(crate) struct DeleteOptions {
     uid: Option<String>,
     version: Option<String>,
     /// One of `Orphan`, `Background`, `Foreground`.
@@ -37,7 +37,7 @@ pub(crate) struct Options {
     pub(crate) abandons_nothing: bool,
 }
 
-impl Options {
+impl DeleteOptions {
     /// Parses the options of a request.
     pub(crate) fn parse(request: &ApiRequest, query: &Query) -> Result<Self, Refusal> {
         // As on the real server, the URL is ignored if there is a body.
@@ -164,20 +164,20 @@ fn check(options: &Value) -> Result<(), Refusal> {
     if let Some(policy) = policy {
         if options.get("orphanDependents").is_some_and(Value::is_boolean) {
             let why = "orphanDependents and deletionPropagation cannot be both set";
-            problems.push(Problem::invalid("propagationPolicy", policy, why));
+            problems.push(ValidationProblem::invalid("propagationPolicy", policy, why));
         }
         if !POLICIES.contains(&policy) {
             // The real server lists the word `nil`, too.
             let accepted = POLICIES.into_iter().chain(["nil"]).map(String::from).collect();
             let kind = ProblemKind::NotSupported(policy.into(), accepted);
-            problems.push(Problem::new("propagationPolicy", kind));
+            problems.push(ValidationProblem::new("propagationPolicy", kind));
         }
     }
     let runs = options.get("dryRun").and_then(Value::as_array);
     let runs = runs.into_iter().flatten().filter_map(Value::as_str).map(String::from);
     let runs: Vec<String> = runs.collect();
     if runs.iter().any(|it| it != "All") {
-        problems.push(Problem::not_supported("dryRun", runs, &["All"]));
+        problems.push(ValidationProblem::not_supported("dryRun", runs, &["All"]));
     }
     if problems.is_empty() {
         return Ok(());

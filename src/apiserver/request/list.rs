@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::query::Query;
-use crate::refusal::{Problem, Refusal, go};
+use crate::refusal::{Refusal, ValidationProblem, go};
 
 /// The parameter that determines how a version is compared.
 const MATCH: &str = "resourceVersionMatch";
@@ -73,10 +73,10 @@ fn check_match(query: &Query, watch: bool) -> Result<(), Refusal> {
     let mut problems = Vec::new();
     if query.has("sendInitialEvents") {
         let why = "sendInitialEvents is forbidden for list";
-        problems.push(Problem::forbidden("sendInitialEvents", why));
+        problems.push(ValidationProblem::forbidden("sendInitialEvents", why));
     }
     let Some(matching) = query.text(MATCH) else { return refuse(&problems) };
-    let mut forbidden = |why: &str| problems.push(Problem::forbidden(MATCH, why));
+    let mut forbidden = |why: &str| problems.push(ValidationProblem::forbidden(MATCH, why));
     let version = query.text("resourceVersion");
     if version.is_none() {
         forbidden("resourceVersionMatch is forbidden unless resourceVersion is provided");
@@ -89,7 +89,7 @@ fn check_match(query: &Query, watch: bool) -> Result<(), Refusal> {
     }
     if !matches!(matching, "Exact" | "NotOlderThan") {
         let accepted = ["Exact", "NotOlderThan", ""];
-        problems.push(Problem::not_supported(MATCH, matching, &accepted));
+        problems.push(ValidationProblem::not_supported(MATCH, matching, &accepted));
     }
     refuse(&problems)
 }
@@ -99,7 +99,7 @@ fn check_watch(query: &Query) -> Result<(), Refusal> {
     const NOT_OLDER: &str = "NotOlderThan";
     let mut problems = Vec::new();
     let matching = query.text(MATCH).unwrap_or_default();
-    let mut forbidden = |why: &str| problems.push(Problem::forbidden(MATCH, why));
+    let mut forbidden = |why: &str| problems.push(ValidationProblem::forbidden(MATCH, why));
     let is_initial = query.has("sendInitialEvents");
     if is_initial && matching != NOT_OLDER {
         forbidden("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
@@ -113,12 +113,12 @@ fn check_watch(query: &Query) -> Result<(), Refusal> {
         forbidden("resourceVersionMatch is forbidden when continue is provided");
     }
     if !matching.is_empty() && matching != NOT_OLDER {
-        problems.push(Problem::not_supported(MATCH, matching, &[NOT_OLDER]));
+        problems.push(ValidationProblem::not_supported(MATCH, matching, &[NOT_OLDER]));
     }
     refuse(&problems)
 }
 
-fn refuse(problems: &[Problem]) -> Result<(), Refusal> {
+fn refuse(problems: &[ValidationProblem]) -> Result<(), Refusal> {
     if problems.is_empty() {
         return Ok(());
     }

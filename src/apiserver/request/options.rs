@@ -2,7 +2,7 @@
 
 use crate::{
     metadata,
-    refusal::{Problem, Refusal},
+    refusal::{Refusal, ValidationProblem},
     request::query::Query,
 };
 
@@ -38,22 +38,29 @@ impl WriteOptions {
         match write {
             Write::Patch if query.all("force").next().is_some() => {
                 let text = "may not be specified for non-apply patch";
-                problems.push(Problem::forbidden("force", text));
+                problems.push(ValidationProblem::forbidden("force", text));
             }
             Write::Apply if manager.is_none() => {
-                problems.push(Problem::required("fieldManager", "is required for apply patch"));
+                problems.push(ValidationProblem::required(
+                    "fieldManager",
+                    "is required for apply patch",
+                ));
             }
             Write::Create | Write::Update | Write::Patch | Write::Apply | Write::Delete => {}
         }
         problems.extend(manager.map(metadata::check_manager).unwrap_or_default());
         let dry_runs: Vec<String> = query.all("dryRun").map(String::from).collect();
         if dry_runs.iter().any(|it| it != "All") {
-            problems.push(Problem::not_supported("dryRun", dry_runs.clone(), &["All"]));
+            problems.push(ValidationProblem::not_supported("dryRun", dry_runs.clone(), &["All"]));
         }
         if let Some(validation) = query.text("fieldValidation")
             && !VALIDATIONS.contains(&validation)
         {
-            problems.push(Problem::not_supported("fieldValidation", validation, &VALIDATIONS));
+            problems.push(ValidationProblem::not_supported(
+                "fieldValidation",
+                validation,
+                &VALIDATIONS,
+            ));
         }
         if !problems.is_empty() {
             return Err(Refusal::invalid("meta.k8s.io", write.kind(), "", &problems));

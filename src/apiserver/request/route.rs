@@ -16,12 +16,12 @@ pub(crate) enum Route {
     /// The resources of a version: `/apis/GROUP/VERSION`, and `/api/v1` with an empty group.
     Resources(String, String),
     /// The objects of a resource, or one of them.
-    Objects(Target),
+    Objects(RequestTarget),
 }
 
 /// The resource, namespace, name and subresource in a path.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Target {
+pub(crate) struct RequestTarget {
     pub(crate) group: String,
     pub(crate) version: String,
     pub(crate) plural: String,
@@ -53,7 +53,7 @@ pub(crate) fn parse(path: &str) -> Option<Route> {
     })
 }
 
-fn target(group: &str, version: &str, rest: &[&str]) -> Option<Target> {
+fn target(group: &str, version: &str, rest: &[&str]) -> Option<RequestTarget> {
     let (watch, rest) = match rest {
         ["watch", rest @ ..] => (true, rest),
         rest => (false, rest),
@@ -72,7 +72,7 @@ fn target(group: &str, version: &str, rest: &[&str]) -> Option<Target> {
         [name] => (Some(*name), None),
         [name, subresource @ ..] => (Some(*name), Some(subresource.join("/"))),
     };
-    Some(Target {
+    Some(RequestTarget {
         group: group.into(),
         version: version.into(),
         plural: plural.into(),

@@ -20,7 +20,7 @@ pub(crate) struct Kind {
     /// The rules of a kind that is compiled into Kubernetes; `None` for custom resources.
     pub(crate) native: Option<&'static Native>,
     /// By name; the same names as in `def.versions`.
-    pub(crate) versions: BTreeMap<String, Version>,
+    pub(crate) versions: BTreeMap<String, KindVersion>,
     /// The storage of custom objects.
     pub(crate) storage: Storage,
 }
@@ -36,7 +36,7 @@ pub(crate) struct Storage {
 
 /// The properties of one version of a kind.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Version {
+pub(crate) struct KindVersion {
     /// `None` if everything is accepted.
     pub(crate) schema: Option<Arc<Schema>>,
     /// The JSON schema as written in the CRD.
@@ -86,7 +86,8 @@ pub(crate) struct Scale {
 impl Kind {
     /// Creates a kind of which only the names are known.
     pub(crate) fn plain(def: ResourceDef) -> Self {
-        let versions = def.versions.iter().map(|it| (it.clone(), Version::default())).collect_map();
+        let versions =
+            def.versions.iter().map(|it| (it.clone(), KindVersion::default())).collect_map();
         Self { def, native: None, versions, storage: Storage::default() }
     }
 
@@ -121,7 +122,7 @@ impl Kind {
 
 /// A kind in one of its versions.
 #[derive(Clone, Debug)]
-pub(crate) struct View {
+pub(crate) struct VersionedKind {
     pub(crate) kind: Arc<Kind>,
     /// The group and version: `v1` or `apps/v1`.
     pub(crate) api_version: String,
@@ -129,7 +130,7 @@ pub(crate) struct View {
     pub(crate) version: String,
 }
 
-impl View {
+impl VersionedKind {
     pub(crate) fn new(kind: &Arc<Kind>, version: &str) -> Self {
         let api_version = kind.def.api_version(version);
         Self { kind: Arc::clone(kind), api_version, version: version.into() }

@@ -22,12 +22,12 @@ pub(super) struct Checks {
     pub(super) nullable: bool,
     pub(super) format: Option<String>,
     pub(super) options: Option<Vec<Value>>,
-    pub(super) text: Texts,
-    pub(super) number: Numbers,
+    pub(super) text: StringChecks,
+    pub(super) number: NumberChecks,
     pub(super) items: Option<Box<Checks>>,
     pub(super) items_min: Option<i64>,
     pub(super) items_max: Option<i64>,
-    pub(super) object: Objects,
+    pub(super) object: ObjectChecks,
     pub(super) any_of: Vec<Checks>,
     pub(super) one_of: Vec<Checks>,
     pub(super) all_of: Vec<Checks>,
@@ -35,7 +35,7 @@ pub(super) struct Checks {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Texts {
+pub(super) struct StringChecks {
     pub(super) longest: Option<i64>,
     pub(super) shortest: Option<i64>,
     /// The expression as written, and compiled.
@@ -43,7 +43,7 @@ pub(super) struct Texts {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Numbers {
+pub(super) struct NumberChecks {
     pub(super) maximum: Option<f64>,
     pub(super) maximum_exclusive: bool,
     pub(super) minimum: Option<f64>,
@@ -52,7 +52,7 @@ pub(super) struct Numbers {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Objects {
+pub(super) struct ObjectChecks {
     pub(super) fields: BTreeMap<String, Checks>,
     pub(super) rest: Rest,
     pub(super) required: Vec<String>,
@@ -103,7 +103,7 @@ impl Checks {
                 .filter(|it| !it.is_empty())
                 .cloned(),
             text: texts(schema)?,
-            number: Numbers {
+            number: NumberChecks {
                 maximum: schema.get("maximum").and_then(Value::as_f64),
                 maximum_exclusive: flag("exclusiveMaximum"),
                 minimum: schema.get("minimum").and_then(Value::as_f64),
@@ -121,11 +121,11 @@ impl Checks {
         })
     }
 
-    fn objects(schema: &Value, depth: usize) -> Result<Objects, String> {
+    fn objects(schema: &Value, depth: usize) -> Result<ObjectChecks, String> {
         let fields = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
         let fields = fields.map(|(name, it)| Ok((name.clone(), Self::read(it, depth)?)));
         let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
-        Ok(Objects {
+        Ok(ObjectChecks {
             fields: fields.try_collect_map::<_, _, String>()?,
             rest: match schema.get("additionalProperties") {
                 Some(Value::Bool(false)) => Rest::Forbidden,
@@ -144,9 +144,9 @@ impl Checks {
     }
 }
 
-fn texts(schema: &Value) -> Result<Texts, String> {
+fn texts(schema: &Value) -> Result<StringChecks, String> {
     let pattern = schema.get("pattern").and_then(Value::as_str).filter(|it| !it.is_empty());
-    Ok(Texts {
+    Ok(StringChecks {
         longest: count(schema, "maxLength"),
         shortest: count(schema, "minLength"),
         pattern: match pattern {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::{Link, Schema, Shape, prune};
+use super::{Schema, SchemaOrRef, SchemaShape, prune};
 
 /// Fills in missing fields. A `null` in a field that is not nullable counts as missing: it is replaced by the default, or removed.
 ///
@@ -16,10 +16,10 @@ pub(crate) fn default(schema: &Schema, object: &mut Value) {
 
 fn fill(schema: &Schema, value: &mut Value) {
     match (value, &schema.shape) {
-        (Value::Object(values), Shape::Map { fields, rest, .. }) => {
+        (Value::Object(values), SchemaShape::Map { fields, rest, .. }) => {
             fill_map(fields, rest.as_ref(), values);
         }
-        (Value::Array(items), Shape::List { items: Some(link), .. }) => {
+        (Value::Array(items), SchemaShape::List { items: Some(link), .. }) => {
             let Some(schema) = link.schema() else { return };
             for item in items {
                 fill_slot(schema, item);
@@ -29,7 +29,11 @@ fn fill(schema: &Schema, value: &mut Value) {
     }
 }
 
-fn fill_map(fields: &BTreeMap<String, Link>, rest: Option<&Link>, values: &mut Map<String, Value>) {
+fn fill_map(
+    fields: &BTreeMap<String, SchemaOrRef>,
+    rest: Option<&SchemaOrRef>,
+    values: &mut Map<String, Value>,
+) {
     for (name, link) in fields {
         let Some(default) = link.schema().and_then(|it| it.default.as_ref()) else { continue };
         if !values.contains_key(name) {
@@ -37,7 +41,7 @@ fn fill_map(fields: &BTreeMap<String, Link>, rest: Option<&Link>, values: &mut M
         }
     }
     for (name, value) in values {
-        if let Some(schema) = fields.get(name).or(rest).and_then(Link::schema) {
+        if let Some(schema) = fields.get(name).or(rest).and_then(SchemaOrRef::schema) {
             fill_slot(schema, value);
         }
     }

@@ -2,35 +2,35 @@
 
 use serde_json::Value;
 
-use super::{Schema, Shape};
+use super::{Schema, SchemaShape};
 use crate::{
     metadata::names,
     object,
     refusal::{
-        Problem,
+        ValidationProblem,
         path::{push_field, push_item},
     },
 };
 
 /// Validates the embedded objects in an object. The object itself is validated elsewhere.
-pub(super) fn check(schema: &Schema, object: &Value, found: &mut Vec<Problem>) {
+pub(super) fn check(schema: &Schema, object: &Value, found: &mut Vec<ValidationProblem>) {
     walk(schema, object, &mut String::new(), found);
 }
 
 /// Recurses into the parts of a value. The name of each part is appended to the path.
-fn walk(schema: &Schema, value: &Value, path: &mut String, found: &mut Vec<Problem>) {
+fn walk(schema: &Schema, value: &Value, path: &mut String, found: &mut Vec<ValidationProblem>) {
     if schema.embedded && !path.is_empty() && value.is_object() {
         one(value, path, found);
     }
     let length = path.len();
     match (value, &schema.shape) {
-        (Value::Object(values), Shape::Map { fields, rest, .. }) => {
+        (Value::Object(values), SchemaShape::Map { fields, rest, .. }) => {
             for (name, value) in values {
                 let (link, known) = match fields.get(name) {
                     Some(link) => (Some(link), true),
                     None => (rest.as_ref(), false),
                 };
-                let Some(schema) = link.and_then(super::Link::schema) else { continue };
+                let Some(schema) = link.and_then(super::SchemaOrRef::schema) else { continue };
                 if known {
                     push_field(path, name);
                 } else {
@@ -40,7 +40,7 @@ fn walk(schema: &Schema, value: &Value, path: &mut String, found: &mut Vec<Probl
                 path.truncate(length);
             }
         }
-        (Value::Array(items), Shape::List { items: Some(link), .. }) => {
+        (Value::Array(items), SchemaShape::List { items: Some(link), .. }) => {
             let Some(schema) = link.schema() else { return };
             for (at, item) in items.iter().enumerate() {
                 push_item(path, at);
@@ -52,23 +52,23 @@ fn walk(schema: &Schema, value: &Value, path: &mut String, found: &mut Vec<Probl
     }
 }
 
-pub(super) fn one(value: &Value, path: &str, found: &mut Vec<Problem>) {
+pub(super) fn one(value: &Value, path: &str, found: &mut Vec<ValidationProblem>) {
     let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
     let (version, kind) = (text("apiVersion"), text("kind"));
     if version.is_empty() {
-        found.push(Problem::required(format!("{path}.apiVersion"), ""));
+        found.push(ValidationProblem::required(format!("{path}.apiVersion"), ""));
     } else if version.matches('/').count() > 1 {
         let text = format!("unexpected GroupVersion string: {version}");
-        found.push(Problem::invalid(format!("{path}.apiVersion"), version, text));
+        found.push(ValidationProblem::invalid(format!("{path}.apiVersion"), version, text));
     }
     if kind.is_empty() {
-        found.push(Problem::required(format!("{path}.kind"), ""));
+        found.push(ValidationProblem::required(format!("{path}.kind"), ""));
     } else {
         let wrong = names::dns_1035_label(&kind.to_lowercase());
         if !wrong.is_empty() {
             let text =
                 format!("may have mixed case, but should otherwise match: {}", wrong.join(","));
-            found.push(Problem::invalid(format!("{path}.kind"), kind, text));
+            found.push(ValidationProblem::invalid(format!("{path}.kind"), kind, text));
         }
     }
     if let Some(meta) = value.get("metadata") {
@@ -77,10 +77,11 @@ pub(super) fn one(value: &Value, path: &str, found: &mut Vec<Problem>) {
 }
 
 /// Validates metadata, except names, which may have any form in other kinds.
-fn metadata(whole: &Value, meta: &Value, path: &str, found: &mut Vec<Problem>) {
+fn metadata(whole: &Value, meta: &Value, path: &str, found: &mut Vec<ValidationProblem>) {
     let mut wrong = |field: &str, value: &str, texts: Vec<String>| {
-        let problems =
-            texts.into_iter().map(|it| Problem::invalid(format!("{path}.{field}"), value, it));
+        let problems = texts
+            .into_iter()
+            .map(|it| ValidationProblem::invalid(format!("{path}.{field}"), value, it));
         found.extend(problems);
     };
     let namespace = object::meta(whole, "namespace");

@@ -4,23 +4,23 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::{ListType, Schema, Shape};
+use super::{ListType, Schema, SchemaShape};
 use crate::refusal::{
-    Problem, ProblemKind,
+    ProblemKind, ValidationProblem,
     path::{push_field, push_item},
 };
 use crate::sorted::CollectSorted as _;
 
 /// Adds a problem for every duplicate item, anywhere in an object.
-pub(super) fn check(schema: &Schema, object: &Value, found: &mut Vec<Problem>) {
+pub(super) fn check(schema: &Schema, object: &Value, found: &mut Vec<ValidationProblem>) {
     walk(schema, object, &mut String::new(), found);
 }
 
 /// Recurses into the parts of a value. The name of each part is appended to the path.
-fn walk(schema: &Schema, value: &Value, path: &mut String, found: &mut Vec<Problem>) {
+fn walk(schema: &Schema, value: &Value, path: &mut String, found: &mut Vec<ValidationProblem>) {
     let length = path.len();
     match (value, &schema.shape) {
-        (Value::Object(values), Shape::Map { fields, rest, .. }) => {
+        (Value::Object(values), SchemaShape::Map { fields, rest, .. }) => {
             for (name, value) in values {
                 match (fields.get(name), rest) {
                     (Some(link), _) => {
@@ -38,9 +38,9 @@ fn walk(schema: &Schema, value: &Value, path: &mut String, found: &mut Vec<Probl
                 path.truncate(length);
             }
         }
-        (Value::Array(items), Shape::List { items: link, order }) => {
+        (Value::Array(items), SchemaShape::List { items: link, order }) => {
             duplicates(order, items, path, found);
-            let Some(schema) = link.as_ref().and_then(super::Link::schema) else { return };
+            let Some(schema) = link.as_ref().and_then(super::SchemaOrRef::schema) else { return };
             for (at, item) in items.iter().enumerate() {
                 push_item(path, at);
                 walk(schema, item, path, found);
@@ -51,8 +51,9 @@ fn walk(schema: &Schema, value: &Value, path: &mut String, found: &mut Vec<Probl
     }
 }
 
-fn duplicates(order: &ListType, items: &[Value], path: &str, found: &mut Vec<Problem>) {
-    let problem = |at: usize, kind: ProblemKind| Problem::new(format!("{path}[{at}]"), kind);
+fn duplicates(order: &ListType, items: &[Value], path: &str, found: &mut Vec<ValidationProblem>) {
+    let problem =
+        |at: usize, kind: ProblemKind| ValidationProblem::new(format!("{path}[{at}]"), kind);
     match order {
         ListType::Atomic => {}
         ListType::Set => {

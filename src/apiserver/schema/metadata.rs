@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Schema, Shape};
+use super::{Schema, SchemaShape};
 use crate::{
     native::{self, OBJECT_META},
     refusal::path::{push_field, push_item},
@@ -55,13 +55,14 @@ fn embedded(schema: &Schema, value: &Value, path: &mut String) -> Option<String>
     }
     let length = path.len();
     match (value, &schema.shape) {
-        (Value::Object(values), Shape::Map { fields, rest, .. }) => {
+        (Value::Object(values), SchemaShape::Map { fields, rest, .. }) => {
             for (name, value) in values {
                 match fields.get(name) {
                     Some(_) => push_field(path, name),
                     None => push_item(path, name),
                 }
-                let schema = fields.get(name).or(rest.as_ref()).and_then(super::Link::schema);
+                let schema =
+                    fields.get(name).or(rest.as_ref()).and_then(super::SchemaOrRef::schema);
                 let found = schema.and_then(|it| embedded(it, value, path));
                 path.truncate(length);
                 if found.is_some() {
@@ -70,7 +71,7 @@ fn embedded(schema: &Schema, value: &Value, path: &mut String) -> Option<String>
             }
             None
         }
-        (Value::Array(items), Shape::List { items: Some(link), .. }) => {
+        (Value::Array(items), SchemaShape::List { items: Some(link), .. }) => {
             let schema = link.schema()?;
             items.iter().enumerate().find_map(|(at, item)| {
                 push_item(path, at);

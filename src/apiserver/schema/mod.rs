@@ -32,7 +32,7 @@ use crate::sorted::CollectSorted as _;
 /// One node of a schema.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Schema {
-    pub(crate) shape: Shape,
+    pub(crate) shape: SchemaShape,
     /// `null` is a valid value.
     pub(crate) nullable: bool,
     /// The value of a missing field.
@@ -47,16 +47,16 @@ pub(crate) struct Schema {
 
 /// The structure of values.
 #[derive(Clone, Debug, Default)]
-pub(crate) enum Shape {
+pub(crate) enum SchemaShape {
     /// The schema does not restrict it.
     #[default]
     Any,
     /// A value without fields and items.
     Scalar(Scalar),
     /// An object: its properties, and the schema of additional properties, if they are allowed.
-    Map { fields: BTreeMap<String, Link>, rest: Option<Link>, atomic: bool },
+    Map { fields: BTreeMap<String, SchemaOrRef>, rest: Option<SchemaOrRef>, atomic: bool },
     /// A list whose items have one schema.
-    List { items: Option<Link>, order: ListType },
+    List { items: Option<SchemaOrRef>, order: ListType },
 }
 
 /// The types of scalar values.
@@ -95,12 +95,12 @@ pub(crate) struct PatchRule {
 
 /// A child: either inline, or one of the shared definitions of the native kinds.
 #[derive(Clone, Debug)]
-pub(crate) enum Link {
+pub(crate) enum SchemaOrRef {
     Own(Arc<Schema>),
     Named(String),
 }
 
-impl Link {
+impl SchemaOrRef {
     /// Returns the schema of the child; `None` for an unknown name.
     pub(crate) fn schema(&self) -> Option<&Schema> {
         match self {
@@ -138,47 +138,51 @@ impl Schema {
 
     /// Returns the schema of a named field. `None` means that it is unknown, which is not the same as forbidden.
     pub(crate) fn field(&self, name: &str) -> Option<&Schema> {
-        let Shape::Map { fields, rest, .. } = &self.shape else { return None };
+        let SchemaShape::Map { fields, rest, .. } = &self.shape else { return None };
         fields.get(name).or(rest.as_ref())?.schema()
     }
 
     /// Returns the schema of the items of a list.
     pub(crate) fn items(&self) -> Option<&Schema> {
-        let Shape::List { items, .. } = &self.shape else { return None };
+        let SchemaShape::List { items, .. } = &self.shape else { return None };
         items.as_ref()?.schema()
     }
 
     /// Returns the merge rule of a list. A value that is not known to be a list is atomic.
     pub(crate) fn list_type(&self) -> &ListType {
         match &self.shape {
-            Shape::List { order, .. } => order,
-            Shape::Any | Shape::Scalar(_) | Shape::Map { .. } => &ListType::Atomic,
+            SchemaShape::List { order, .. } => order,
+            SchemaShape::Any | SchemaShape::Scalar(_) | SchemaShape::Map { .. } => {
+                &ListType::Atomic
+            }
         }
     }
 }
 
-fn shape(schema: &Value) -> Shape {
+fn shape(schema: &Value) -> SchemaShape {
     let text = |name: &str| schema.get(name).and_then(Value::as_str).unwrap_or_default();
     if schema.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true))
         || text("format") == "int-or-string"
     {
-        return Shape::Scalar(Scalar::IntOrText);
+        return SchemaShape::Scalar(Scalar::IntOrText);
     }
     match text("type") {
-        "string" => Shape::Scalar(Scalar::Text),
-        "integer" => Shape::Scalar(Scalar::Integer),
-        "number" => Shape::Scalar(Scalar::Number),
-        "boolean" => Shape::Scalar(Scalar::Boolean),
-        "array" => Shape::List { items: schema.get("items").map(link), order: list_type(schema) },
+        "string" => SchemaShape::Scalar(Scalar::Text),
+        "integer" => SchemaShape::Scalar(Scalar::Integer),
+        "number" => SchemaShape::Scalar(Scalar::Number),
+        "boolean" => SchemaShape::Scalar(Scalar::Boolean),
+        "array" => {
+            SchemaShape::List { items: schema.get("items").map(link), order: list_type(schema) }
+        }
         "object" => map(schema),
         _ if schema.get("properties").is_some() => map(schema),
-        _ => Shape::Any,
+        _ => SchemaShape::Any,
     }
 }
 
-fn map(schema: &Value) -> Shape {
+fn map(schema: &Value) -> SchemaShape {
     let fields = schema.get("properties").and_then(Value::as_object);
-    Shape::Map {
+    SchemaShape::Map {
         fields: fields
             .into_iter()
             .flatten()
@@ -213,9 +217,9 @@ fn merged_by_patches(schema: &Value) -> ListType {
     }
 }
 
-fn link(schema: &Value) -> Link {
+fn link(schema: &Value) -> SchemaOrRef {
     match schema.get("$ref").and_then(Value::as_str).and_then(|it| it.rsplit('/').next()) {
-        Some(name) => Link::Named(name.into()),
-        None => Link::Own(Arc::new(Schema::parse(schema))),
+        Some(name) => SchemaOrRef::Named(name.into()),
+        None => SchemaOrRef::Own(Arc::new(Schema::parse(schema))),
     }
 }

@@ -53,13 +53,13 @@ fn in_words_of_go<'a>(error: &'a str, pattern: &'a str) -> (&'a str, &'a str) {
 fn translate(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len() + 16);
     let mut rest = pattern;
-    let mut class = Class::Outside;
+    let mut class = BracketState::Outside;
     while let Some(c) = rest.chars().next() {
         let after = rest.get(c.len_utf8()..).unwrap_or_default();
         rest = match (c, &class) {
-            ('\\', _) => escape(after, !matches!(class, Class::Outside), &mut out),
-            ('[', Class::Outside) => {
-                class = Class::Start;
+            ('\\', _) => escape(after, !matches!(class, BracketState::Outside), &mut out),
+            ('[', BracketState::Outside) => {
+                class = BracketState::Start;
                 out.push('[');
                 match after.strip_prefix('^') {
                     Some(after) => {
@@ -77,17 +77,17 @@ fn translate(pattern: &str) -> String {
                 after
             }
             // The first bracket in a class is a literal.
-            (']', Class::Inside) => {
-                class = Class::Outside;
+            (']', BracketState::Inside) => {
+                class = BracketState::Outside;
                 out.push(']');
                 after
             }
-            ('[' | ']' | '&' | '~', Class::Start | Class::Inside) => {
+            ('[' | ']' | '&' | '~', BracketState::Start | BracketState::Inside) => {
                 out.push('\\');
                 out.push(c);
                 after
             }
-            ('{', Class::Outside) if !is_repetition(after) => {
+            ('{', BracketState::Outside) if !is_repetition(after) => {
                 out.push_str("\\{");
                 after
             }
@@ -99,14 +99,14 @@ fn translate(pattern: &str) -> String {
         // The class has just been opened: anything written after its bracket ends the start.
         let opened =
             c == '[' && (out.ends_with('[') || out.ends_with("[^")) && !out.ends_with("\\[");
-        if matches!(class, Class::Start) && !opened {
-            class = Class::Inside;
+        if matches!(class, BracketState::Start) && !opened {
+            class = BracketState::Inside;
         }
     }
     out
 }
 
-enum Class {
+enum BracketState {
     Outside,
     /// Directly after the opening bracket.
     Start,

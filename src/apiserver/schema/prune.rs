@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Link, Schema, Shape, metadata};
+use super::{Schema, SchemaOrRef, SchemaShape, metadata};
 use crate::refusal::path::{push_field, push_item};
 
 /// The fields that every object has, whatever its schema says.
@@ -119,9 +119,9 @@ enum Child<'a> {
 }
 
 fn child<'a>(schema: &'a Schema, name: &str) -> Child<'a> {
-    let Shape::Map { fields, rest, .. } = &schema.shape else { return Child::Unknown };
+    let SchemaShape::Map { fields, rest, .. } = &schema.shape else { return Child::Unknown };
     match fields.get(name).or(rest.as_ref()) {
-        Some(link) => Child::Known(Link::schema(link)),
+        Some(link) => Child::Known(SchemaOrRef::schema(link)),
         None => Child::Unknown,
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{Schema, checks::Checks, embedded, expressions::Expressions, lists, validate};
-use crate::refusal::Problem;
+use crate::refusal::ValidationProblem;
 
 /// The compiled schema, lists and CEL rules of a version.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl Rules {
     }
 
     /// Validates a new object, or the change of an old one. Its metadata is validated elsewhere.
-    pub(crate) fn check(&self, new: &Value, old: Option<&Value>) -> Vec<Problem> {
+    pub(crate) fn check(&self, new: &Value, old: Option<&Value>) -> Vec<ValidationProblem> {
         let mut found = validate::check(&self.checks, new);
         embedded::check(&self.schema, new, &mut found);
         lists::check(&self.schema, new, &mut found);
@@ -38,7 +38,12 @@ impl Rules {
     /// Validates a value at `path` that is not an object with metadata, such as a default.
     ///
     /// `whole`: it has a kind and metadata nevertheless.
-    pub(crate) fn check_part(&self, value: &Value, whole: bool, path: &str) -> Vec<Problem> {
+    pub(crate) fn check_part(
+        &self,
+        value: &Value,
+        whole: bool,
+        path: &str,
+    ) -> Vec<ValidationProblem> {
         let mut found = Vec::new();
         if whole && value.is_object() {
             embedded::one(value, "", &mut found);
@@ -63,21 +68,25 @@ pub(crate) enum Unusable {
     /// An invalid regular expression, or too many levels.
     Checks(String),
     /// The problems of invalid CEL rules.
-    Expressions(Vec<Problem>),
+    Expressions(Vec<ValidationProblem>),
 }
 
 impl Unusable {
     /// Returns the problems of a CRD whose schema is at `path`.
-    pub(crate) fn problems(self, path: &str) -> Vec<Problem> {
+    pub(crate) fn problems(self, path: &str) -> Vec<ValidationProblem> {
         match self {
             Self::Checks(text) => {
                 let path = path.trim_end_matches(".openAPIV3Schema");
-                vec![Problem::invalid(path, "", format!("error building validator: {text}"))]
+                vec![ValidationProblem::invalid(
+                    path,
+                    "",
+                    format!("error building validator: {text}"),
+                )]
             }
             Self::Expressions(problems) => {
                 let placed = problems
                     .into_iter()
-                    .map(|it| Problem { field: format!("{path}{}", it.field), ..it });
+                    .map(|it| ValidationProblem { field: format!("{path}{}", it.field), ..it });
                 placed.collect()
             }
         }

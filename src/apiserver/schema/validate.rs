@@ -6,19 +6,19 @@
 
 use serde_json::{Number, Value};
 
-use super::checks::{Checks, Objects, Rest, Texts};
-use crate::refusal::{Problem, ProblemKind, go};
+use super::checks::{Checks, ObjectChecks, Rest, StringChecks};
+use crate::refusal::{ProblemKind, ValidationProblem, go};
 use crate::sorted;
 
 /// The result of validating one value.
 #[derive(Default)]
-struct Outcome {
-    problems: Vec<Problem>,
+struct ValidationResult {
+    problems: Vec<ValidationProblem>,
     /// The number of checks that ran to the end.
     ran: usize,
 }
 
-impl Outcome {
+impl ValidationResult {
     fn add(&mut self, other: Self) {
         self.problems.extend(other.problems);
         self.ran += other.ran;
@@ -30,12 +30,12 @@ impl Outcome {
 }
 
 /// Validates a complete value. The recursion follows the schema, whose depth is bounded.
-pub(super) fn check(checks: &Checks, value: &Value) -> Vec<Problem> {
+pub(super) fn check(checks: &Checks, value: &Value) -> Vec<ValidationProblem> {
     run(checks, value, "").problems
 }
 
-fn run(checks: &Checks, value: &Value, path: &str) -> Outcome {
-    let mut all = Outcome::default();
+fn run(checks: &Checks, value: &Value, path: &str) -> ValidationResult {
+    let mut all = ValidationResult::default();
     if value.is_null() {
         all.problems.extend(wrong_type(checks, value, path));
         all.problems.extend(options(checks, value, path));
@@ -92,11 +92,11 @@ fn guess(value: &Value) -> (&'static str, &'static str) {
     }
 }
 
-fn wrong_type(checks: &Checks, value: &Value, path: &str) -> Option<Problem> {
+fn wrong_type(checks: &Checks, value: &Value, path: &str) -> Option<ValidationProblem> {
     let expected = checks.types.join(",");
     let wrong = |expected: &str, found: &str| {
         let text = format!("{path} in body must be of type {expected}: {}", go::quote(found));
-        Some(Problem::new(field(path), ProblemKind::TypeInvalid(found.into(), text)))
+        Some(ValidationProblem::new(field(path), ProblemKind::TypeInvalid(found.into(), text)))
     };
     if value.is_null() {
         let fits = checks.types.is_empty() || checks.nullable;
@@ -121,10 +121,11 @@ fn is_whole(value: &Value) -> bool {
     value.as_f64().is_some_and(|it| it.fract() == 0.0 && it.abs() <= MAX)
 }
 
-fn junctors(checks: &Checks, value: &Value, path: &str) -> Outcome {
-    let mut all = Outcome::default();
-    let general =
-        |text: String| Problem::invalid("<nil>", "", format!("{} {text}", go::quote(path)));
+fn junctors(checks: &Checks, value: &Value, path: &str) -> ValidationResult {
+    let mut all = ValidationResult::default();
+    let general = |text: String| {
+        ValidationProblem::invalid("<nil>", "", format!("{} {text}", go::quote(path)))
+    };
     if !checks.any_of.is_empty() {
         let (fitting, best) = branches(&checks.any_of, value, path, true);
         if fitting == 0 {
@@ -174,9 +175,9 @@ fn branches(
     value: &Value,
     path: &str,
     one_is_enough: bool,
-) -> (usize, Outcome) {
+) -> (usize, ValidationResult) {
     let mut fitting = 0;
-    let mut best: Option<Outcome> = None;
+    let mut best: Option<ValidationResult> = None;
     for branch in branches {
         let outcome = run(branch, value, path);
         if outcome.fits() {
@@ -195,12 +196,12 @@ fn branches(
 }
 
 /// Returns the first problem of a string; further ones are not reported.
-fn texts(checks: &Texts, text: &str, path: &str) -> Option<Problem> {
+fn texts(checks: &StringChecks, text: &str, path: &str) -> Option<ValidationProblem> {
     let length = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
     let wrong = |words: String| Some(invalid(path, text, format!("{path} in body should {words}")));
     if let Some(longest) = checks.longest.filter(|it| length > *it) {
         let most = usize::try_from(longest).unwrap_or_default();
-        return Some(Problem::new(field(path), ProblemKind::TooLong(text.into(), most)));
+        return Some(ValidationProblem::new(field(path), ProblemKind::TooLong(text.into(), most)));
     }
     if let Some(shortest) = checks.shortest.filter(|it| length < *it) {
         return wrong(format!("be at least {shortest} chars long"));
@@ -209,16 +210,21 @@ fn texts(checks: &Texts, text: &str, path: &str) -> Option<Problem> {
     if regex.is_match(text) { None } else { wrong(format!("match '{written}'")) }
 }
 
-fn wrong_format(format: &str, text: &str, path: &str) -> Option<Problem> {
+fn wrong_format(format: &str, text: &str, path: &str) -> Option<ValidationProblem> {
     if super::formats::fits(format, text) {
         return None;
     }
     let words = format!("{path} in body must be of type {format}: {}", go::quote(text));
-    Some(Problem::new(field(path), ProblemKind::TypeInvalid(text.into(), words)))
+    Some(ValidationProblem::new(field(path), ProblemKind::TypeInvalid(text.into(), words)))
 }
 
 /// Returns the problem of a number, or of a limit of numbers, that does not have the type or the format.
-fn out_of_range(what: &str, checks: &Checks, number: &Value, path: &str) -> Option<Problem> {
+fn out_of_range(
+    what: &str,
+    checks: &Checks,
+    number: &Value,
+    path: &str,
+) -> Option<ValidationProblem> {
     let [kind] = checks.types.as_slice() else { return None };
     let format = checks.format.as_deref().unwrap_or_default();
     let whole = number.is_i64() || is_whole(number);
@@ -236,14 +242,14 @@ fn out_of_range(what: &str, checks: &Checks, number: &Value, path: &str) -> Opti
         format => format!("with format {format}"),
     };
     let text = format!("{what} must be of type {kind} {named} in {path}");
-    (!fits).then(|| Problem::invalid("<nil>", "", text))
+    (!fits).then(|| ValidationProblem::invalid("<nil>", "", text))
 }
 
 fn is_within(number: &Value, least: f64, most: f64) -> bool {
     number.as_f64().is_some_and(|it| (least..=most).contains(&it))
 }
 
-fn numbers(checks: &Checks, number: &Number, path: &str) -> Vec<Problem> {
+fn numbers(checks: &Checks, number: &Number, path: &str) -> Vec<ValidationProblem> {
     let mut found = Vec::new();
     found.extend(out_of_range("Checked value", checks, &number.clone().into(), path));
     let limits = [
@@ -289,8 +295,8 @@ fn is_multiple(value: f64, factor: f64) -> bool {
     off == 0.0 || off < EPSILON * quotient.abs()
 }
 
-fn list(checks: &Checks, items: &[Value], path: &str) -> Outcome {
-    let mut all = Outcome::default();
+fn list(checks: &Checks, items: &[Value], path: &str) -> ValidationResult {
+    let mut all = ValidationResult::default();
     if let Some(of_items) = &checks.items {
         for (at, item) in items.iter().enumerate() {
             all.add(run(of_items, item, &format!("{path}[{at}]")));
@@ -311,14 +317,14 @@ fn list(checks: &Checks, items: &[Value], path: &str) -> Outcome {
     all
 }
 
-fn options(checks: &Checks, value: &Value, path: &str) -> Option<Problem> {
+fn options(checks: &Checks, value: &Value, path: &str) -> Option<ValidationProblem> {
     let options = checks.options.as_ref()?;
     if options.iter().any(|it| same(it, value)) {
         return None;
     }
     let texts = options.iter().map(|it| it.as_str().map_or_else(|| go::json(it), String::from));
     let kind = ProblemKind::NotSupported(value.clone(), texts.collect());
-    Some(Problem::new(field(path), kind))
+    Some(ValidationProblem::new(field(path), kind))
 }
 
 /// Returns whether two values are equal, regardless of the notation of numbers and the order of fields.
@@ -335,8 +341,12 @@ pub(super) fn same(one: &Value, other: &Value) -> bool {
     }
 }
 
-fn object(checks: &Objects, fields: &serde_json::Map<String, Value>, path: &str) -> Outcome {
-    let mut all = Outcome::default();
+fn object(
+    checks: &ObjectChecks,
+    fields: &serde_json::Map<String, Value>,
+    path: &str,
+) -> ValidationResult {
+    let mut all = ValidationResult::default();
     let count = i64::try_from(fields.len()).unwrap_or(i64::MAX);
     if let Some(fewest) = checks.fewest.filter(|it| count < *it) {
         let text = format!("{path} in body should have at least {fewest} properties");
@@ -364,22 +374,22 @@ fn object(checks: &Objects, fields: &serde_json::Map<String, Value>, path: &str)
         }
     }
     for name in checks.required.iter().filter(|it| !fields.contains_key(*it)) {
-        all.problems.push(Problem::required(join(path, name), ""));
+        all.problems.push(ValidationProblem::required(join(path, name), ""));
     }
     all
 }
 
-fn too_many(path: &str, count: usize, most: i64) -> Problem {
+fn too_many(path: &str, count: usize, most: i64) -> ValidationProblem {
     let most = usize::try_from(most).unwrap_or_default();
-    Problem::new(field(path), ProblemKind::TooMany(count, most))
+    ValidationProblem::new(field(path), ProblemKind::TooMany(count, most))
 }
 
 fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
-fn invalid(path: &str, value: impl Into<Value>, text: String) -> Problem {
-    Problem::invalid(field(path), value, text)
+fn invalid(path: &str, value: impl Into<Value>, text: String) -> ValidationProblem {
+    ValidationProblem::invalid(field(path), value, text)
 }
 
 /// Returns the path of a problem; those of the whole object have no field.

@@ -6,7 +6,7 @@ use crate::{metadata::names, refusal::go};
 
 /// One requirement; all of them must be met.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Rule {
+pub(crate) struct LabelRequirement {
     pub(crate) key: String,
     pub(crate) test: Test,
 }
@@ -23,7 +23,7 @@ pub(crate) enum Test {
     Below(i64),
 }
 
-impl Rule {
+impl LabelRequirement {
     /// Returns whether a value, or the absence of the label, meets the requirement.
     pub(crate) fn fits(&self, value: Option<&str>) -> bool {
         let number = |value: Option<&str>| value.and_then(integer);
@@ -39,14 +39,14 @@ impl Rule {
 }
 
 /// Parses a selector. The error is the message of the real server.
-pub(crate) fn parse(text: &str) -> Result<Vec<Rule>, String> {
+pub(crate) fn parse(text: &str) -> Result<Vec<LabelRequirement>, String> {
     let mut parser = Parser { tokens: scan(text), at: 0 };
     let mut rules = Vec::new();
     loop {
         match parser.peek() {
-            Token::End => return Ok(rules),
-            Token::Word(_) | Token::Symbol("!") => {}
-            other @ Token::Symbol(_) => {
+            SelectorToken::End => return Ok(rules),
+            SelectorToken::Word(_) | SelectorToken::Symbol("!") => {}
+            other @ SelectorToken::Symbol(_) => {
                 let found = other.text();
                 return Err(format!(
                     "found '{found}', expected: !, identifier, or 'end of string'"
@@ -55,17 +55,17 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Rule>, String> {
         }
         rules.push(parser.rule().map_err(|it| format!("unable to parse requirement: {it}"))?);
         match parser.next() {
-            Token::End => return Ok(rules),
-            Token::Symbol(",") => match parser.peek() {
-                Token::Word(_) | Token::Symbol("!") => {}
-                other @ (Token::Symbol(_) | Token::End) => {
+            SelectorToken::End => return Ok(rules),
+            SelectorToken::Symbol(",") => match parser.peek() {
+                SelectorToken::Word(_) | SelectorToken::Symbol("!") => {}
+                other @ (SelectorToken::Symbol(_) | SelectorToken::End) => {
                     return Err(format!(
                         "found '{}', expected: identifier after ','",
                         other.text()
                     ));
                 }
             },
-            other @ (Token::Word(_) | Token::Symbol(_)) => {
+            other @ (SelectorToken::Word(_) | SelectorToken::Symbol(_)) => {
                 return Err(format!("found '{}', expected: ',' or 'end of string'", other.text()));
             }
         }
@@ -78,14 +78,14 @@ fn integer(text: &str) -> Option<i64> {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Token {
+enum SelectorToken {
     /// A key or a value; also `in` and `notin`, which are operators only after a key.
     Word(String),
     Symbol(&'static str),
     End,
 }
 
-impl Token {
+impl SelectorToken {
     fn text(&self) -> &str {
         match self {
             Self::Word(text) => text,
@@ -97,7 +97,7 @@ impl Token {
 
 const SYMBOLS: [&str; 9] = ["==", "!=", "=", "!", "(", ")", ",", ">", "<"];
 
-fn scan(text: &str) -> Vec<Token> {
+fn scan(text: &str) -> Vec<SelectorToken> {
     let mut tokens = Vec::new();
     let mut rest = text;
     loop {
@@ -107,14 +107,14 @@ fn scan(text: &str) -> Vec<Token> {
             None | Some('\0') => return tokens,
             Some('=' | '!' | '(' | ')' | ',' | '>' | '<') => {
                 let symbol = SYMBOLS.into_iter().find(|it| rest.starts_with(it)).unwrap_or("!");
-                tokens.push(Token::Symbol(symbol));
+                tokens.push(SelectorToken::Symbol(symbol));
                 symbol.len()
             }
             Some(_) => {
                 let ends = |it: char| "=!(),><\0 \t\r\n".contains(it);
                 let length = rest.find(ends).unwrap_or(rest.len());
                 let (word, after) = rest.split_at(length);
-                tokens.push(Token::Word(word.to_owned()));
+                tokens.push(SelectorToken::Word(word.to_owned()));
                 length + usize::from(after.starts_with('\0'))
             }
         };
@@ -123,23 +123,23 @@ fn scan(text: &str) -> Vec<Token> {
 }
 
 struct Parser {
-    tokens: Vec<Token>,
+    tokens: Vec<SelectorToken>,
     at: usize,
 }
 
 impl Parser {
-    fn peek(&self) -> Token {
-        self.tokens.get(self.at).cloned().unwrap_or(Token::End)
+    fn peek(&self) -> SelectorToken {
+        self.tokens.get(self.at).cloned().unwrap_or(SelectorToken::End)
     }
 
-    fn next(&mut self) -> Token {
+    fn next(&mut self) -> SelectorToken {
         let token = self.peek();
         self.at += 1;
         token
     }
 
-    fn rule(&mut self) -> Result<Rule, String> {
-        let absent = self.peek() == Token::Symbol("!");
+    fn rule(&mut self) -> Result<LabelRequirement, String> {
+        let absent = self.peek() == SelectorToken::Symbol("!");
         if absent {
             self.at += 1;
         }
@@ -148,19 +148,19 @@ impl Parser {
             format!("<nil>: Invalid value: {}", go::quote(&key))
         })?;
         if absent {
-            return Ok(Rule { key, test: Test::Absent });
+            return Ok(LabelRequirement { key, test: Test::Absent });
         }
-        if matches!(self.peek(), Token::End | Token::Symbol(",")) {
-            return Ok(Rule { key, test: Test::Exists });
+        if matches!(self.peek(), SelectorToken::End | SelectorToken::Symbol(",")) {
+            return Ok(LabelRequirement { key, test: Test::Exists });
         }
         let test = self.test(&key)?;
-        Ok(Rule { key, test })
+        Ok(LabelRequirement { key, test })
     }
 
     fn word(&mut self) -> Result<String, String> {
         match self.next() {
-            Token::Word(text) => Ok(text),
-            other @ (Token::Symbol(_) | Token::End) => {
+            SelectorToken::Word(text) => Ok(text),
+            other @ (SelectorToken::Symbol(_) | SelectorToken::End) => {
                 Err(format!("found '{}', expected: identifier", other.text()))
             }
         }
@@ -198,7 +198,7 @@ impl Parser {
 
     /// Parses the value after `=`, which may be empty.
     fn value(&mut self) -> Result<String, String> {
-        if matches!(self.peek(), Token::End | Token::Symbol(",")) {
+        if matches!(self.peek(), SelectorToken::End | SelectorToken::Symbol(",")) {
             return Ok(String::new());
         }
         self.word()
@@ -207,16 +207,16 @@ impl Parser {
     /// Parses the values after `in`.
     fn values(&mut self) -> Result<BTreeSet<String>, String> {
         let opening = self.next();
-        if opening != Token::Symbol("(") {
+        if opening != SelectorToken::Symbol("(") {
             return Err(format!("found '{}' expected: '('", opening.text()));
         }
         match self.peek() {
-            Token::Symbol(")") => {
+            SelectorToken::Symbol(")") => {
                 self.at += 1;
                 Ok(BTreeSet::from([String::new()]))
             }
-            Token::Word(_) | Token::Symbol(",") => self.list(),
-            other @ (Token::Symbol(_) | Token::End) => {
+            SelectorToken::Word(_) | SelectorToken::Symbol(",") => self.list(),
+            other @ (SelectorToken::Symbol(_) | SelectorToken::End) => {
                 Err(format!("found '{}', expected: ',', ')' or identifier", other.text()))
             }
         }
@@ -227,32 +227,34 @@ impl Parser {
         let mut values = BTreeSet::new();
         loop {
             match self.next() {
-                Token::Word(text) => {
+                SelectorToken::Word(text) => {
                     values.insert(text);
                     match self.peek() {
-                        Token::Symbol(",") => {}
-                        Token::Symbol(")") => break,
-                        other @ (Token::Word(_) | Token::Symbol(_) | Token::End) => {
+                        SelectorToken::Symbol(",") => {}
+                        SelectorToken::Symbol(")") => break,
+                        other @ (SelectorToken::Word(_)
+                        | SelectorToken::Symbol(_)
+                        | SelectorToken::End) => {
                             return Err(format!("found '{}', expected: ',' or ')'", other.text()));
                         }
                     }
                 }
-                Token::Symbol(",") => {
+                SelectorToken::Symbol(",") => {
                     if values.is_empty() {
                         values.insert(String::new());
                     }
                     match self.peek() {
-                        Token::Symbol(")") => {
+                        SelectorToken::Symbol(")") => {
                             values.insert(String::new());
                             break;
                         }
-                        Token::Symbol(",") => {
+                        SelectorToken::Symbol(",") => {
                             values.insert(String::new());
                         }
-                        Token::Word(_) | Token::Symbol(_) | Token::End => {}
+                        SelectorToken::Word(_) | SelectorToken::Symbol(_) | SelectorToken::End => {}
                     }
                 }
-                other @ (Token::Symbol(_) | Token::End) => {
+                other @ (SelectorToken::Symbol(_) | SelectorToken::End) => {
                     return Err(format!("found '{}', expected: ',', or identifier", other.text()));
                 }
             }

@@ -10,14 +10,14 @@ use serde_json::Value;
 
 use self::{
     fields::{Selectable, Term},
-    labels::Rule,
+    labels::LabelRequirement,
 };
 use crate::{refusal::Refusal, request::query::Query};
 
 /// The selectors of a list or a watch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Selector {
-    labels: Vec<Rule>,
+    labels: Vec<LabelRequirement>,
     fields: Vec<Term>,
 }
 

@@ -37,7 +37,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tower::Service as _;
 
-use crate::{ApiServer, Refusal, ResponseBody, streaming::upgrade::Session};
+use crate::{ApiServer, Refusal, ResponseBody, streaming::upgrade::UpgradedSession};
 
 /// Limit of open connections; more wait in the queue of the system. A client of Kubernetes opens at most one per watch.
 const CONNECTIONS_MAX: usize = 512;
@@ -62,7 +62,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The address to listen on, and whether other machines may connect.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ServeOptions {
     /// The address; port 0 means any free port.
     pub address: SocketAddr,
     /// Allows an address that other machines can reach, although there is neither TLS nor authentication.
@@ -99,9 +99,9 @@ impl Listener {
     /// Binds the address.
     ///
     /// # Errors
-    /// Fails if the address is in use, or reachable from other machines without [`Options::beyond_loopback`].
-    pub async fn bind(options: Options) -> Result<Self, BindError> {
-        let Options { address, beyond_loopback } = options;
+    /// Fails if the address is in use, or reachable from other machines without [`ServeOptions::beyond_loopback`].
+    pub async fn bind(options: ServeOptions) -> Result<Self, BindError> {
+        let ServeOptions { address, beyond_loopback } = options;
         if !address.ip().is_loopback() && !beyond_loopback {
             return Err(BindError::Exposed(address));
         }
@@ -156,12 +156,12 @@ impl Listener {
 async fn connection(stream: TcpStream, check: OriginCheck, stop: CancellationToken) {
     // Small responses must not wait for an acknowledgement. A socket that does not support this works as well.
     let _slower = stream.set_nodelay(true).is_err();
-    let session: Arc<Mutex<Option<Session>>> = Arc::default();
+    let session: Arc<Mutex<Option<UpgradedSession>>> = Arc::default();
     let service = service_fn(|request| {
         let (check, session) = (check.clone(), Arc::clone(&session));
         async move {
             let mut response = check.answer(request).await;
-            if let Some(accepted) = response.extensions_mut().remove::<Session>() {
+            if let Some(accepted) = response.extensions_mut().remove::<UpgradedSession>() {
                 *session.lock() = Some(accepted);
             }
             Ok::<_, Infallible>(response)

@@ -15,7 +15,7 @@ const BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// One change of an object.
 #[derive(Clone, Debug)]
-pub(crate) struct Change {
+pub(crate) struct ObjectChange {
     pub(crate) revision: u64,
     /// The time from which watchers may see the change: later than the change itself if a latency is set.
     pub(crate) due: Instant,
@@ -47,7 +47,7 @@ impl ChangeKind {
 /// A bounded log of changes, ordered by revision. Every watcher reads from it at its own pace.
 #[derive(Debug, Default)]
 pub(crate) struct History {
-    changes: VecDeque<Change>,
+    changes: VecDeque<ObjectChange>,
     bytes: usize,
     /// The revision of the newest change that has been dropped.
     forgotten: u64,
@@ -61,7 +61,7 @@ impl History {
         Self { start: revision, ..Self::default() }
     }
 
-    pub(crate) fn push(&mut self, change: Change) {
+    pub(crate) fn push(&mut self, change: ObjectChange) {
         self.bytes += change.object.len();
         self.changes.push_back(change);
         while self.changes.len() > CHANGES_MAX || (self.bytes > BYTES_MAX && self.changes.len() > 1)
@@ -88,7 +88,7 @@ impl History {
     }
 
     /// Returns the changes after a revision, oldest first.
-    pub(crate) fn after(&self, revision: u64) -> impl DoubleEndedIterator<Item = &Change> {
+    pub(crate) fn after(&self, revision: u64) -> impl DoubleEndedIterator<Item = &ObjectChange> {
         let start = self.changes.partition_point(|it| it.revision <= revision);
         self.changes.range(start..)
     }

@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use self::{
-    history::{Change, ChangeKind, History},
+    history::{ChangeKind, History, ObjectChange},
     identities::Identities,
     stored::Stored,
 };
@@ -36,13 +36,13 @@ pub(crate) struct ObjectName {
 
 /// The key of an object among all objects.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Key {
+pub(crate) struct StoreKey {
     /// The qualified name: `plural.group`.
     pub(crate) resource: String,
     pub(crate) place: ObjectName,
 }
 
-impl Key {
+impl StoreKey {
     pub(crate) fn new(resource: &str, namespace: &str, name: &str) -> Self {
         let place = ObjectName { namespace: namespace.into(), name: name.into() };
         Self { resource: resource.into(), place }
@@ -50,12 +50,12 @@ impl Key {
 }
 
 /// The objects of a resource, by namespace and name.
-pub(crate) type Objects = BTreeMap<ObjectName, Arc<Stored>>;
+pub(crate) type ObjectsByName = BTreeMap<ObjectName, Arc<Stored>>;
 
 /// One resource, with its objects and its history.
-pub(crate) struct Table {
+pub(crate) struct ResourceTable {
     pub(crate) kind: Arc<Kind>,
-    pub(crate) objects: Objects,
+    pub(crate) objects: ObjectsByName,
     pub(crate) history: History,
 }
 
@@ -65,7 +65,7 @@ const REMOVED_MAX: usize = 8;
 /// All objects and resources of the server.
 pub(crate) struct Store {
     /// The resources, by `plural.group`.
-    pub(crate) tables: BTreeMap<String, Table>,
+    pub(crate) tables: BTreeMap<String, ResourceTable>,
     /// Histories of resources that are no longer served, the latest first: their watchers still receive the last deletions.
     removed: VecDeque<(String, History)>,
     /// The version of the latest change of any object.
@@ -105,18 +105,18 @@ impl Store {
         self.removed.iter().find(|(it, _)| it == resource).map(|(_, history)| history)
     }
 
-    pub(crate) fn get(&self, key: &Key) -> Option<Arc<Stored>> {
+    pub(crate) fn get(&self, key: &StoreKey) -> Option<Arc<Stored>> {
         self.tables.get(&key.resource)?.objects.get(&key.place).cloned()
     }
 
     /// Creates or replaces an object. Returns it with its new version.
-    pub(crate) fn put(&mut self, key: &Key, object: Value) -> Arc<Stored> {
+    pub(crate) fn put(&mut self, key: &StoreKey, object: Value) -> Arc<Stored> {
         let present = self.get(key).is_some();
         self.commit(key, if present { ChangeKind::Modified } else { ChangeKind::Added }, object)
     }
 
     /// Removes an object at once, even if it has finalizers. Returns its last state.
-    pub(crate) fn remove(&mut self, key: &Key) -> Option<Arc<Stored>> {
+    pub(crate) fn remove(&mut self, key: &StoreKey) -> Option<Arc<Stored>> {
         let last = self.get(key)?.own_tree();
         if key.resource == resource::CRDS {
             // The CRD is named after its resource, whose objects are deleted with it.
@@ -129,7 +129,7 @@ impl Store {
         let places = self.tables.get(resource).map(|it| it.objects.keys().cloned().collect());
         let places: Vec<ObjectName> = places.unwrap_or_default();
         for place in places {
-            self.remove(&Key { resource: resource.into(), place });
+            self.remove(&StoreKey { resource: resource.into(), place });
         }
     }
 
@@ -145,14 +145,14 @@ impl Store {
             let kind = Arc::new(kind);
             // A watch cannot start before the resource existed.
             let history = History::since(self.revision);
-            let table = Table { objects: BTreeMap::new(), history, kind };
+            let table = ResourceTable { objects: BTreeMap::new(), history, kind };
             self.removed.retain(|(it, _)| *it != resource);
             self.tables.insert(resource, table);
         }
     }
 
     /// Assigns the next version and records the change. No other function makes versions.
-    fn commit(&mut self, key: &Key, kind: ChangeKind, mut object: Value) -> Arc<Stored> {
+    fn commit(&mut self, key: &StoreKey, kind: ChangeKind, mut object: Value) -> Arc<Stored> {
         self.revision += 1;
         object::set_version(&mut object, self.revision);
         let stored = Arc::new(Stored::of(&object));
@@ -165,7 +165,7 @@ impl Store {
                 ChangeKind::Deleted => table.objects.remove(&key.place),
             };
             let object = Arc::clone(&stored);
-            table.history.push(Change { revision: self.revision, due, kind, object, before });
+            table.history.push(ObjectChange { revision: self.revision, due, kind, object, before });
         }
         if key.resource == resource::CRDS {
             self.redefine(kind, &object);
@@ -190,9 +190,9 @@ impl Store {
     }
 }
 
-impl Table {
+impl ResourceTable {
     /// Returns the objects as they were at a revision; `None` if the history does not reach back to it.
-    pub(crate) fn at(&self, revision: u64) -> Option<Objects> {
+    pub(crate) fn at(&self, revision: u64) -> Option<ObjectsByName> {
         if revision < self.history.forgotten() {
             return None;
         }

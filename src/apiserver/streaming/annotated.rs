@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::io::{AsyncWriteExt as _, copy, sink};
 
-use super::{Exit, Process, Run};
+use super::{Exit, PodProcess, ProcessRunner};
 use crate::object;
 
 const STDOUT: &str = "dev.kopf/exec-stdout";
@@ -19,7 +19,7 @@ const STDERR: &str = "dev.kopf/exec-stderr";
 const CODE: &str = "dev.kopf/exec-code";
 
 /// Returns the function that runs commands in a Pod, if it has one of the annotations.
-pub(super) fn run(pod: &Value) -> Option<Run> {
+pub(super) fn run(pod: &Value) -> Option<ProcessRunner> {
     let annotation = |name: &str| {
         let all = pod.pointer("/metadata/annotations")?;
         Some(object::text(all, &format!("/{}", name.replace('/', "~1"))).to_owned())
@@ -34,10 +34,10 @@ pub(super) fn run(pod: &Value) -> Option<Run> {
         let failed = || Exit::Failed(format!("{CODE}: expected a number, got {it:?}"));
         it.parse().map_or_else(|_problem| failed(), Exit::Code)
     });
-    Some(Arc::new(move |process: Process| {
+    Some(Arc::new(move |process: PodProcess| {
         let (stdout, stderr, exit) = (stdout.clone(), stderr.clone(), exit.clone());
         Box::pin(async move {
-            let Process { mut stdin, stdout: mut out, stderr: mut err, .. } = process;
+            let PodProcess { mut stdin, stdout: mut out, stderr: mut err, .. } = process;
             let written = async {
                 copy(&mut stdin, &mut sink()).await?;
                 out.write_all(stdout.as_bytes()).await?;

@@ -15,10 +15,10 @@ use tokio::{
 use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::{
-    Exit, PodTarget, Process, Run,
+    Exit, PodProcess, PodTarget, ProcessRunner,
     upgrade::{Handshake, Socket, farewell},
 };
-use crate::{object, refusal::Refusal, reply::Reply, verbs::Call};
+use crate::{object, refusal::Refusal, reply::Reply, verbs::ApiCall};
 
 /// In the fourth version, clients cannot close stdin.
 const PROTOCOLS: &[&str] = &["v5.channel.k8s.io", "v4.channel.k8s.io"];
@@ -40,7 +40,11 @@ const SIZES_MAX: usize = 16;
 /// Time limit for a client to confirm the end.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-pub(super) fn answer(call: &Call<'_>, target: PodTarget, run: Run) -> Result<Reply, Refusal> {
+pub(super) fn answer(
+    call: &ApiCall<'_>,
+    target: PodTarget,
+    run: ProcessRunner,
+) -> Result<Reply, Refusal> {
     let query = &call.query;
     let command: Vec<String> = query.all("command").map(String::from).collect();
     let (stdin, stdout) = (query.flag("stdin"), query.flag("stdout"));
@@ -54,13 +58,13 @@ pub(super) fn answer(call: &Call<'_>, target: PodTarget, run: Run) -> Result<Rep
         return Err(Refusal::bad_request("you must specify at least 1 command for the container"));
     }
     let handshake = Handshake::of(call.request, PROTOCOLS)?;
-    let start = Start { target, command, tty, stdin, stdout, stderr };
+    let start = CommandRequest { target, command, tty, stdin, stdout, stderr };
     let upgrade = handshake.accept(move |socket, _protocol| serve(socket, start, run));
     Ok(Reply::Upgrade(Box::new(upgrade)))
 }
 
 /// The requested command and its channels.
-struct Start {
+struct CommandRequest {
     target: PodTarget,
     command: Vec<String>,
     tty: bool,
@@ -77,14 +81,14 @@ struct Ends {
     stderr: DuplexStream,
 }
 
-impl Start {
+impl CommandRequest {
     /// Creates the channels of a process. Channels that the client has not requested are not connected.
-    fn connect(self) -> (Process, Ends) {
+    fn connect(self) -> (PodProcess, Ends) {
         let pipe = || duplex(BUFFER_BYTES);
         let ((stdin, stdin_end), (stdout, stdout_end), (stderr, stderr_end)) =
             (pipe(), pipe(), pipe());
         let (sizes_end, sizes) = mpsc::channel(SIZES_MAX);
-        let process = Process {
+        let process = PodProcess {
             target: self.target,
             command: self.command,
             tty: self.tty,
@@ -101,7 +105,7 @@ impl Start {
 }
 
 /// Runs a process for a client, until either ends.
-async fn serve(socket: Socket, start: Start, run: Run) {
+async fn serve(socket: Socket, start: CommandRequest, run: ProcessRunner) {
     let (process, ends) = start.connect();
     let (mut outgoing, incoming) = socket.split();
     let (messages, mut queue) = mpsc::channel(MESSAGES_MAX);

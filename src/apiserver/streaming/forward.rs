@@ -14,7 +14,7 @@ use tokio_tungstenite::tungstenite::{self, Message};
 
 use super::{
     Forward, PodTarget, PortConnection,
-    spdy::{Error, Frame, FrameReader, FrameWriter, headers::Headers},
+    spdy::{Error, FrameReader, FrameWriter, SpdyFrame, headers::Headers},
     upgrade::{Handshake, Socket, farewell},
 };
 use crate::{refusal::Refusal, reply::Reply, request::ApiRequest};
@@ -53,7 +53,7 @@ async fn serve(socket: Socket, target: PodTarget, forward: Forward) {
         }
         let _gone = outgoing.send(farewell()).await.is_err();
     };
-    let session = Session {
+    let session = ForwardSession {
         target,
         forward,
         messages,
@@ -84,7 +84,7 @@ async fn run(mut started: Receiver<Work>) {
 }
 
 /// The state of the reader of a session.
-struct Session {
+struct ForwardSession {
     target: PodTarget,
     forward: Forward,
     /// Messages to the client.
@@ -105,20 +105,20 @@ enum Side {
 }
 
 /// The reasons for which a session ends.
-enum End {
+enum ForwardEnd {
     /// The client has disconnected.
     Gone,
     /// The client has violated the protocol.
     Protocol(Error),
 }
 
-impl From<Error> for End {
+impl From<Error> for ForwardEnd {
     fn from(error: Error) -> Self {
-        End::Protocol(error)
+        ForwardEnd::Protocol(error)
     }
 }
 
-impl Session {
+impl ForwardSession {
     async fn receive(
         mut self,
         mut incoming: impl Stream<Item = Result<Message, tungstenite::Error>> + Unpin,
@@ -140,8 +140,8 @@ impl Session {
                 };
                 match taken {
                     Ok(()) => {}
-                    Err(End::Gone) => return,
-                    Err(End::Protocol(error)) => {
+                    Err(ForwardEnd::Gone) => return,
+                    Err(ForwardEnd::Protocol(error)) => {
                         tracing::debug!("port-forward: the client is disconnected: {error}");
                         return;
                     }
@@ -150,10 +150,10 @@ impl Session {
         }
     }
 
-    async fn take(&mut self, frame: Frame) -> Result<(), End> {
+    async fn take(&mut self, frame: SpdyFrame) -> Result<(), ForwardEnd> {
         match frame {
-            Frame::Open { stream, headers, last: _ } => self.open(stream, &headers).await,
-            Frame::Data { stream, bytes, last } => {
+            SpdyFrame::Open { stream, headers, last: _ } => self.open(stream, &headers).await,
+            SpdyFrame::Data { stream, bytes, last } => {
                 if let Some(Side::Data(open)) = self.streams.get_mut(&stream) {
                     // A closed connection accepts no more data.
                     let _over = open.write_all(&bytes).await.is_err();
@@ -164,19 +164,19 @@ impl Session {
                 }
                 Ok(())
             }
-            Frame::Reset { stream } => {
+            SpdyFrame::Reset { stream } => {
                 if let Some(Side::Data(mut open)) = self.streams.remove(&stream) {
                     let _over = open.shutdown().await.is_err();
                 }
                 Ok(())
             }
-            Frame::Ping { id } => self.send(FrameWriter::pong(id)).await,
-            Frame::GoAway => Err(End::Gone),
-            Frame::Other => Ok(()),
+            SpdyFrame::Ping { id } => self.send(FrameWriter::pong(id)).await,
+            SpdyFrame::GoAway => Err(ForwardEnd::Gone),
+            SpdyFrame::Other => Ok(()),
         }
     }
 
-    async fn open(&mut self, stream: u32, headers: &Headers) -> Result<(), End> {
+    async fn open(&mut self, stream: u32, headers: &Headers) -> Result<(), ForwardEnd> {
         let header = |name: &str| headers.get(name).cloned().unwrap_or_default();
         let reply = self.writer.reply(stream)?;
         self.send(reply).await?;
@@ -189,7 +189,7 @@ impl Session {
             |side: &Side| matches!(side, Side::Error { connection: it } if *it == connection);
         let errors = self.streams.iter().find(|(_, side)| is_pair(side)).map(|(id, _)| *id);
         // Clients open the error stream first.
-        let Some(errors) = errors else { return Err(End::Protocol(Error::Headers)) };
+        let Some(errors) = errors else { return Err(ForwardEnd::Protocol(Error::Headers)) };
         self.streams.remove(&errors);
         let (ours, theirs) = duplex(BUFFER_BYTES);
         let (from, into) = split(ours);
@@ -206,11 +206,11 @@ impl Session {
         };
         let messages = self.messages.clone();
         let work = Box::pin(connect(served, from, (stream, errors), messages));
-        self.starts.send(work).await.map_err(|_closed| End::Gone)
+        self.starts.send(work).await.map_err(|_closed| ForwardEnd::Gone)
     }
 
-    async fn send(&self, message: Vec<u8>) -> Result<(), End> {
-        self.messages.send(message).await.map_err(|_closed| End::Gone)
+    async fn send(&self, message: Vec<u8>) -> Result<(), ForwardEnd> {
+        self.messages.send(message).await.map_err(|_closed| ForwardEnd::Gone)
     }
 }
 

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use tokio::io::duplex;
 use tower::Service as _;
 
-use super::upgrade::Session;
+use super::upgrade::UpgradedSession;
 use crate::{ApiServer, ResponseBody, rbac::User};
 
 /// The buffer of one direction.
@@ -49,7 +49,7 @@ async fn exchange(
     let (near, far) = duplex(BUFFER_BYTES);
     let (mut sender, connection) =
         client::conn::http1::handshake::<_, Empty<Bytes>>(TokioIo::new(near)).await?;
-    let session: Arc<Mutex<Option<Session>>> = Arc::default();
+    let session: Arc<Mutex<Option<UpgradedSession>>> = Arc::default();
     let (accepted, inner) = (Arc::clone(&session), server.clone());
     let service = service_fn(move |mut request: Request<Incoming>| {
         let (mut inner, accepted) = (inner.clone(), Arc::clone(&accepted));
@@ -58,7 +58,7 @@ async fn exchange(
         }
         async move {
             let Ok(mut response) = inner.call(request).await;
-            *accepted.lock() = response.extensions_mut().remove::<Session>();
+            *accepted.lock() = response.extensions_mut().remove::<UpgradedSession>();
             Ok::<_, Infallible>(response)
         }
     });

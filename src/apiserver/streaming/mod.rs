@@ -31,7 +31,7 @@ use tokio::{
     sync::mpsc::Receiver,
 };
 
-use crate::{object, rbac, refusal::Refusal, reply::Reply, request::query::Query, verbs::Call};
+use crate::{object, rbac, refusal::Refusal, reply::Reply, request::query::Query, verbs::ApiCall};
 
 /// The Pod and container of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub struct PodTarget {
 }
 
 /// A command to run, or the running process for `attach`.
-pub struct Process {
+pub struct PodProcess {
     /// The Pod in which it runs.
     pub target: PodTarget,
     /// The program and its arguments; empty for `attach`.
@@ -91,15 +91,15 @@ pub struct LogRequest {
     pub follow: bool,
 }
 
-type Run = Arc<dyn Fn(Process) -> BoxFuture<'static, Exit> + Send + Sync>;
+type ProcessRunner = Arc<dyn Fn(PodProcess) -> BoxFuture<'static, Exit> + Send + Sync>;
 type Forward = Arc<dyn Fn(PortConnection) -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
 type Log = Arc<dyn Fn(LogRequest) -> Option<BoxStream<'static, Bytes>> + Send + Sync>;
 
 /// The functions that stand in for containers.
 #[derive(Clone, Default)]
 pub struct PodStreams {
-    exec: Option<Run>,
-    attach: Option<Run>,
+    exec: Option<ProcessRunner>,
+    attach: Option<ProcessRunner>,
     forward: Option<Forward>,
     log: Option<Log>,
 }
@@ -107,7 +107,7 @@ pub struct PodStreams {
 impl PodStreams {
     /// Sets the function that runs commands, except in Pods with annotations for them.
     #[must_use]
-    pub fn exec<F>(self, run: impl Fn(Process) -> F + Send + Sync + 'static) -> Self
+    pub fn exec<F>(self, run: impl Fn(PodProcess) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Exit> + Send + 'static,
     {
@@ -116,7 +116,7 @@ impl PodStreams {
 
     /// Sets the function that connects clients to running processes.
     #[must_use]
-    pub fn attach<F>(self, run: impl Fn(Process) -> F + Send + Sync + 'static) -> Self
+    pub fn attach<F>(self, run: impl Fn(PodProcess) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Exit> + Send + 'static,
     {
@@ -157,7 +157,7 @@ impl fmt::Debug for PodStreams {
 }
 
 /// Processes `exec`, `attach` and `portforward` of a Pod.
-pub(crate) fn respond(call: &Call<'_>, name: &str, subresource: &str) -> Result<Reply, Refusal> {
+pub(crate) fn respond(call: &ApiCall<'_>, name: &str, subresource: &str) -> Result<Reply, Refusal> {
     rbac::authorize_upgrade(call, name)?;
     let pods = &call.shared.pods;
     let refused = || Refusal::not_implemented(&format!("pods/{subresource}"));
@@ -175,7 +175,7 @@ pub(crate) fn respond(call: &Call<'_>, name: &str, subresource: &str) -> Result<
 }
 
 /// Returns the log from the function for logs, if it has one for this Pod.
-pub(crate) fn log(call: &Call<'_>, name: &str) -> Result<Option<Reply>, Refusal> {
+pub(crate) fn log(call: &ApiCall<'_>, name: &str) -> Result<Option<Reply>, Refusal> {
     let Some(log) = &call.shared.pods.log else { return Ok(None) };
     let target = running(call, name, Some(&call.query))?;
     let lines = log(LogRequest { target, follow: call.query.flag("follow") });
@@ -183,7 +183,7 @@ pub(crate) fn log(call: &Call<'_>, name: &str) -> Result<Option<Reply>, Refusal>
 }
 
 /// Returns the running Pod, and the container that the query selects in it.
-fn running(call: &Call<'_>, name: &str, query: Option<&Query>) -> Result<PodTarget, Refusal> {
+fn running(call: &ApiCall<'_>, name: &str, query: Option<&Query>) -> Result<PodTarget, Refusal> {
     let key = call.key(name);
     let pod = call.shared.store().get(&key).map(|it| call.view.tree(&it));
     let pod = pod.ok_or_else(|| Refusal::not_found(&call.view.kind.def, name))?;

@@ -1,6 +1,6 @@
 //! Frames and headers of SPDY, as Go's client writes them.
 
-use super::spdy::{Error, Frame, FrameReader, FrameWriter, headers::Headers};
+use super::spdy::{Error, FrameReader, FrameWriter, SpdyFrame, headers::Headers};
 
 /// Two header blocks of one session, compressed with the dictionary.
 const FIRST: &str = "78f9e3c6a7c202253a50ca0a2e294a4dcc851625aca9a08006a5fc80fc22700eb030b03000d29cd068cc04256f460300000000ffff";
@@ -23,7 +23,7 @@ fn syn_stream(stream: u32, headers: &str) -> Vec<u8> {
     frame
 }
 
-fn read(sent: &[u8]) -> Result<Vec<Frame>, Error> {
+fn read(sent: &[u8]) -> Result<Vec<SpdyFrame>, Error> {
     let mut reader = FrameReader::default();
     let mut frames = Vec::new();
     // One byte at a time: frames do not end where messages end.
@@ -44,20 +44,21 @@ fn headers(all: &[(&str, &str)]) -> Headers {
 fn headers_of_a_session_are_one_compressed_text_with_a_dictionary() {
     let sent = [syn_stream(1, FIRST), syn_stream(3, SECOND)].concat();
     let of = |kind: &str| headers(&[("port", "8080"), ("requestid", "0"), ("streamtype", kind)]);
-    let open = |stream: u32, kind: &str| Frame::Open { stream, headers: of(kind), last: false };
+    let open = |stream: u32, kind: &str| SpdyFrame::Open { stream, headers: of(kind), last: false };
     assert_eq!(read(&sent), Ok(vec![open(1, "error"), open(3, "data")]));
 }
 
 #[test]
 fn headers_may_be_compressed_without_the_dictionary() {
-    let frame = Frame::Open { stream: 1, headers: headers(&[("port", "1")]), last: false };
+    let frame = SpdyFrame::Open { stream: 1, headers: headers(&[("port", "1")]), last: false };
     assert_eq!(read(&syn_stream(1, PLAIN)), Ok(vec![frame]));
 }
 
 #[test]
 fn data_and_its_end_come_through() {
     let sent = [FrameWriter::data(5, b"abc", false), FrameWriter::data(5, b"", true)].concat();
-    let data = |bytes: &'static [u8], last| Frame::Data { stream: 5, bytes: bytes.into(), last };
+    let data =
+        |bytes: &'static [u8], last| SpdyFrame::Data { stream: 5, bytes: bytes.into(), last };
     assert_eq!(read(&sent), Ok(vec![data(b"abc", false), data(b"", true)]));
 }
 
@@ -74,7 +75,7 @@ fn invalid_frames_end_a_session() {
 #[test]
 fn pings_are_returned_and_other_frames_are_ignored() {
     let ping = FrameWriter::pong(7);
-    assert_eq!(read(&ping), Ok(vec![Frame::Ping { id: 7 }]));
+    assert_eq!(read(&ping), Ok(vec![SpdyFrame::Ping { id: 7 }]));
     let settings = [0x80, 3, 0, 4, 0, 0, 0, 4, 0, 0, 0, 0];
-    assert_eq!(read(&settings), Ok(vec![Frame::Other]));
+    assert_eq!(read(&settings), Ok(vec![SpdyFrame::Other]));
 }

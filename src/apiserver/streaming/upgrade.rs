@@ -35,16 +35,16 @@ pub(crate) type Socket = WebSocketStream<TokioIo<Upgraded>>;
 
 /// The work after the upgrade, until the task of the connection takes it.
 #[derive(Clone)]
-pub(crate) struct Session(Arc<Mutex<Option<BoxFuture<'static, ()>>>>);
+pub(crate) struct UpgradedSession(Arc<Mutex<Option<BoxFuture<'static, ()>>>>);
 
-impl Session {
+impl UpgradedSession {
     /// Returns the work of the session; `None` after the first call.
     pub(crate) fn take(&self) -> Option<BoxFuture<'static, ()>> {
         self.0.lock().take()
     }
 }
 
-impl fmt::Debug for Session {
+impl fmt::Debug for UpgradedSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Session")
     }
@@ -107,7 +107,7 @@ impl Handshake {
             let socket = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
             session(socket, protocol).await;
         };
-        let session = Session(Arc::new(Mutex::new(Some(Box::pin(work)))));
+        let session = UpgradedSession(Arc::new(Mutex::new(Some(Box::pin(work)))));
         Upgrade { session, accept, protocol }
     }
 }
@@ -119,7 +119,7 @@ fn offered(headers: &HeaderMap) -> Vec<&str> {
 
 /// An accepted upgrade, with its session.
 pub(crate) struct Upgrade {
-    session: Session,
+    session: UpgradedSession,
     accept: HeaderValue,
     protocol: &'static str,
 }

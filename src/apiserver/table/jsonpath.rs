@@ -13,10 +13,10 @@ const DEPTH_MAX: usize = 8;
 
 /// A parsed path as a list of steps.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct JsonPath(Vec<Step>);
+pub(crate) struct JsonPath(Vec<PathStep>);
 
 #[derive(Clone, Debug, PartialEq)]
-enum Step {
+enum PathStep {
     Field(String),
     Every,
     /// The values themselves and everything inside of them.
@@ -24,11 +24,11 @@ enum Step {
     Item(i64),
     Slice(Option<i64>, Option<i64>, i64),
     Union(Vec<JsonPath>),
-    Filter(Side, Option<(Operator, Side)>),
+    Filter(Side, Option<(ComparisonOperator, Side)>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Operator {
+enum ComparisonOperator {
     Equal,
     NotEqual,
     Less,
@@ -71,7 +71,7 @@ fn parse(text: &str, depth: usize) -> Option<JsonPath> {
     let mut rest = text.trim();
     while !rest.is_empty() {
         if let Some(after) = rest.strip_prefix("..") {
-            steps.push(Step::Deep);
+            steps.push(PathStep::Deep);
             // The second dot also starts a field.
             rest = after;
             if !after.starts_with('[') {
@@ -95,7 +95,7 @@ fn parse(text: &str, depth: usize) -> Option<JsonPath> {
 }
 
 /// Parses a name. It ends before a dot or a bracket, unless a backslash escapes it.
-fn parse_field<'a>(text: &'a str, steps: &mut Vec<Step>) -> &'a str {
+fn parse_field<'a>(text: &'a str, steps: &mut Vec<PathStep>) -> &'a str {
     let mut name = String::new();
     let mut letters = text.char_indices();
     let mut end = text.len();
@@ -111,21 +111,21 @@ fn parse_field<'a>(text: &'a str, steps: &mut Vec<Step>) -> &'a str {
     }
     // The name before a bracket may be empty: `.[0]`.
     if name == "*" {
-        steps.push(Step::Every);
+        steps.push(PathStep::Every);
     } else {
-        steps.push(Step::Field(name));
+        steps.push(PathStep::Field(name));
     }
     text.split_at_checked(end).map_or("", |(_, rest)| rest)
 }
 
-fn parse_brackets(inside: &str, depth: usize) -> Option<Vec<Step>> {
+fn parse_brackets(inside: &str, depth: usize) -> Option<Vec<PathStep>> {
     let inside = inside.trim();
     if inside == "*" {
-        return Some(vec![Step::Every]);
+        return Some(vec![PathStep::Every]);
     }
     if inside.contains(',') {
         let parts = inside.split(',').map(|it| parse(&format!("[{}]", it.trim()), depth));
-        return Some(vec![Step::Union(parts.collect::<Option<_>>()?)]);
+        return Some(vec![PathStep::Union(parts.collect::<Option<_>>()?)]);
     }
     if let Some(name) = inside.strip_prefix('\'').and_then(|it| it.strip_suffix('\'')) {
         // Dots count in quotes, too: the real server parses it in this way.
@@ -137,31 +137,31 @@ fn parse_brackets(inside: &str, depth: usize) -> Option<Vec<Step>> {
     };
     let bounds: Vec<Option<i64>> = inside.split(':').map(bound).collect::<Option<_>>()?;
     Some(vec![match bounds.as_slice() {
-        [Some(index)] => Step::Item(*index),
-        [None] => Step::Every,
-        [start, end] => Step::Slice(*start, *end, 1),
-        [start, end, step] => Step::Slice(*start, *end, step.unwrap_or(1)),
+        [Some(index)] => PathStep::Item(*index),
+        [None] => PathStep::Every,
+        [start, end] => PathStep::Slice(*start, *end, 1),
+        [start, end, step] => PathStep::Slice(*start, *end, step.unwrap_or(1)),
         _ => return None,
     }])
 }
 
-fn parse_filter(text: &str, depth: usize) -> Option<Step> {
+fn parse_filter(text: &str, depth: usize) -> Option<PathStep> {
     const SIGNS: [char; 4] = ['!', '<', '>', '='];
     let Some((left, rest)) = text.find(SIGNS).and_then(|at| text.split_at_checked(at)) else {
-        return Some(Step::Filter(parse_side(text, depth)?, None));
+        return Some(PathStep::Filter(parse_side(text, depth)?, None));
     };
     let right = rest.trim_start_matches(SIGNS);
     let operator = match rest.strip_suffix(right)? {
-        "==" => Operator::Equal,
-        "!=" => Operator::NotEqual,
-        "<" => Operator::Less,
-        "<=" => Operator::LessOrEqual,
-        ">" => Operator::Greater,
-        ">=" => Operator::GreaterOrEqual,
+        "==" => ComparisonOperator::Equal,
+        "!=" => ComparisonOperator::NotEqual,
+        "<" => ComparisonOperator::Less,
+        "<=" => ComparisonOperator::LessOrEqual,
+        ">" => ComparisonOperator::Greater,
+        ">=" => ComparisonOperator::GreaterOrEqual,
         _ => return None,
     };
     let right = parse_side(right, depth)?;
-    Some(Step::Filter(parse_side(left, depth)?, Some((operator, right))))
+    Some(PathStep::Filter(parse_side(left, depth)?, Some((operator, right))))
 }
 
 fn parse_side(text: &str, depth: usize) -> Option<Side> {
@@ -179,7 +179,7 @@ fn parse_side(text: &str, depth: usize) -> Option<Side> {
     number().or_else(flag).map(Side::Constant)
 }
 
-impl Step {
+impl PathStep {
     fn apply<'a>(&self, values: &[&'a Value]) -> Option<Vec<&'a Value>> {
         let mut found = Vec::new();
         for value in values {
@@ -256,7 +256,7 @@ fn deep<'a>(value: &'a Value, found: &mut Vec<&'a Value>) {
     }
 }
 
-fn passes(item: &Value, left: &Side, test: Option<&(Operator, Side)>) -> Option<bool> {
+fn passes(item: &Value, left: &Side, test: Option<&(ComparisonOperator, Side)>) -> Option<bool> {
     let Some((operator, right)) = test else {
         return Some(match left {
             Side::Path(path) => !path.find(item)?.is_empty(),
@@ -281,7 +281,7 @@ fn passes(item: &Value, left: &Side, test: Option<&(Operator, Side)>) -> Option<
 }
 
 /// Compares values; `None` if their types differ.
-fn compare(left: &Value, operator: Operator, right: &Value) -> Option<bool> {
+fn compare(left: &Value, operator: ComparisonOperator, right: &Value) -> Option<bool> {
     let order = match (left, right) {
         (Value::String(left), Value::String(right)) => left.cmp(right),
         (Value::Number(left), Value::Number(right)) => {
@@ -291,11 +291,11 @@ fn compare(left: &Value, operator: Operator, right: &Value) -> Option<bool> {
         _ => return None,
     };
     Some(match operator {
-        Operator::Equal => order.is_eq(),
-        Operator::NotEqual => order.is_ne(),
-        Operator::Less => order.is_lt(),
-        Operator::LessOrEqual => order.is_le(),
-        Operator::Greater => order.is_gt(),
-        Operator::GreaterOrEqual => order.is_ge(),
+        ComparisonOperator::Equal => order.is_eq(),
+        ComparisonOperator::NotEqual => order.is_ne(),
+        ComparisonOperator::Less => order.is_lt(),
+        ComparisonOperator::LessOrEqual => order.is_le(),
+        ComparisonOperator::Greater => order.is_gt(),
+        ComparisonOperator::GreaterOrEqual => order.is_ge(),
     })
 }

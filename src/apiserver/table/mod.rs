@@ -20,7 +20,7 @@ pub(crate) use self::reply::Presenter;
 use crate::{
     object,
     refusal::Refusal,
-    request::accept::{MetaVersion, Shape},
+    request::accept::{MetaVersion, ResponseShape},
     resource::kind::Kind,
 };
 
@@ -100,14 +100,14 @@ impl Printer {
     }
 
     /// Prints the scale of an object, which has another kind. Scales of custom objects have no special columns.
-    pub(crate) fn scale(&self, scale: Value, shape: Shape, now: Timestamp) -> Value {
+    pub(crate) fn scale(&self, scale: Value, shape: ResponseShape, now: Timestamp) -> Value {
         match shape {
-            Shape::Table(_) => {
+            ResponseShape::Table(_) => {
                 let columns = Columns::Native(&native::SCALES);
                 Self { columns, ..*self }.object(&scale, now)
             }
-            Shape::Partial(version) => partial(&scale, version),
-            Shape::Whole | Shape::PartialList(_) | Shape::Groups => scale,
+            ResponseShape::Partial(version) => partial(&scale, version),
+            ResponseShape::Whole | ResponseShape::PartialList(_) | ResponseShape::Groups => scale,
         }
     }
 

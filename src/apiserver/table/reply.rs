@@ -8,8 +8,8 @@ use crate::{
     object,
     refusal::Refusal,
     reply::{List, Reply},
-    request::accept::{Accept, Endpoint, MetaVersion, Shape, wrong_shape},
-    resource::kind::View,
+    request::accept::{Accept, EndpointKind, MetaVersion, ResponseShape, wrong_shape},
+    resource::kind::VersionedKind,
 };
 
 /// The negotiated form of the objects of one kind.
@@ -22,7 +22,7 @@ pub(crate) struct Presenter {
 impl Presenter {
     /// Negotiates by the header `Accept` and the parameter `includeObject`.
     pub(crate) fn new(
-        view: &View,
+        view: &VersionedKind,
         header: &str,
         watching: bool,
         include: Option<&str>,
@@ -30,42 +30,45 @@ impl Presenter {
         let reviews = view.kind.native.is_some_and(|it| it.review.is_some());
         let endpoint = match (view.kind.def.native, watching) {
             // The responses of reviews are not stored objects.
-            _ if reviews => Endpoint::Document,
-            (true, false) => Endpoint::Native,
-            (true, true) => Endpoint::NativeWatch,
-            (false, false) => Endpoint::Custom,
-            (false, true) => Endpoint::CustomWatch,
+            _ if reviews => EndpointKind::Document,
+            (true, false) => EndpointKind::Native,
+            (true, true) => EndpointKind::NativeWatch,
+            (false, false) => EndpointKind::Custom,
+            (false, true) => EndpointKind::CustomWatch,
         };
         let accept = Accept::parse(header, endpoint)?;
         let (meta, include) = match accept.shape {
-            Shape::Table(meta) => (meta, Include::parse(include)?),
-            Shape::Whole | Shape::Partial(_) | Shape::PartialList(_) | Shape::Groups => {
-                (MetaVersion::V1, Include::default())
-            }
+            ResponseShape::Table(meta) => (meta, Include::parse(include)?),
+            ResponseShape::Whole
+            | ResponseShape::Partial(_)
+            | ResponseShape::PartialList(_)
+            | ResponseShape::Groups => (MetaVersion::V1, Include::default()),
         };
         Ok(Self { accept, printer: Printer::new(&view.kind, &view.version, meta, include) })
     }
 
     /// Returns whether objects are returned as they are.
     fn is_plain(&self) -> bool {
-        self.accept.shape == Shape::Whole
+        self.accept.shape == ResponseShape::Whole
     }
 
     /// Converts a reply. A status or a scale, which are not objects of the kind, are not converted.
     pub(crate) fn reply(self, reply: Reply, now: &str) -> Result<Reply, Refusal> {
         let now = time(now);
         match (reply, self.accept.shape) {
-            (Reply::Object { status, view, object }, Shape::Table(_)) => {
+            (Reply::Object { status, view, object }, ResponseShape::Table(_)) => {
                 Ok(Reply::Document(status, self.printer.object(&view.tree(&object), now)))
             }
-            (Reply::Object { status, view, object }, Shape::Partial(version)) => {
+            (Reply::Object { status, view, object }, ResponseShape::Partial(version)) => {
                 Ok(Reply::Document(status, partial(&view.tree(&object), version)))
             }
             // Custom resources have one Go type for objects and lists, so the real server detects it later.
-            (Reply::Object { view, .. }, Shape::PartialList(_)) if !view.kind.def.native => {
+            (Reply::Object { view, .. }, ResponseShape::PartialList(_))
+                if !view.kind.def.native =>
+            {
                 Err(Refusal::unclassed("content is not a list"))
             }
-            (Reply::Object { view, .. }, shape @ Shape::PartialList(_)) => {
+            (Reply::Object { view, .. }, shape @ ResponseShape::PartialList(_)) => {
                 // For custom objects, the real server reports an internal error.
                 Err(if view.kind.def.native {
                     mismatch(shape, &view, "")
@@ -73,15 +76,15 @@ impl Presenter {
                     Refusal::unclassed("content is not a list")
                 })
             }
-            (Reply::List(list), Shape::Table(_)) => {
+            (Reply::List(list), ResponseShape::Table(_)) => {
                 let items: Vec<Value> = list.items.iter().map(|it| list.view.tree(it)).collect();
                 Ok(Reply::Document(200, self.printer.list(&shown(&list), &items, now)))
             }
-            (Reply::List(list), Shape::PartialList(version)) => {
+            (Reply::List(list), ResponseShape::PartialList(version)) => {
                 let items: Vec<Value> = list.items.iter().map(|it| list.view.tree(it)).collect();
                 Ok(Reply::Document(200, partial_list(&shown(&list), &items, version)))
             }
-            (Reply::List(list), shape @ Shape::Partial(_)) => {
+            (Reply::List(list), shape @ ResponseShape::Partial(_)) => {
                 Err(mismatch(shape, &list.view, "List"))
             }
             (Reply::Document(status, document), shape)
@@ -101,9 +104,11 @@ impl Presenter {
     pub(crate) fn event(&self, object: &Value, first: bool, now: &str) -> Value {
         let now = time(now);
         match self.accept.shape {
-            Shape::Table(_) => self.printer.event(object, first, now),
-            Shape::Partial(version) | Shape::PartialList(version) => partial(object, version),
-            Shape::Whole | Shape::Groups => object.clone(),
+            ResponseShape::Table(_) => self.printer.event(object, first, now),
+            ResponseShape::Partial(version) | ResponseShape::PartialList(version) => {
+                partial(object, version)
+            }
+            ResponseShape::Whole | ResponseShape::Groups => object.clone(),
         }
     }
 }
@@ -114,7 +119,7 @@ fn time(text: &str) -> Timestamp {
 }
 
 /// Makes the refusal of a form that does not fit. The message contains the Go type; custom resources share one.
-fn mismatch(shape: Shape, view: &View, suffix: &str) -> Refusal {
+fn mismatch(shape: ResponseShape, view: &VersionedKind, suffix: &str) -> Refusal {
     let def = &view.kind.def;
     let group = def.group.split('.').next().filter(|it| !it.is_empty()).unwrap_or("core");
     let go_type = match (def.native, suffix) {

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use super::{jsonpath::JsonPath, *};
 use crate::resource::{
     ResourceDef,
-    kind::{Column, Version},
+    kind::{Column, KindVersion},
 };
 
 fn kind(group: &str, plural: &str, native: bool, columns: Vec<Column>) -> Kind {
     let def = ResourceDef { native, ..ResourceDef::new(group, "v1", plural, "Any") };
-    let version = Version { columns, ..Version::default() };
+    let version = KindVersion { columns, ..KindVersion::default() };
     Kind { versions: BTreeMap::from([("v1".into(), version)]), ..Kind::plain(def) }
 }
 

@@ -8,15 +8,15 @@ use crate::{
     reply::Reply,
     request::options::{Write, WriteOptions},
     resource::CRDS,
-    store::{Key, Store},
+    store::{Store, StoreKey},
     verbs::{
-        Call, definitions, modify, placeholders,
-        rules::{self, Part},
+        ApiCall, definitions, modify, placeholders,
+        rules::{self, WritablePart},
     },
     webhooks::{self, conversion},
 };
 
-pub(crate) async fn create(call: &Call<'_>) -> Result<Reply, Refusal> {
+pub(crate) async fn create(call: &ApiCall<'_>) -> Result<Reply, Refusal> {
     WriteOptions::parse(&call.query, Write::Create)?;
     let mut object = call.decode()?;
     check_definition(call, object::meta(&object, "name"))?;
@@ -28,8 +28,8 @@ pub(crate) async fn create(call: &Call<'_>) -> Result<Reply, Refusal> {
     if call.shared.stamps {
         metadata::reset(&mut object);
         let time = call.shared.store().now();
-        let ignored = modify::ignored(call, Part::Main);
-        let writer = managed::Writer { ignored: &ignored, ..call.writer(&time) };
+        let ignored = modify::ignored(call, WritablePart::Main);
+        let writer = managed::FieldManager { ignored: &ignored, ..call.writer(&time) };
         managed::track(call.view.schema(), &writer, None, &mut object);
     }
     if let Some(review) = call.view.kind.native.and_then(|it| it.review) {
@@ -42,7 +42,7 @@ pub(crate) async fn create(call: &Call<'_>) -> Result<Reply, Refusal> {
 }
 
 /// Validates a new object, and stores it unless it is a dry run.
-pub(crate) async fn write(call: &Call<'_>, object: Value) -> Result<Reply, Refusal> {
+pub(crate) async fn write(call: &ApiCall<'_>, object: Value) -> Result<Reply, Refusal> {
     if call.request.method != "POST" {
         rbac::authorize_creation(call.shared, call.request)?;
     }
@@ -91,13 +91,13 @@ pub(crate) async fn write(call: &Call<'_>, object: Value) -> Result<Reply, Refus
 }
 
 /// Refuses new objects of a CRD that is being deleted.
-fn check_definition(call: &Call<'_>, name: &str) -> Result<(), Refusal> {
+fn check_definition(call: &ApiCall<'_>, name: &str) -> Result<(), Refusal> {
     let def = &call.view.kind.def;
     if def.native {
         return Ok(());
     }
     // A CRD is named after its resource.
-    let definition = call.shared.store().get(&Key::new(CRDS, "", &def.qualified()));
+    let definition = call.shared.store().get(&StoreKey::new(CRDS, "", &def.qualified()));
     if definition.is_some_and(|it| object::deleting(&it.tree("", ""))) {
         return Err(Refusal::terminating_definition(def, name));
     }
@@ -105,18 +105,18 @@ fn check_definition(call: &Call<'_>, name: &str) -> Result<(), Refusal> {
 }
 
 /// Returns whether a new object has a resource version, which is not allowed. Objects that a `PUT` or a patch creates may have one.
-fn names_version(call: &Call<'_>, object: &Value) -> bool {
+fn names_version(call: &ApiCall<'_>, object: &Value) -> bool {
     let version = object::meta(object, "resourceVersion").parse::<u64>();
     call.shared.stamps && call.request.method == "POST" && version.is_ok_and(|it| it > 0)
 }
 
 /// Refuses objects in a namespace that does not exist or is being deleted.
-fn check_namespace(call: &Call<'_>, namespace: &str, name: &str) -> Result<(), Refusal> {
+fn check_namespace(call: &ApiCall<'_>, namespace: &str, name: &str) -> Result<(), Refusal> {
     if namespace.is_empty() || !call.shared.cluster {
         return Ok(());
     }
     let store = call.shared.store();
-    let Some(found) = store.get(&Key::new("namespaces", "", namespace)) else {
+    let Some(found) = store.get(&StoreKey::new("namespaces", "", namespace)) else {
         let def = store.tables.get("namespaces").map(|it| &it.kind.def);
         return Err(
             def.map_or_else(Refusal::unknown_resource, |it| Refusal::not_found(it, namespace))
@@ -129,7 +129,7 @@ fn check_namespace(call: &Call<'_>, namespace: &str, name: &str) -> Result<(), R
 }
 
 /// Replaces the metadata that clients cannot set by that of the server.
-fn stamp(store: &mut Store, call: &Call<'_>, object: &mut Value) {
+fn stamp(store: &mut Store, call: &ApiCall<'_>, object: &mut Value) {
     if call.shared.stamps {
         metadata::reset(object);
     }

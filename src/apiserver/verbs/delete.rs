@@ -10,10 +10,10 @@ use crate::{
     metadata, object,
     refusal::Refusal,
     reply::Reply,
-    request::deletion::Options,
-    resource::{CRDS, ResourceDef, kind::View},
-    store::{Key, Store, stored::Stored},
-    verbs::{Call, read, rules},
+    request::deletion::DeleteOptions,
+    resource::{CRDS, ResourceDef, kind::VersionedKind},
+    store::{Store, StoreKey, stored::Stored},
+    verbs::{ApiCall, read, rules},
     webhooks::{self, AdmissionRequest, conversion},
 };
 
@@ -47,8 +47,8 @@ const PRESERVED: &str = "child pods are preserved by default when jobs are delet
 /// Events have no dependents.
 const WITHOUT_DEPENDENTS: &str = "events";
 
-pub(crate) async fn one(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
-    let options = Options::parse(call.request, &call.query)?;
+pub(crate) async fn one(call: &ApiCall<'_>, name: &str) -> Result<Reply, Refusal> {
+    let options = DeleteOptions::parse(call.request, &call.query)?;
     let (key, def) = (call.key(name), &call.view.kind.def);
     if key.resource == JOBS && options.propagation.is_none() {
         call.warnings.lock().push(PRESERVED.into());
@@ -75,8 +75,8 @@ pub(crate) async fn one(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
 }
 
 /// Deletes a Pod with the options of an eviction.
-pub(crate) fn evicted(call: &Call<'_>, name: &str, options: &Value) -> Result<(), Refusal> {
-    let mut options = Options::of(options)?;
+pub(crate) fn evicted(call: &ApiCall<'_>, name: &str, options: &Value) -> Result<(), Refusal> {
+    let mut options = DeleteOptions::of(options)?;
     options.dry |= call.is_dry();
     let (key, def) = (call.key(name), &call.view.kind.def);
     let mut store = call.shared.store();
@@ -89,11 +89,11 @@ pub(crate) fn evicted(call: &Call<'_>, name: &str, options: &Value) -> Result<()
     Ok(())
 }
 
-pub(crate) async fn collection(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let options = Options::parse(call.request, &call.query)?;
+pub(crate) async fn collection(call: &ApiCall<'_>) -> Result<Reply, Refusal> {
+    let options = DeleteOptions::parse(call.request, &call.query)?;
     let list = read::page(call)?;
     for item in &list.items {
-        let key = Key::new(&call.resource(), &item.head.namespace, &item.head.name);
+        let key = StoreKey::new(&call.resource(), &item.head.namespace, &item.head.name);
         options.check(&call.view.kind.def, identity(item))?;
         ask(call, &options, &key).await?;
         delete(&mut call.shared.store(), &Deletion::of(call, &options), &key);
@@ -107,7 +107,7 @@ fn identity(found: &Stored) -> (&str, &str, u64) {
 }
 
 /// Checks whether the cluster and the webhooks allow the deletion of the object.
-async fn ask(call: &Call<'_>, options: &Options, key: &Key) -> Result<(), Refusal> {
+async fn ask(call: &ApiCall<'_>, options: &DeleteOptions, key: &StoreKey) -> Result<(), Refusal> {
     let name = key.place.name.as_str();
     if call.shared.cluster && key.resource == NAMESPACES && UNDELETABLE.contains(&name) {
         let why = "this namespace may not be deleted";
@@ -122,18 +122,18 @@ async fn ask(call: &Call<'_>, options: &Options, key: &Key) -> Result<(), Refusa
 
 /// The parameters of a deletion.
 struct Deletion<'a> {
-    view: &'a View,
+    view: &'a VersionedKind,
     /// The server sets metadata.
     stamps: bool,
     /// Controllers empty deleted namespaces and CRDs; without them, these are removed at once.
     emptied: bool,
     /// The deletion is requested by a client, for which the default policies apply.
     by_client: bool,
-    options: &'a Options,
+    options: &'a DeleteOptions,
 }
 
 impl<'a> Deletion<'a> {
-    fn of(call: &'a Call<'_>, options: &'a Options) -> Self {
+    fn of(call: &'a ApiCall<'_>, options: &'a DeleteOptions) -> Self {
         let emptied = call.shared.emptied.load(Ordering::Relaxed);
         let stamps = call.shared.stamps;
         Self { view: &call.view, stamps, emptied, by_client: true, options }
@@ -149,14 +149,19 @@ enum Deleted {
 }
 
 /// Deletes as a controller does, without the defaults for clients.
-pub(crate) fn as_controller(shared: &Shared, store: &mut Store, view: &View, key: &Key) {
+pub(crate) fn as_controller(
+    shared: &Shared,
+    store: &mut Store,
+    view: &VersionedKind,
+    key: &StoreKey,
+) {
     let emptied = shared.emptied.load(Ordering::Relaxed);
-    let (options, stamps) = (Options::default(), shared.stamps);
+    let (options, stamps) = (DeleteOptions::default(), shared.stamps);
     delete(store, &Deletion { view, stamps, emptied, by_client: false, options: &options }, key);
 }
 
 /// Marks an object that has finalizers or a grace period, or removes it.
-fn delete(store: &mut Store, deletion: &Deletion<'_>, key: &Key) -> Option<Deleted> {
+fn delete(store: &mut Store, deletion: &Deletion<'_>, key: &StoreKey) -> Option<Deleted> {
     let found = store.get(key)?;
     let old = deletion.view.tree(&found);
     let has_content = deletion.emptied && matches!(key.resource.as_str(), NAMESPACES | CRDS);
@@ -193,7 +198,7 @@ fn delete(store: &mut Store, deletion: &Deletion<'_>, key: &Key) -> Option<Delet
 fn save(
     store: &mut Store,
     deletion: &Deletion<'_>,
-    key: &Key,
+    key: &StoreKey,
     (found, old): (&Arc<Stored>, &Value),
     new: Value,
 ) -> Arc<Stored> {
@@ -207,7 +212,7 @@ fn save(
 /// Marks a namespace or a CRD for the controllers that empty it.
 fn marked_for_controllers(
     deletion: &Deletion<'_>,
-    key: &Key,
+    key: &StoreKey,
     mut object: Value,
     now: &str,
 ) -> Value {
@@ -238,7 +243,7 @@ fn marked_for_controllers(
 }
 
 /// Adds or removes the finalizers of the garbage collection.
-fn set_finalizers(object: &mut Value, deletion: &Deletion<'_>, key: &Key) {
+fn set_finalizers(object: &mut Value, deletion: &Deletion<'_>, key: &StoreKey) {
     let before = object::finalizers(object);
     let wanted = wanted_finalizer(&before, deletion, key);
     let mut finalizers = before.clone();
@@ -256,7 +261,7 @@ fn set_finalizers(object: &mut Value, deletion: &Deletion<'_>, key: &Key) {
 fn wanted_finalizer(
     finalizers: &[String],
     deletion: &Deletion<'_>,
-    key: &Key,
+    key: &StoreKey,
 ) -> Option<&'static str> {
     if key.resource == WITHOUT_DEPENDENTS {
         return None;

@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::{
     Shared,
-    managed::{self, Writer},
+    managed::{self, FieldManager},
     metadata, object, rbac,
     refusal::{self, Refusal},
     reply::{List, Reply},
@@ -26,22 +26,22 @@ use crate::{
         ApiRequest,
         body::{self, Expected},
         query::Query,
-        route::Target,
+        route::RequestTarget,
     },
-    resource::{ResourceDef, kind::View},
-    store::{Key, Store},
+    resource::{ResourceDef, kind::VersionedKind},
+    store::{Store, StoreKey},
     table::Presenter,
-    verbs::rules::{Part, Strictness},
+    verbs::rules::{Strictness, WritablePart},
     webhooks::{AdmissionRequest, conversion},
 };
 
 /// A request for objects, with its resource, parameters and body.
-pub(crate) struct Call<'a> {
+pub(crate) struct ApiCall<'a> {
     pub(crate) shared: &'a Arc<Shared>,
     pub(crate) request: &'a ApiRequest,
     pub(crate) query: Query,
-    pub(crate) target: &'a Target,
-    pub(crate) view: View,
+    pub(crate) target: &'a RequestTarget,
+    pub(crate) view: VersionedKind,
     pub(crate) warnings: &'a Warnings,
     /// The paths of duplicate fields in the body.
     repeated: Mutex<Vec<String>>,
@@ -52,15 +52,15 @@ pub(crate) struct Call<'a> {
 /// Values of `Warning` headers.
 pub(crate) type Warnings = Mutex<Vec<String>>;
 
-impl Call<'_> {
+impl ApiCall<'_> {
     /// Returns the qualified resource.
     pub(crate) fn resource(&self) -> String {
         self.view.resource()
     }
 
     /// Returns the key of the object with this name.
-    pub(crate) fn key(&self, name: &str) -> Key {
-        Key::new(&self.resource(), self.target.namespace.as_deref().unwrap_or_default(), name)
+    pub(crate) fn key(&self, name: &str) -> StoreKey {
+        StoreKey::new(&self.resource(), self.target.namespace.as_deref().unwrap_or_default(), name)
     }
 
     /// Decodes the body of a write.
@@ -182,8 +182,8 @@ impl Call<'_> {
     }
 
     /// Returns the field manager (the name that the client sets, or else that of its program) with the fields that it cannot write.
-    pub(crate) fn writer<'b>(&'b self, time: &'b str) -> Writer<'b> {
-        Writer {
+    pub(crate) fn writer<'b>(&'b self, time: &'b str) -> FieldManager<'b> {
+        FieldManager {
             manager: &self.manager,
             api_version: &self.view.api_version,
             subresource: self.target.subresource.as_deref().unwrap_or_default(),
@@ -197,7 +197,7 @@ impl Call<'_> {
 pub(crate) async fn respond(
     shared: &Arc<Shared>,
     request: &ApiRequest,
-    target: &Target,
+    target: &RequestTarget,
     warnings: &Warnings,
 ) -> Result<Reply, Refusal> {
     if let Some(reply) = rbac::reviews::own_user(shared, request, target) {
@@ -220,7 +220,7 @@ pub(crate) async fn respond(
     let agent = request.header(http::header::USER_AGENT);
     let manager = managed::manager_of(query.text("fieldManager").unwrap_or_default(), agent);
     let repeated = Mutex::default();
-    let call = Call { shared, request, query, target, view, warnings, repeated, manager };
+    let call = ApiCall { shared, request, query, target, view, warnings, repeated, manager };
     warnings.lock().extend(call.view.warning().map(String::from));
     let verb = verb.filter(|_| request.method != "HEAD" || !call.view.kind.def.native);
     let verb = verb.ok_or_else(|| refused(&call, ""))?;
@@ -261,7 +261,7 @@ async fn converted(shared: &Shared, reply: Reply) -> Result<Reply, Refusal> {
 }
 
 /// Processes a request for the objects of a resource.
-async fn many(call: &Call<'_>, verb: &str) -> Result<Reply, Refusal> {
+async fn many(call: &ApiCall<'_>, verb: &str) -> Result<Reply, Refusal> {
     let def = &call.view.kind.def;
     if matches!(verb, "update" | "patch") {
         let nameless = Refusal::bad_request("name must be provided");
@@ -283,10 +283,10 @@ async fn many(call: &Call<'_>, verb: &str) -> Result<Reply, Refusal> {
 }
 
 /// Processes a request for one object.
-async fn one(call: &Call<'_>, verb: &str, name: &str) -> Result<Reply, Refusal> {
+async fn one(call: &ApiCall<'_>, verb: &str, name: &str) -> Result<Reply, Refusal> {
     let def = &call.view.kind.def;
     let part = match call.target.subresource.as_deref() {
-        None if def.verbs.iter().any(|it| it == verb) => Part::Main,
+        None if def.verbs.iter().any(|it| it == verb) => WritablePart::Main,
         None if verb == "post" && !def.native => return create::create(call).await,
         // Reviews have no names, so they cannot be requested.
         None if def.native && !named(def) => return Err(Refusal::unknown_resource()),
@@ -294,7 +294,7 @@ async fn one(call: &Call<'_>, verb: &str, name: &str) -> Result<Reply, Refusal> 
         Some("status" | "scale") if matches!(verb, "post" | "delete") && has_part(call) => {
             return Err(refused(call, if verb == "post" { "create" } else { verb }));
         }
-        Some("status") if call.view.has_status() => Part::Status,
+        Some("status") if call.view.has_status() => WritablePart::Status,
         Some("scale") if scale::is_served(&call.view) => {
             return scale::answer(call, verb, name).await;
         }
@@ -315,7 +315,7 @@ fn named(def: &ResourceDef) -> bool {
 }
 
 /// Returns whether the requested status or scale exists.
-fn has_part(call: &Call<'_>) -> bool {
+fn has_part(call: &ApiCall<'_>) -> bool {
     match call.target.subresource.as_deref() {
         Some("status") => call.view.has_status(),
         _ => scale::is_served(&call.view),
@@ -323,12 +323,12 @@ fn has_part(call: &Call<'_>) -> bool {
 }
 
 /// Returns the refusal of a method that this object does not support.
-fn refused(call: &Call<'_>, verb: &str) -> Refusal {
+fn refused(call: &ApiCall<'_>, verb: &str) -> Refusal {
     let def = &call.view.kind.def;
     if def.native { Refusal::method_not_allowed() } else { Refusal::not_supported(def, verb) }
 }
 
-fn find(store: &Store, target: &Target) -> Option<View> {
+fn find(store: &Store, target: &RequestTarget) -> Option<VersionedKind> {
     let resource = refusal::join(&target.plural, &target.group);
     let kind = &store.tables.get(&resource)?.kind;
     let version = kind.def.versions.contains(&target.version);
@@ -337,7 +337,7 @@ fn find(store: &Store, target: &Target) -> Option<View> {
         (false, Some(_)) => false,
         (true, Some(_)) | (false, None) => true,
     };
-    (version && place).then(|| View::new(kind, &target.version))
+    (version && place).then(|| VersionedKind::new(kind, &target.version))
 }
 
 fn verb(method: &str, named: bool, watching: bool) -> Option<&'static str> {

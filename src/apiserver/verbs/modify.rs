@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{
     managed, object,
-    patch::Patch,
+    patch::ParsedPatch,
     rbac,
     refusal::Refusal,
     reply::Reply,
@@ -15,10 +15,10 @@ use crate::{
         options::{Write, WriteOptions},
     },
     resource::CRDS,
-    store::{Key, Store, stored::Stored},
+    store::{Store, StoreKey, stored::Stored},
     verbs::{
-        Call, create, definitions, placeholders,
-        rules::{self, Part},
+        ApiCall, create, definitions, placeholders,
+        rules::{self, WritablePart},
     },
     webhooks::{self, conversion},
 };
@@ -26,17 +26,21 @@ use crate::{
 /// Limit of attempts to apply a patch when others write in between; the same as on the real server.
 const ATTEMPTS_MAX: usize = 5;
 
-pub(crate) async fn update(call: &Call<'_>, part: Part, name: &str) -> Result<Reply, Refusal> {
+pub(crate) async fn update(
+    call: &ApiCall<'_>,
+    part: WritablePart,
+    name: &str,
+) -> Result<Reply, Refusal> {
     WriteOptions::parse(&call.query, Write::Update)?;
     let mut body = call.decode()?;
     body::check_place(&body, name, call.target.namespace.as_deref().unwrap_or_default())?;
     call.read(&mut body)?;
     let missing = call.shared.store().get(&call.key(name)).is_none();
     let creates = missing && call.view.kind.native.is_some_and(|it| it.put_creates);
-    if part == Part::Main && (creates || placeholders::is_replaced(call, name, &body)) {
+    if part == WritablePart::Main && (creates || placeholders::is_replaced(call, name, &body)) {
         let time = call.shared.store().now();
         let ignored = ignored(call, part);
-        let writer = managed::Writer { ignored: &ignored, ..call.writer(&time) };
+        let writer = managed::FieldManager { ignored: &ignored, ..call.writer(&time) };
         managed::track(call.view.schema(), &writer, None, &mut body);
         return create::write(call, body).await;
     }
@@ -48,7 +52,7 @@ pub(crate) async fn update(call: &Call<'_>, part: Part, name: &str) -> Result<Re
 }
 
 /// Refuses a body with the uid of another object.
-fn check_uid(call: &Call<'_>, name: &str, old: &Value, new: &Value) -> Result<(), Refusal> {
+fn check_uid(call: &ApiCall<'_>, name: &str, old: &Value, new: &Value) -> Result<(), Refusal> {
     let (wanted, present) = (object::meta(new, "uid"), object::meta(old, "uid"));
     if wanted.is_empty() || wanted == present || !call.shared.stamps {
         return Ok(());
@@ -58,11 +62,15 @@ fn check_uid(call: &Call<'_>, name: &str, old: &Value, new: &Value) -> Result<()
     Err(Refusal::other_uid(&call.view.kind.def, (namespace, name), &why))
 }
 
-pub(crate) async fn patch(call: &Call<'_>, part: Part, name: &str) -> Result<Reply, Refusal> {
+pub(crate) async fn patch(
+    call: &ApiCall<'_>,
+    part: WritablePart,
+    name: &str,
+) -> Result<Reply, Refusal> {
     let def = &call.view.kind.def;
     let content_type = call.request.header(http::header::CONTENT_TYPE);
-    let patch = Patch::parse(content_type, &call.request.body, def.native)?;
-    if let Patch::Apply(config) = &patch {
+    let patch = ParsedPatch::parse(content_type, &call.request.body, def.native)?;
+    if let ParsedPatch::Apply(config) = &patch {
         WriteOptions::parse(&call.query, Write::Apply)?;
         return apply(call, part, name, config).await;
     }
@@ -80,7 +88,12 @@ pub(crate) async fn patch(call: &Call<'_>, part: Part, name: &str) -> Result<Rep
 }
 
 /// Executes a server-side apply, which may also create the object.
-async fn apply(call: &Call<'_>, part: Part, name: &str, config: &Value) -> Result<Reply, Refusal> {
+async fn apply(
+    call: &ApiCall<'_>,
+    part: WritablePart,
+    name: &str,
+    config: &Value,
+) -> Result<Reply, Refusal> {
     let text = |name: &str| config.get(name).and_then(Value::as_str).unwrap_or_default();
     let (version, kind) = (text("apiVersion"), text("kind"));
     if version != call.view.api_version || kind != call.view.kind.def.kind {
@@ -92,51 +105,53 @@ async fn apply(call: &Call<'_>, part: Part, name: &str, config: &Value) -> Resul
     let apply = |live: Option<&Value>| {
         let time = call.shared.store().now();
         let ignored = ignored(call, part);
-        let writer = managed::Writer { ignored: &ignored, ..call.writer(&time) };
+        let writer = managed::FieldManager { ignored: &ignored, ..call.writer(&time) };
         let mut new = managed::apply(call.view.schema(), &writer, live, config, force)?;
         call.check_patched(&new, name)?;
         call.read(&mut new)?;
         Ok(new)
     };
     let missing = call.shared.store().get(&call.key(name)).is_none();
-    if part == Part::Main && (missing || placeholders::is_replaced(call, name, config)) {
+    if part == WritablePart::Main && (missing || placeholders::is_replaced(call, name, config)) {
         return create::write(call, apply(None)?).await;
     }
     write(call, part, name, |old| apply(Some(old))).await
 }
 
 /// Records the writer as the manager of the changed fields.
-fn tracked(call: &Call<'_>, part: Part, old: &Value, mut new: Value) -> Value {
+fn tracked(call: &ApiCall<'_>, part: WritablePart, old: &Value, mut new: Value) -> Value {
     if call.shared.stamps {
         let time = call.shared.store().now();
         let ignored = ignored(call, part);
-        let writer = managed::Writer { ignored: &ignored, ..call.writer(&time) };
+        let writer = managed::FieldManager { ignored: &ignored, ..call.writer(&time) };
         managed::track(call.view.schema(), &writer, Some(old), &mut new);
     }
     new
 }
 
 /// Returns the top-level fields that a writer of this part cannot change.
-pub(super) fn ignored(call: &Call<'_>, part: Part) -> Vec<&'static str> {
+pub(super) fn ignored(call: &ApiCall<'_>, part: WritablePart) -> Vec<&'static str> {
     let native = call.view.kind.native;
     match part {
-        Part::Main if call.view.has_status() => std::iter::once("status")
+        WritablePart::Main if call.view.has_status() => std::iter::once("status")
             .chain(native.iter().flat_map(|it| it.reset).copied())
             .collect(),
         // Writers of the status of native kinds may change metadata.
-        Part::Status if call.view.kind.def.native && call.resource() != rules::ATTACHMENTS => {
+        WritablePart::Status
+            if call.view.kind.def.native && call.resource() != rules::ATTACHMENTS =>
+        {
             vec!["spec"]
         }
-        Part::Status => vec!["spec", "metadata"],
-        Part::Finalize => vec!["status"],
-        Part::Main | Part::Everything => Vec::new(),
+        WritablePart::Status => vec!["spec", "metadata"],
+        WritablePart::Finalize => vec!["status"],
+        WritablePart::Main | WritablePart::Everything => Vec::new(),
     }
 }
 
 /// Applies an edit to an object, again if others write in between.
 pub(crate) async fn write(
-    call: &Call<'_>,
-    part: Part,
+    call: &ApiCall<'_>,
+    part: WritablePart,
     name: &str,
     edit: impl Fn(&Value) -> Result<Value, Refusal>,
 ) -> Result<Reply, Refusal> {
@@ -175,7 +190,7 @@ fn stored_as(present: &Stored, new: &Value) -> Value {
 /// Stores the new object, if the old one is still the current one. Without a difference there is no new version and no event.
 pub(crate) fn swap(
     store: &mut Store,
-    key: &Key,
+    key: &StoreKey,
     present: &Arc<Stored>,
     (old, mut new): (&Value, Value),
 ) -> Option<Arc<Stored>> {

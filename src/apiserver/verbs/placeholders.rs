@@ -6,8 +6,8 @@ use crate::{
     object,
     refusal::join,
     resource::CRDS,
-    store::{Key, Store},
-    verbs::Call,
+    store::{Store, StoreKey},
+    verbs::ApiCall,
 };
 
 /// The annotation of a placeholder CRD. A CRD with the same plural or kind replaces it, as long as it has no objects. The value is
@@ -17,17 +17,17 @@ pub const PLACEHOLDER: &str = "dev.kopf/placeholder";
 const SAME_GROUP: &str = "group";
 
 /// Returns the placeholders that a new CRD replaces.
-pub(crate) fn in_the_way(store: &Store, key: &Key, definition: &Value) -> Vec<Key> {
+pub(crate) fn in_the_way(store: &Store, key: &StoreKey, definition: &Value) -> Vec<StoreKey> {
     if key.resource != CRDS || mark(definition).is_some() {
         return Vec::new();
     }
     let all = store.tables.get(CRDS).into_iter().flat_map(|it| it.objects.iter());
     let others = all.filter(|(_, it)| gives_way(store, &it.tree("", ""), definition));
-    others.map(|(place, _)| Key { resource: CRDS.into(), place: place.clone() }).collect()
+    others.map(|(place, _)| StoreKey { resource: CRDS.into(), place: place.clone() }).collect()
 }
 
 /// Returns whether only a placeholder has this name, so that a PUT or an apply creates the CRD.
-pub(crate) fn is_replaced(call: &Call<'_>, name: &str, definition: &Value) -> bool {
+pub(crate) fn is_replaced(call: &ApiCall<'_>, name: &str, definition: &Value) -> bool {
     let key = call.key(name);
     in_the_way(&call.shared.store(), &key, definition).contains(&key)
 }

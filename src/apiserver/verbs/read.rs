@@ -13,17 +13,17 @@ use crate::{
         query::Query,
     },
     selector::{Selector, fields::Selectable},
-    store::{ObjectName, Objects, Table, stored::Stored},
+    store::{ObjectName, ObjectsByName, ResourceTable, stored::Stored},
     verbs::{
-        Call,
-        watch::{Options, Scope, Watch},
+        ApiCall,
+        watch::{ClientWatch, CollectionScope, WatchOptions},
     },
 };
 
 /// The version in the continue tokens of the real server.
 const TOKEN_VERSION: &str = "meta.k8s.io/v1";
 
-pub(crate) fn get(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
+pub(crate) fn get(call: &ApiCall<'_>, name: &str) -> Result<Reply, Refusal> {
     call.query.text("resourceVersion").map(list::version).transpose()?;
     let found = call.shared.store().get(&call.key(name));
     let object = found.ok_or_else(|| Refusal::not_found(&call.view.kind.def, name))?;
@@ -31,7 +31,7 @@ pub(crate) fn get(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
 }
 
 /// Returns the scope of a list, a watch or a deletion of a collection.
-pub(crate) fn scope(call: &Call<'_>) -> Result<Scope, Refusal> {
+pub(crate) fn scope(call: &ApiCall<'_>) -> Result<CollectionScope, Refusal> {
     let kind = &call.view.kind;
     let own = kind.native.map_or(&[][..], |it| it.fields).iter().map(|(name, _)| *name);
     let custom = kind.versions.get(&call.view.version).map(|it| it.selectable.as_slice());
@@ -42,24 +42,28 @@ pub(crate) fn scope(call: &Call<'_>) -> Result<Scope, Refusal> {
     if let Some(name) = call.target.name.as_deref() {
         selector.narrow(name);
     }
-    Ok(Scope { view: call.view.clone(), namespace: call.target.namespace.clone(), selector })
+    Ok(CollectionScope {
+        view: call.view.clone(),
+        namespace: call.target.namespace.clone(),
+        selector,
+    })
 }
 
 /// Returns a page of a list. All pages show the state of the first one.
-pub(crate) fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
+pub(crate) fn list(call: &ApiCall<'_>) -> Result<Reply, Refusal> {
     page(call).map(Reply::List)
 }
 
 /// Returns the objects of a page.
-pub(crate) fn page(call: &Call<'_>) -> Result<List, Refusal> {
+pub(crate) fn page(call: &ApiCall<'_>) -> Result<List, Refusal> {
     let scope = scope(call)?;
     let store = call.shared.store();
     let table = store.tables.get(&call.resource()).ok_or_else(Refusal::unknown_resource)?;
-    let page = Page::parse(&call.query, &scope, store.revision)?;
+    let page = ListPage::parse(&call.query, &scope, store.revision)?;
     if page.revision < store.compacted {
         return Err(page.too_old(store.compacted));
     }
-    let past: Objects;
+    let past: ObjectsByName;
     let objects = if page.revision == store.revision {
         &table.objects
     } else {
@@ -78,12 +82,12 @@ pub(crate) fn page(call: &Call<'_>) -> Result<List, Refusal> {
 }
 
 /// Returns whether there is any object after the last one. Like the real server, it does not check whether that one matches.
-fn more(objects: &Objects, scope: &Scope, last: &Stored) -> bool {
+fn more(objects: &ObjectsByName, scope: &CollectionScope, last: &Stored) -> bool {
     // A single name has no next page.
     if scope.selector.name().is_some() {
         return false;
     }
-    let everything = Scope { selector: Selector::default(), ..scope.clone() };
+    let everything = CollectionScope { selector: Selector::default(), ..scope.clone() };
     let name = format!("{}\0", last.head.name);
     let after = ObjectName { namespace: last.head.namespace.to_string(), name };
     covered(objects, &everything, Some(&after)).next().is_some()
@@ -91,8 +95,8 @@ fn more(objects: &Objects, scope: &Scope, last: &Stored) -> bool {
 
 /// Returns the objects of a scope in order, starting at a position.
 pub(crate) fn covered<'a>(
-    objects: &'a Objects,
-    scope: &'a Scope,
+    objects: &'a ObjectsByName,
+    scope: &'a CollectionScope,
     start: Option<&ObjectName>,
 ) -> impl Iterator<Item = Arc<Stored>> + 'a {
     let namespace = scope.namespace.clone().unwrap_or_default();
@@ -106,15 +110,15 @@ pub(crate) fn covered<'a>(
 }
 
 /// The requested page, and the revision that it shows.
-struct Page {
+struct ListPage {
     revision: u64,
     /// The first object that may be on it.
     start: Option<ObjectName>,
     limit: Option<usize>,
 }
 
-impl Page {
-    fn parse(query: &Query, scope: &Scope, current: u64) -> Result<Self, Refusal> {
+impl ListPage {
+    fn parse(query: &Query, scope: &CollectionScope, current: u64) -> Result<Self, Refusal> {
         let options = ListOptions::parse(query, false)?;
         if let Some(token) = &options.next {
             let (revision, start) = place(token, scope).map_err(|why| {
@@ -140,7 +144,7 @@ impl Page {
 }
 
 /// Returns the continue token of the real server: the revision, and the position after this object.
-fn token(revision: u64, scope: &Scope, namespace: &str, name: &str) -> String {
+fn token(revision: u64, scope: &CollectionScope, namespace: &str, name: &str) -> String {
     let start = match &scope.namespace {
         None if scope.view.kind.def.namespaced => format!("/{namespace}/{name}\0"),
         None | Some(_) => format!("/{name}\0"),
@@ -150,7 +154,7 @@ fn token(revision: u64, scope: &Scope, namespace: &str, name: &str) -> String {
 }
 
 /// Parses a continue token: its revision and position. The error is the reason why it is invalid.
-fn place(token: &str, scope: &Scope) -> Result<(u64, ObjectName), String> {
+fn place(token: &str, scope: &CollectionScope) -> Result<(u64, ObjectName), String> {
     let bytes = BASE64_URL_SAFE_NO_PAD.decode(token.trim_end_matches('='));
     let bytes = bytes.map_err(|_error| "illegal base64 data at input byte 0".to_owned())?;
     let token: Value = serde_json::from_slice(&bytes).map_err(|_error| {
@@ -176,7 +180,7 @@ fn place(token: &str, scope: &Scope) -> Result<(u64, ObjectName), String> {
     Ok((revision, ObjectName { namespace: namespace.into(), name: name.into() }))
 }
 
-pub(crate) fn watch(call: &Call<'_>) -> Result<Reply, Refusal> {
+pub(crate) fn watch(call: &ApiCall<'_>) -> Result<Reply, Refusal> {
     let scope = scope(call)?;
     let query = &call.query;
     let asked = ListOptions::parse(query, true)?;
@@ -184,13 +188,13 @@ pub(crate) fn watch(call: &Call<'_>) -> Result<Reply, Refusal> {
     let after = asked.version.filter(|it| *it > 0);
     let initial = query.flag("sendInitialEvents");
     let bookmarks = query.flag("allowWatchBookmarks");
-    let options = Options {
+    let options = WatchOptions {
         after: after.filter(|_| !initial),
         timeout: asked.timeout,
         bookmarks: call.shared.bookmarks.filter(|_| bookmarks),
         initial_end: bookmarks && (initial || after.is_none()),
     };
-    Ok(Reply::Watch(Box::new(Watch::open(
+    Ok(Reply::Watch(Box::new(ClientWatch::open(
         Arc::clone(call.shared),
         scope,
         options,
@@ -199,6 +203,6 @@ pub(crate) fn watch(call: &Call<'_>) -> Result<Reply, Refusal> {
 }
 
 /// Returns the oldest version at which a watch may start.
-pub(crate) fn oldest(table: &Table, compacted: u64) -> u64 {
+pub(crate) fn oldest(table: &ResourceTable, compacted: u64) -> u64 {
     table.history.forgotten().max(compacted)
 }

@@ -8,8 +8,8 @@ use crate::{
     managed,
     metadata::{self, KindFacts},
     native, object,
-    refusal::{Problem, Refusal},
-    resource::{CRDS, ResourceDef, kind::View},
+    refusal::{Refusal, ValidationProblem},
+    resource::{CRDS, ResourceDef, kind::VersionedKind},
     schema,
     store::identities::Identities,
     verbs::scale,
@@ -17,7 +17,7 @@ use crate::{
 
 /// The part of an object that a request may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum WritablePart {
     /// All fields but the status, if that is a subresource.
     Main,
     /// The status and nothing else.
@@ -76,7 +76,7 @@ pub(crate) fn name(body: &mut Value, identities: &mut Identities) {
 }
 
 /// Decodes an object: removes unknown fields, and fills in defaults. Returns the paths of the unknown fields.
-pub(crate) fn read(view: &View, object: &mut Value) -> Result<Vec<String>, Refusal> {
+pub(crate) fn read(view: &VersionedKind, object: &mut Value) -> Result<Vec<String>, Refusal> {
     let mut unknown = Vec::new();
     match (view.kind.native, view.schema()) {
         (Some(native), _) => {
@@ -97,7 +97,7 @@ pub(crate) fn read(view: &View, object: &mut Value) -> Result<Vec<String>, Refus
 
 /// Returns a new object as it will be stored, with its name and uid.
 pub(crate) fn created(
-    view: &View,
+    view: &VersionedKind,
     mut object: Value,
     strictness: Strictness,
 ) -> Result<Value, Refusal> {
@@ -127,53 +127,53 @@ pub(crate) const ATTACHMENTS: &str = "volumeattachments.storage.k8s.io";
 
 /// Returns an object as it will be stored after an update.
 pub(crate) fn updated(
-    view: &View,
-    (part, strictness): (Part, Strictness),
+    view: &VersionedKind,
+    (part, strictness): (WritablePart, Strictness),
     old: &Value,
     mut new: Value,
 ) -> Result<Value, Refusal> {
     let def = &view.kind.def;
-    if part != Part::Everything {
+    if part != WritablePart::Everything {
         check_version(def, old, &new)?;
     }
     new = match part {
-        Part::Status => with_status(def, old, &new),
-        Part::Finalize => {
+        WritablePart::Status => with_status(def, old, &new),
+        WritablePart::Finalize => {
             object::put(&mut new, "status", old.get("status").cloned());
             native::label_namespace(&mut new);
             new
         }
-        Part::Main if view.has_status() => {
+        WritablePart::Main if view.has_status() => {
             object::put(&mut new, "status", old.get("status").cloned());
             new
         }
-        Part::Main | Part::Everything => new,
+        WritablePart::Main | WritablePart::Everything => new,
     };
     for field in ["apiVersion", "kind"] {
         object::put(&mut new, field, old.get(field).cloned());
     }
-    if part == Part::Everything {
+    if part == WritablePart::Everything {
         restore_own_fields(old, &mut new);
         metadata::normalize(&mut new);
     } else {
         match (part, view.kind.native) {
-            (Part::Main, Some(native)) => (native.updated)(old, &mut new),
-            (Part::Status, Some(native)) => (native.status_updated)(old, &mut new),
+            (WritablePart::Main, Some(native)) => (native.updated)(old, &mut new),
+            (WritablePart::Status, Some(native)) => (native.status_updated)(old, &mut new),
             _ => {}
         }
         metadata::carry_over(&mut new, old);
         metadata::normalize(&mut new);
         let mut problems = metadata::check_update(KindFacts::of(def), &new, old);
         problems.extend(managed::check_entries(&new));
-        if part != Part::Status || def.qualified() != CRDS {
+        if part != WritablePart::Status || def.qualified() != CRDS {
             problems.extend(check(view, &new, Some(old)));
         }
         if strictness == Strictness::Strict {
             refuse(view, old, &problems)?;
         }
     }
-    let is_bound = part == Part::Everything && def.qualified() == "pods";
-    if !is_bound && part != Part::Status && is_new_generation(view, old, &new) {
+    let is_bound = part == WritablePart::Everything && def.qualified() == "pods";
+    if !is_bound && part != WritablePart::Status && is_new_generation(view, old, &new) {
         raise_generation(&mut new);
     }
     native::order(&view.kind, &view.version, &mut new);
@@ -211,7 +211,7 @@ fn with_status(def: &ResourceDef, old: &Value, new: &Value) -> Value {
     object
 }
 
-fn check(view: &View, new: &Value, old: Option<&Value>) -> Vec<Problem> {
+fn check(view: &VersionedKind, new: &Value, old: Option<&Value>) -> Vec<ValidationProblem> {
     match (view.kind.native, view.rules()) {
         (Some(native), _) => (native.check)(new, old),
         (None, rules) => {
@@ -222,7 +222,11 @@ fn check(view: &View, new: &Value, old: Option<&Value>) -> Vec<Problem> {
     }
 }
 
-fn refuse(view: &View, object: &Value, problems: &[Problem]) -> Result<(), Refusal> {
+fn refuse(
+    view: &VersionedKind,
+    object: &Value,
+    problems: &[ValidationProblem],
+) -> Result<(), Refusal> {
     if problems.is_empty() {
         return Ok(());
     }
@@ -239,7 +243,7 @@ fn check_version(def: &ResourceDef, old: &Value, new: &Value) -> Result<(), Refu
     if version.is_empty() && !def.native {
         // The real server names the resource instead of the kind here.
         let why = "must be specified for an update";
-        let problem = Problem::invalid("metadata.resourceVersion", 0, why);
+        let problem = ValidationProblem::invalid("metadata.resourceVersion", 0, why);
         return Err(Refusal::invalid(&def.group, &def.plural, name, &[problem]));
     }
     if !version.is_empty() && version != object::meta(old, "resourceVersion") {
@@ -249,7 +253,7 @@ fn check_version(def: &ResourceDef, old: &Value, new: &Value) -> Result<(), Refu
 }
 
 /// Returns whether the change increments the generation. Metadata and a separate status do not.
-fn is_new_generation(view: &View, old: &Value, new: &Value) -> bool {
+fn is_new_generation(view: &VersionedKind, old: &Value, new: &Value) -> bool {
     let def = &view.kind.def;
     if let Some(native) = view.kind.native {
         let differs = |it: &&str| old.pointer(it) != new.pointer(it);

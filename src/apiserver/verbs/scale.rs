@@ -5,15 +5,15 @@ use serde_json::{Value, json};
 
 use crate::{
     labels, managed, object,
-    patch::Patch,
-    refusal::{Problem, Refusal, go},
+    patch::ParsedPatch,
+    refusal::{Refusal, ValidationProblem, go},
     reply::Reply,
     request::body,
     resource::{
         ResourceDef,
-        kind::{Scale, View},
+        kind::{Scale, VersionedKind},
     },
-    verbs::{Call, modify, rules::Part},
+    verbs::{ApiCall, modify, rules::WritablePart},
     webhooks::conversion,
 };
 
@@ -21,21 +21,21 @@ use crate::{
 const DEFINITION: &str = "io.k8s.api.autoscaling.v1.Scale";
 
 /// Returns the new scale for the current one.
-type Edit<'a> = Box<dyn Fn(&Value) -> Result<Value, Refusal> + Send + Sync + 'a>;
+type ScaleEdit<'a> = Box<dyn Fn(&Value) -> Result<Value, Refusal> + Send + Sync + 'a>;
 
 /// Returns whether objects of this kind can be scaled.
-pub(crate) fn is_served(view: &View) -> bool {
+pub(crate) fn is_served(view: &VersionedKind) -> bool {
     paths(view).is_some()
 }
 
-fn paths(view: &View) -> Option<&Scale> {
+fn paths(view: &VersionedKind) -> Option<&Scale> {
     view.kind.versions.get(&view.version)?.scale.as_ref()
 }
 
-pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Reply, Refusal> {
+pub(crate) async fn answer(call: &ApiCall<'_>, verb: &str, name: &str) -> Result<Reply, Refusal> {
     let def = &call.view.kind.def;
     let scale = paths(&call.view).ok_or_else(|| Refusal::not_found(def, name))?;
-    let edit: Edit<'_> = match verb {
+    let edit: ScaleEdit<'_> = match verb {
         "get" => {
             let found = call.shared.store().get(&call.key(name));
             let found = found.ok_or_else(|| Refusal::not_found(def, name))?;
@@ -53,13 +53,16 @@ pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Re
             Box::new(move |_scale| Ok(body.clone()))
         }
         "patch" => {
-            let patch =
-                Patch::parse(call.request.header(CONTENT_TYPE), &call.request.body, def.native)?;
+            let patch = ParsedPatch::parse(
+                call.request.header(CONTENT_TYPE),
+                &call.request.body,
+                def.native,
+            )?;
             Box::new(move |scale| patch.apply(scale, None))
         }
         _ => return Err(Refusal::method_not_allowed()),
     };
-    let reply = modify::write(call, Part::Main, name, |old| {
+    let reply = modify::write(call, WritablePart::Main, name, |old| {
         let wanted = edit(&shown(scale, old))?;
         let version = object::meta(&wanted, "resourceVersion");
         if !version.is_empty() && version != object::meta(old, "resourceVersion") {
@@ -69,7 +72,7 @@ pub(crate) async fn answer(call: &Call<'_>, verb: &str, name: &str) -> Result<Re
         // Custom objects have this check in their validation.
         if replicas < 0 && def.native {
             let text = "must be greater than or equal to 0";
-            let problem = Problem::invalid("spec.replicas", replicas, text);
+            let problem = ValidationProblem::invalid("spec.replicas", replicas, text);
             return Err(Refusal::invalid("autoscaling", "Scale", name, &[problem]));
         }
         let mut new = old.clone();
@@ -118,13 +121,13 @@ fn check_body(body: &Value) -> Result<(), Refusal> {
 }
 
 /// Returns the problems of the fields that the scale of a custom object shows.
-pub(crate) fn faults(view: &View, object: &Value) -> Vec<Problem> {
+pub(crate) fn faults(view: &VersionedKind, object: &Value) -> Vec<ValidationProblem> {
     let Some(scale) = paths(view) else { return Vec::new() };
     let mut found = Vec::new();
     for path in [&scale.wanted, &scale.present] {
         let text = match nested(object, path, "int64", Value::is_i64) {
             Err(why) => {
-                found.push(Problem::invalid(path.as_str(), 0, why));
+                found.push(ValidationProblem::invalid(path.as_str(), 0, why));
                 continue;
             }
             Ok(number) => match number.and_then(Value::as_i64).unwrap_or(0) {
@@ -136,12 +139,12 @@ pub(crate) fn faults(view: &View, object: &Value) -> Vec<Problem> {
             },
         };
         let number = object.pointer(&pointer(path)).and_then(Value::as_i64).unwrap_or(0);
-        found.push(Problem::invalid(path.as_str(), number, text));
+        found.push(ValidationProblem::invalid(path.as_str(), number, text));
     }
     if let Some(path) = &scale.selector
         && let Err(why) = nested(object, path, "string", Value::is_string)
     {
-        found.push(Problem::invalid(path.as_str(), "", why));
+        found.push(ValidationProblem::invalid(path.as_str(), "", why));
     }
     found
 }

@@ -15,15 +15,15 @@ use crate::{
     reply::Reply,
     request::{body::decode_part, query::Query},
     resource::ResourceDef,
-    store::Key,
+    store::StoreKey,
     streaming,
-    verbs::{Call, delete, modify, read, rules::Part},
+    verbs::{ApiCall, delete, modify, read, rules::WritablePart},
 };
 
 const REQUESTS: &str = "certificatesigningrequests.certificates.k8s.io";
 
 /// Processes a request for such a subresource, if it exists.
-pub(crate) async fn respond(call: &Call<'_>, verb: &str, name: &str) -> Result<Reply, Refusal> {
+pub(crate) async fn respond(call: &ApiCall<'_>, verb: &str, name: &str) -> Result<Reply, Refusal> {
     let def = &call.view.kind.def;
     let subresource = call.target.subresource.as_deref().unwrap_or_default();
     let known = native::subresources(&def.group, &def.plural);
@@ -48,16 +48,18 @@ pub(crate) async fn respond(call: &Call<'_>, verb: &str, name: &str) -> Result<R
         ("pods", "binding", "post") => bind(call, name).await,
         // An approval writes conditions in the status, as the signer does.
         (REQUESTS, "approval", "get") => read::get(call, name),
-        (REQUESTS, "approval", "update") => modify::update(call, Part::Status, name).await,
-        (REQUESTS, "approval", "patch") => modify::patch(call, Part::Status, name).await,
+        (REQUESTS, "approval", "update") => modify::update(call, WritablePart::Status, name).await,
+        (REQUESTS, "approval", "patch") => modify::patch(call, WritablePart::Status, name).await,
         ("serviceaccounts", "token", "post") => rbac::tokens::request(call, name),
-        ("namespaces", "finalize", "update") => modify::update(call, Part::Finalize, name).await,
+        ("namespaces", "finalize", "update") => {
+            modify::update(call, WritablePart::Finalize, name).await
+        }
         _ => Err(Refusal::not_implemented(&format!("{}/{subresource}", def.plural))),
     }
 }
 
 /// Returns the log of a Pod; with `follow`, also its later lines.
-fn log(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
+fn log(call: &ApiCall<'_>, name: &str) -> Result<Reply, Refusal> {
     let params = params(&call.query);
     let key = call.key(name);
     let pod = call.shared.store().get(&key).map(|it| call.view.tree(&it));
@@ -99,9 +101,9 @@ fn in_lines(lines: &[String]) -> String {
 
 fn lines(
     shared: &Shared,
-    key: &Key,
+    key: &StoreKey,
     params: &LogParams,
-    call: &Call<'_>,
+    call: &ApiCall<'_>,
 ) -> Result<(Logs, u64), Refusal> {
     let store = shared.store();
     let pod =
@@ -123,7 +125,7 @@ fn params(query: &Query) -> LogParams {
 }
 
 /// Deletes a Pod, if its disruption budget allows it.
-fn evict(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
+fn evict(call: &ApiCall<'_>, name: &str) -> Result<Reply, Refusal> {
     let body = body(call, "io.k8s.api.policy.v1beta1.Eviction")?;
     let options = body.get("deleteOptions").cloned().unwrap_or_else(|| json!({}));
     delete::evicted(call, name, &options)?;
@@ -131,11 +133,11 @@ fn evict(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
 }
 
 /// Schedules a Pod to a node.
-async fn bind(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
+async fn bind(call: &ApiCall<'_>, name: &str) -> Result<Reply, Refusal> {
     let body = body(call, "io.k8s.api.core.v1.Binding")?;
     let node = body.pointer("/target/name").and_then(Value::as_str).unwrap_or_default().to_owned();
     let def = &call.view.kind.def;
-    modify::write(call, Part::Everything, name, |pod| {
+    modify::write(call, WritablePart::Everything, name, |pod| {
         let bound = pod.pointer("/spec/nodeName").and_then(Value::as_str).unwrap_or_default();
         if !bound.is_empty() {
             let why = format!("pod {name} is already assigned to node {bound:?}");
@@ -157,7 +159,7 @@ async fn bind(call: &Call<'_>, name: &str) -> Result<Reply, Refusal> {
     Ok(Reply::Document(201, success(201)))
 }
 
-fn body(call: &Call<'_>, definition: &str) -> Result<Value, Refusal> {
+fn body(call: &ApiCall<'_>, definition: &str) -> Result<Value, Refusal> {
     let content_type = call.request.header(CONTENT_TYPE);
     decode_part(content_type, &call.request.body, definition).map_err(|error| {
         Refusal::bad_request(format!("couldn't get version/kind; json parse error: {error}"))

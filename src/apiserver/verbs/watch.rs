@@ -19,14 +19,14 @@ use tokio::time::Instant;
 
 use crate::{
     Shared,
-    faults::Effect,
+    faults::FaultEffect,
     object,
     refusal::Refusal,
-    resource::kind::View,
+    resource::kind::VersionedKind,
     selector::{Selector, field_text},
     store::{
         Store,
-        history::{Change, ChangeKind},
+        history::{ChangeKind, ObjectChange},
         stored::Stored,
     },
     table::Presenter,
@@ -39,14 +39,14 @@ const FOREVER: Duration = Duration::from_hours(10_000);
 
 /// The objects that a list or a watch covers.
 #[derive(Clone, Debug)]
-pub(crate) struct Scope {
-    pub(crate) view: View,
+pub(crate) struct CollectionScope {
+    pub(crate) view: VersionedKind,
     /// `None` for all namespaces.
     pub(crate) namespace: Option<String>,
     pub(crate) selector: Selector,
 }
 
-impl Scope {
+impl CollectionScope {
     pub(crate) fn covers(&self, object: &Stored) -> bool {
         let namespace = self.namespace.as_deref();
         namespace.is_none_or(|it| *it == *object.head.namespace)
@@ -83,7 +83,7 @@ impl Scope {
 
 /// The parameters of a watch.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Options {
+pub(crate) struct WatchOptions {
     /// Sends changes after this version; without one, first an event for each existing object.
     pub(crate) after: Option<u64>,
     pub(crate) timeout: Option<Duration>,
@@ -94,11 +94,11 @@ pub(crate) struct Options {
 }
 
 /// An open watch of one client.
-pub(crate) struct Watch {
+pub(crate) struct ClientWatch {
     shared: Arc<Shared>,
     /// The epoch of the signal at its start: a new one closes all watches.
     epoch: u64,
-    scope: Scope,
+    scope: CollectionScope,
     /// The qualified name: `plural.group`.
     resource: String,
     /// The error that is sent as the first line, and ends the watch.
@@ -109,7 +109,7 @@ pub(crate) struct Watch {
     is_initial_converted: bool,
     /// All changes up to this version have been sent.
     revision: u64,
-    options: Options,
+    options: WatchOptions,
     /// The requested path, with its query; faults are selected by it.
     asked: String,
     /// Converts objects to tables.
@@ -124,7 +124,7 @@ pub(crate) struct Watch {
 }
 
 /// The next step of a watcher.
-enum Step {
+enum WatchStep {
     /// Sends this line, but not before its time.
     Line(Instant, Bytes),
     /// Sends this object, but not before its time.
@@ -146,8 +146,13 @@ enum Wake {
     End,
 }
 
-impl Watch {
-    pub(crate) fn open(shared: Arc<Shared>, scope: Scope, options: Options, asked: String) -> Self {
+impl ClientWatch {
+    pub(crate) fn open(
+        shared: Arc<Shared>,
+        scope: CollectionScope,
+        options: WatchOptions,
+        asked: String,
+    ) -> Self {
         let epoch = shared.signals.get().epoch;
         let resource = scope.view.resource();
         let (initial, present, refusal) = {
@@ -201,21 +206,21 @@ impl Watch {
                 self.refusal = Some(refusal);
             }
             match self.step() {
-                Step::Line(due, line) => return self.hold(due).await.then_some(line),
-                Step::Object(due, kind, object) => {
+                WatchStep::Line(due, line) => return self.hold(due).await.then_some(line),
+                WatchStep::Object(due, kind, object) => {
                     let line = self.converted_line(kind, object).await;
                     return self.hold(due).await.then_some(line);
                 }
-                Step::Last(line) => {
+                WatchStep::Last(line) => {
                     self.ended = true;
                     return Some(line);
                 }
-                Step::Gone => return None,
-                Step::Silence => {
+                WatchStep::Gone => return None,
+                WatchStep::Silence => {
                     self.hold(Instant::now() + FOREVER).await;
                     return None;
                 }
-                Step::Idle => {}
+                WatchStep::Idle => {}
             }
             match self.wait().await {
                 Wake::News => {}
@@ -260,52 +265,52 @@ impl Watch {
     }
 
     /// Takes the next change, and advances the cursor.
-    fn step(&mut self) -> Step {
+    fn step(&mut self) -> WatchStep {
         if let Some(refusal) = self.refusal.take() {
-            return Step::Last(error_line(&refusal));
+            return WatchStep::Last(error_line(&refusal));
         }
         if let Some(object) = self.initial.pop_front() {
             let line = self.line(ChangeKind::Added, &object, &self.shared.store());
-            return Step::Line(Instant::now(), line);
+            return WatchStep::Line(Instant::now(), line);
         }
         if std::mem::take(&mut self.options.initial_end) {
-            return Step::Line(Instant::now(), self.bookmark(true));
+            return WatchStep::Line(Instant::now(), self.bookmark(true));
         }
         let store = self.shared.store();
         let served = store.tables.get(&self.resource).map(|it| &it.history);
         let Some(history) = served.or_else(|| store.removed(&self.resource)) else {
-            return Step::Gone;
+            return WatchStep::Gone;
         };
         let forgotten = history.forgotten();
         if self.revision < forgotten {
-            return Step::Last(error_line(&Refusal::too_old(self.revision, forgotten)));
+            return WatchStep::Last(error_line(&Refusal::too_old(self.revision, forgotten)));
         }
         for change in history.after(self.revision) {
             let Some((kind, object)) = shown(&self.scope, change) else { continue };
             self.revision = change.revision;
             match self.shared.faults.lock().of_event(&self.asked) {
-                Some(Effect::LostEvent) => continue,
-                Some(Effect::LateEvent(by)) => self.late = self.late.max(Instant::now() + by),
-                Some(Effect::Stall) => return Step::Silence,
-                Some(Effect::Close) => return Step::Gone,
+                Some(FaultEffect::LostEvent) => continue,
+                Some(FaultEffect::LateEvent(by)) => self.late = self.late.max(Instant::now() + by),
+                Some(FaultEffect::Stall) => return WatchStep::Silence,
+                Some(FaultEffect::Close) => return WatchStep::Gone,
                 // The other effects apply to requests.
                 Some(
-                    Effect::Pass
-                    | Effect::Latency(_)
-                    | Effect::Refuse { .. }
-                    | Effect::TimeoutAfterwards
-                    | Effect::StaleList(_)
-                    | Effect::HiddenGroup(_),
+                    FaultEffect::Pass
+                    | FaultEffect::Latency(_)
+                    | FaultEffect::Refuse { .. }
+                    | FaultEffect::TimeoutAfterwards
+                    | FaultEffect::StaleList(_)
+                    | FaultEffect::HiddenGroup(_),
                 )
                 | None => {}
             }
-            return Step::Object(change.due.max(self.late), kind, object);
+            return WatchStep::Object(change.due.max(self.late), kind, object);
         }
         if served.is_none() {
-            return Step::Gone;
+            return WatchStep::Gone;
         }
         self.revision = self.revision.max(store.revision);
-        Step::Idle
+        WatchStep::Idle
     }
 
     fn line(&self, kind: ChangeKind, object: &Stored, store: &Store) -> Bytes {
@@ -358,7 +363,7 @@ impl Watch {
 }
 
 /// Returns a change as a selector shows it: an object that no longer matches is deleted, one that begins to match is added.
-fn shown(scope: &Scope, change: &Change) -> Option<(ChangeKind, Arc<Stored>)> {
+fn shown(scope: &CollectionScope, change: &ObjectChange) -> Option<(ChangeKind, Arc<Stored>)> {
     let object = Arc::clone(&change.object);
     let matches = scope.covers(&object);
     let Some(before) = change.before.as_ref().filter(|it| scope.covers(it)) else {

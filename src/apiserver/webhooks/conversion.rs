@@ -8,11 +8,11 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::https::Target;
+use super::https::WebhookTarget;
 use crate::{
     Shared, object,
     refusal::Refusal,
-    resource::kind::{Kind, View},
+    resource::kind::{Kind, VersionedKind},
     schema,
     store::stored::Stored,
 };
@@ -26,7 +26,7 @@ const OBJECTS_MAX: usize = 500;
 /// Converts stored objects to the version of a view.
 pub(crate) async fn shown(
     shared: &Shared,
-    view: &View,
+    view: &VersionedKind,
     mut objects: Vec<Arc<Stored>>,
 ) -> Result<Vec<Arc<Stored>>, Refusal> {
     let Some(kind) = converting(shared, view) else { return Ok(objects) };
@@ -48,7 +48,7 @@ pub(crate) async fn shown(
 /// Converts one stored object to the version of a view.
 pub(crate) async fn one(
     shared: &Shared,
-    view: &View,
+    view: &VersionedKind,
     object: Arc<Stored>,
 ) -> Result<Arc<Stored>, Refusal> {
     if converting(shared, view).is_none() {
@@ -61,7 +61,7 @@ pub(crate) async fn one(
 /// Converts one stored object to the version of a view, and returns it as a tree.
 pub(crate) async fn tree(
     shared: &Shared,
-    view: &View,
+    view: &VersionedKind,
     object: &Arc<Stored>,
 ) -> Result<Value, Refusal> {
     let object = one(shared, view, Arc::clone(object)).await?;
@@ -69,7 +69,11 @@ pub(crate) async fn tree(
 }
 
 /// Converts an object to its stored form.
-pub(crate) async fn stored(shared: &Shared, view: &View, object: Value) -> Result<Value, Refusal> {
+pub(crate) async fn stored(
+    shared: &Shared,
+    view: &VersionedKind,
+    object: Value,
+) -> Result<Value, Refusal> {
     let converted = converted_to_store(shared, view, &object).await?;
     Ok(converted.unwrap_or_else(|| view.stored(object)))
 }
@@ -77,12 +81,12 @@ pub(crate) async fn stored(shared: &Shared, view: &View, object: Value) -> Resul
 /// Converts an object to its stored form; `None` if no webhook is necessary.
 pub(crate) async fn converted_to_store(
     shared: &Shared,
-    view: &View,
+    view: &VersionedKind,
     object: &Value,
 ) -> Result<Option<Value>, Refusal> {
     let Some(kind) = converting(shared, view) else { return Ok(None) };
     let object = in_version(shared, &kind, &kind.storage.version, object.clone()).await?;
-    Ok(Some(View::new(&kind, &view.version).stored(object)))
+    Ok(Some(VersionedKind::new(&kind, &view.version).stored(object)))
 }
 
 /// Converts an object to another version of its kind, if the kind has a conversion webhook.
@@ -102,7 +106,7 @@ pub(crate) async fn in_version(
 }
 
 /// Returns the kind as its CRD describes it now, if it has a conversion webhook. The view of an open watch may be older.
-fn converting(shared: &Shared, view: &View) -> Option<Arc<Kind>> {
+fn converting(shared: &Shared, view: &VersionedKind) -> Option<Arc<Kind>> {
     if view.kind.native.is_some() || view.kind.storage.version.is_empty() {
         return None;
     }
@@ -119,7 +123,7 @@ async fn converted(
     mut objects: Vec<Value>,
 ) -> Result<Vec<Value>, Refusal> {
     let Some(config) = &kind.storage.webhook else { return Ok(objects) };
-    let target = Target::of(config);
+    let target = WebhookTarget::of(config);
     let mut all = Vec::with_capacity(objects.len());
     for object in &mut objects {
         if let Some(schema) = schema_of(kind, &version_of(object)) {
@@ -156,7 +160,7 @@ fn version_of(object: &Value) -> String {
 
 async fn ask(
     shared: &Shared,
-    target: &Target,
+    target: &WebhookTarget,
     api_version: &str,
     objects: &[Value],
 ) -> Result<Vec<Value>, String> {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{AdmissionRequest, https::Target};
+use super::{AdmissionRequest, https::WebhookTarget};
 use crate::{labels, object, schema::expressions::condition};
 
 /// The default time limit of a response, the same as on the real server.
@@ -14,7 +14,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug)]
 pub(super) struct Hook {
     pub(super) name: String,
-    pub(super) target: Target,
+    pub(super) target: WebhookTarget,
     /// `v1` or `v1beta1`: the first known version in its list.
     pub(super) review_version: &'static str,
     /// The version of the resource in its reviews.
@@ -48,7 +48,7 @@ impl Hook {
         let selector = |field: &str| hook.get(field).cloned().unwrap_or_else(|| json!({}));
         Some(Self {
             name: text("/name").unwrap_or_default().into(),
-            target: Target::of(hook.get("clientConfig")?),
+            target: WebhookTarget::of(hook.get("clientConfig")?),
             review_version: known.unwrap_or("v1"),
             version,
             timeout: timeout.map_or(TIMEOUT, Duration::from_secs),

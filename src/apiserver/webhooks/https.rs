@@ -20,14 +20,14 @@ const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// The address of a webhook.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Target {
+pub struct WebhookTarget {
     /// The URL of the endpoint.
     pub url: String,
     /// The certificates of trusted authorities, PEM; empty for those of the public web.
     pub trusted: Vec<u8>,
 }
 
-impl Target {
+impl WebhookTarget {
     /// Parses a `clientConfig`. A Service is called by its DNS name in the cluster.
     pub(super) fn of(config: &Value) -> Self {
         let text = |path: &str| config.pointer(path).and_then(Value::as_str).unwrap_or_default();
@@ -48,13 +48,13 @@ impl Target {
 
 /// Posts a body to a webhook. Returns the response, or the reason why there is none.
 #[derive(Clone)]
-pub struct Post(Arc<dyn Fn(Target, Bytes) -> Reply + Send + Sync>);
+pub struct Post(Arc<dyn Fn(WebhookTarget, Bytes) -> WebhookReply + Send + Sync>);
 
-type Reply = BoxFuture<'static, Result<Bytes, String>>;
+type WebhookReply = BoxFuture<'static, Result<Bytes, String>>;
 
 impl Post {
     /// Creates a transport from a function.
-    pub fn new<F>(post: impl Fn(Target, Bytes) -> F + Send + Sync + 'static) -> Self
+    pub fn new<F>(post: impl Fn(WebhookTarget, Bytes) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<Bytes, String>> + Send + 'static,
     {
@@ -67,7 +67,7 @@ impl Post {
     }
 
     /// Posts a body to a target.
-    pub fn call(&self, target: &Target, body: Bytes) -> Reply {
+    pub fn call(&self, target: &WebhookTarget, body: Bytes) -> WebhookReply {
         (self.0)(target.clone(), body)
     }
 }

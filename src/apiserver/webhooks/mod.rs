@@ -12,17 +12,17 @@ mod review;
 use serde_json::Value;
 
 pub(crate) use self::https::https;
-pub use self::https::{Post, Target};
+pub use self::https::{Post, WebhookTarget};
 use self::{
     hook::Hook,
-    review::{Denial, Verdict},
+    review::{Denial, ReviewResponse},
 };
 use crate::{
     Shared, object,
     rbac::User,
     refusal::Refusal,
-    resource::kind::View,
-    store::{Key, Store},
+    resource::kind::VersionedKind,
+    store::{Store, StoreKey},
     verbs::{Warnings, rules},
 };
 
@@ -34,7 +34,7 @@ const VALIDATING: &str = "validatingwebhookconfigurations.admissionregistration.
 pub(crate) struct AdmissionRequest<'a> {
     /// One of `CREATE`, `UPDATE`, `DELETE`.
     pub(crate) operation: &'static str,
-    pub(crate) view: &'a View,
+    pub(crate) view: &'a VersionedKind,
     /// Empty for the object itself.
     pub(crate) subresource: &'a str,
     pub(crate) namespace: &'a str,
@@ -127,7 +127,7 @@ async fn call_hook(
     request: &AdmissionRequest<'_>,
     hook: &Hook,
     object: Option<&Value>,
-) -> Result<Option<Verdict>, Refusal> {
+) -> Result<Option<ReviewResponse>, Refusal> {
     let uid = shared.store().identities.uid();
     let in_version = |it: Option<&Value>| {
         let (kind, object) = (&request.view.kind, it.cloned());
@@ -202,7 +202,7 @@ fn labels_of_namespace(store: &Store, request: &AdmissionRequest<'_>) -> Option<
     if name.is_empty() {
         return None;
     }
-    let key = Key::new("namespaces", "", name);
+    let key = StoreKey::new("namespaces", "", name);
     let found = store.get(&key).map(|it| it.tree("", ""));
     let labels = found.and_then(|it| it.pointer("/metadata/labels").cloned());
     Some(labels.unwrap_or_else(|| Value::Object(serde_json::Map::new())))

@@ -9,7 +9,7 @@ use crate::object;
 
 /// The response of a webhook.
 #[derive(Debug, Default)]
-pub(super) struct Verdict {
+pub(super) struct ReviewResponse {
     /// `None` if the webhook allows the request.
     pub(super) denial: Option<Denial>,
     pub(super) warnings: Vec<String>,
@@ -24,7 +24,7 @@ pub(super) struct Denial {
     pub(super) message: String,
 }
 
-impl Verdict {
+impl ReviewResponse {
     /// Returns the object with the patch of the webhook.
     pub(super) fn patched(&self, object: &Value) -> Result<Value, String> {
         let mut patched = object.clone();
@@ -86,7 +86,7 @@ pub(super) fn body(
 }
 
 /// Parses the response of a webhook.
-pub(super) fn verdict(uid: &str, body: &Bytes) -> Result<Verdict, String> {
+pub(super) fn verdict(uid: &str, body: &Bytes) -> Result<ReviewResponse, String> {
     let review: Value = serde_json::from_slice(body).map_err(|it| it.to_string())?;
     let response = review.get("response").filter(|it| it.is_object());
     let response = response.ok_or("webhook response was absent")?;
@@ -103,7 +103,7 @@ pub(super) fn verdict(uid: &str, body: &Bytes) -> Result<Verdict, String> {
         message: text("/status/message").into(),
     };
     let patch = Some(text("/patch")).filter(|it| !it.is_empty() && allowed);
-    Ok(Verdict {
+    Ok(ReviewResponse {
         denial: (!allowed).then_some(denial),
         warnings: object::strings(response, "/warnings"),
         patch: patch.map(|it| decode(it, text("/patchType"))).transpose()?,

@@ -27,7 +27,7 @@ pub struct Locks(Arc<Mutex<State>>);
 /// A call that requests a lock.
 #[derive(Clone, Debug)]
 pub struct Wanting {
-    /// The call.
+    /// The call that requests the lock.
     pub call: CallId,
     /// The call as errors name it: `Handler 'create_fn' of ns1/one`.
     pub name: String,
@@ -35,8 +35,8 @@ pub struct Wanting {
 
 /// A place at a lock: as its holder, or in its queue.
 #[derive(Debug)]
-pub struct Ticket {
-    /// Identifies the place.
+pub struct LockTicket {
+    /// The number of the place, unique among the locks of one operator.
     pub number: u64,
     lock: Arc<str>,
     turn: oneshot::Receiver<()>,
@@ -67,7 +67,7 @@ impl Locks {
     ///
     /// # Errors
     /// If the call holds the lock already, if its holder waits for a lock of this call, or if the call holds too many.
-    pub fn enter(&self, lock: &str, wanting: Wanting) -> Result<Ticket, String> {
+    pub fn enter(&self, lock: &str, wanting: Wanting) -> Result<LockTicket, String> {
         let mut state = self.0.lock();
         state.check(lock, wanting.call)?;
         state.last += 1;
@@ -83,15 +83,15 @@ impl Locks {
             // The receiver exists, so this cannot fail.
             let _sent = sender.send(());
         }
-        Ok(Ticket { number, lock, turn })
+        Ok(LockTicket { number, lock, turn })
     }
 
     /// Waits until the ticket holds its lock.
     ///
     /// # Errors
     /// If that takes longer than `timeout`; the error names the holder.
-    pub async fn wait(&self, ticket: Ticket, timeout: Duration) -> Result<(), String> {
-        let Ticket { number, lock, turn } = ticket;
+    pub async fn wait(&self, ticket: LockTicket, timeout: Duration) -> Result<(), String> {
+        let LockTicket { number, lock, turn } = ticket;
         if let Ok(Ok(())) = time::timeout(timeout, turn).await {
             return Ok(());
         }

@@ -13,10 +13,10 @@ use self::messages::CURSOR;
 pub use self::messages::{Completion, CompletionKind, Definition, EditorRequest, EditorResponse};
 use super::{
     BYTES_MAX, STACK, finding,
-    infer::{self, Facts, Program, Text},
+    infer::{self, Program, SourceFacts, SourceText},
     parse::{Draft, Unparsed, parse, parse_draft},
     schemas::Knowledge,
-    tree::{Expr, ExprKind, Stmt, Tree},
+    tree::{Expr, ExprKind, Stmt, SyntaxTree},
 };
 use crate::scripting::{Language, Source, Token, TokenKind, lex, shown_module};
 use crate::sorted::CollectSorted as _;
@@ -47,7 +47,7 @@ fn unchecked(why: &str) -> EditorResponse {
 struct Unchecked(&'static str);
 
 /// One source with its name.
-struct Part {
+struct NamedSource {
     file: String,
     text: String,
 }
@@ -66,7 +66,7 @@ fn response(source: &Source, knowledge: &Knowledge, request: EditorRequest) -> E
             (Cow::Borrowed(source.text.as_str()), None)
         }
     };
-    let mut parts = vec![Part { file: String::new(), text: text.into_owned() }];
+    let mut parts = vec![NamedSource { file: String::new(), text: text.into_owned() }];
     let mut asked = BTreeSet::new();
     for _ in 0..ROUNDS_MAX {
         match look(source, &parts, knowledge, (request, at, language)) {
@@ -79,7 +79,7 @@ fn response(source: &Source, knowledge: &Knowledge, request: EditorRequest) -> E
                 }
                 for file in new {
                     if let Ok(text) = source.modules.read(&file, &source.name) {
-                        parts.push(Part {
+                        parts.push(NamedSource {
                             file: file.display().to_string(),
                             text: text.to_string(),
                         });
@@ -108,7 +108,7 @@ type AtCursor = (EditorRequest, Option<usize>, Language);
 
 fn look(
     source: &Source,
-    parts: &[Part],
+    parts: &[NamedSource],
     knowledge: &Knowledge,
     (request, at, language): AtCursor,
 ) -> Result<(EditorResponse, BTreeSet<PathBuf>), Unchecked> {
@@ -135,13 +135,13 @@ fn look(
                 return Ok((response, BTreeSet::new()));
             }
         }
-        texts.push((Text { file: part.file.clone(), language, content: text, tree }, lost));
+        texts.push((SourceText { file: part.file.clone(), language, content: text, tree }, lost));
     }
     let too_long = |_| Unchecked("the check takes too many steps");
     let files = parts.iter().map(|it| it.file.clone()).collect();
     let mut program = Program { files, knowledge: knowledge.clone(), ..Program::default() };
     program.globals.extend(texts.iter().flat_map(|(_, lost)| lost.iter().copied()));
-    let mut all: Vec<Facts<'_>> = Vec::new();
+    let mut all: Vec<SourceFacts<'_>> = Vec::new();
     for (text, _) in &texts {
         let (facts, exports) = infer::facts(text, &program).map_err(too_long)?;
         program.fields.extend(&facts.fields);
@@ -178,7 +178,7 @@ fn look(
     Ok((response, missing))
 }
 
-fn definition(source: &Source, parts: &[Part], (file, at): (&str, usize)) -> Definition {
+fn definition(source: &Source, parts: &[NamedSource], (file, at): (&str, usize)) -> Definition {
     let part = parts.iter().find(|it| it.file == file);
     Definition {
         module: (!file.is_empty()).then(|| shown_module(&source.name, file.as_ref()).into()),
@@ -235,7 +235,7 @@ fn unclosed(language: Language, text: &str) -> Option<usize> {
 }
 
 /// Returns the tests that the top level declares.
-fn tests(tree: &Tree<'_>) -> Vec<(usize, String)> {
+fn tests(tree: &SyntaxTree<'_>) -> Vec<(usize, String)> {
     let test = |statement: &Stmt<'_>| {
         let Stmt::Expr(Expr { kind: ExprKind::Call(function, arguments), span }) = statement else {
             return None;

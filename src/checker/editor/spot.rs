@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use super::messages::{CURSOR, Completion, CompletionKind};
 use crate::checker::{
     infer::{
-        Exports, Program, Text,
+        Exports, Program, SourceText,
         spot::{Spot, SpotKind, offset},
     },
     known,
-    schemas::Schema,
+    schemas::SchemaPart,
     types::Type,
 };
 use crate::scripting::{
@@ -19,7 +19,7 @@ use crate::scripting::{
 
 /// All sources of a script.
 pub(super) struct Context<'c, 'a> {
-    pub(super) texts: &'c [(Text<'a>, Vec<&'a str>)],
+    pub(super) texts: &'c [(SourceText<'a>, Vec<&'a str>)],
     pub(super) program: &'c Program<'a>,
 }
 
@@ -254,7 +254,7 @@ fn of_member(holder: &Type, name: &str, context: &Context<'_, '_>) -> Option<Str
     }
 }
 
-fn of_field(schema: &Schema, name: &str) -> Option<String> {
+fn of_field(schema: &SchemaPart, name: &str) -> Option<String> {
     let (name, detail, doc) = schema.fields().into_iter().find(|(it, ..)| it == name)?;
     Some(format!("**{name}**: {detail}\n\n{doc}").trim_end().to_owned())
 }

@@ -3,10 +3,10 @@
 use super::{
     super::{
         known,
-        tree::{Access, Expr, ExprKind, Key, Name, Span},
+        tree::{Expr, ExprKind, ItemKey, MemberAccess, Name, Span},
         types::Type,
     },
-    Rule, Walk, lints, literals,
+    InferenceWalk, Rule, lints, literals,
     spot::SpotKind,
 };
 use crate::logic::handlers::declare;
@@ -15,7 +15,7 @@ use crate::scripting::surface::{Callback, Item, Shape, Signature, Ty};
 /// Functions that return whole objects.
 const OBJECTS: &[&str] = &["kube.apply", "kube.create", "kube.get", "kube.patch", "kube.replace"];
 
-impl<'a> Walk<'_, 'a> {
+impl<'a> InferenceWalk<'_, 'a> {
     pub(super) fn call(&mut self, span: Span, function: &Expr<'a>, arguments: &[Expr<'a>]) -> Type {
         let callee = match &function.bare().kind {
             ExprKind::Name(name) if self.is_lua() => self.name(name, function.span, true),
@@ -86,12 +86,12 @@ impl<'a> Walk<'_, 'a> {
         &mut self,
         holder: &Type,
         of: &Expr<'a>,
-        (name, access): (Name<'a>, Access),
+        (name, access): (Name<'a>, MemberAccess),
         arguments: &[Expr<'a>],
     ) {
         let is_closed = match holder {
             Type::Own(id) => self.facts.variables.get(*id).is_some_and(|it| !it.is_open),
-            Type::Module(module) if access == Access::Scoped => {
+            Type::Module(module) if access == MemberAccess::Scoped => {
                 self.function_of_module(*module, of, name, arguments.len());
                 return;
             }
@@ -294,9 +294,11 @@ impl<'a> Walk<'_, 'a> {
         let ExprKind::Table(items) = &given.bare().kind else { return };
         for item in items {
             let key = match (&item.key, &item.value.kind) {
-                (Key::Name(name), _) => Some(*name),
+                (ItemKey::Name(name), _) => Some(*name),
                 // A name whose value is not typed yet.
-                (Key::Place, ExprKind::Name(text)) => Some(Name { text, span: item.value.span }),
+                (ItemKey::Place, ExprKind::Name(text)) => {
+                    Some(Name { text, span: item.value.span })
+                }
                 _ => None,
             };
             if let Some(key) = key {
@@ -304,7 +306,7 @@ impl<'a> Walk<'_, 'a> {
             }
             self.key(&item.key);
             let ty = self.expr(&item.value);
-            let Key::Name(name) = &item.key else {
+            let ItemKey::Name(name) = &item.key else {
                 self.escape(&ty);
                 continue;
             };

@@ -2,15 +2,15 @@
 
 use super::{
     super::{
-        tree::{Expr, ExprKind, Item, Key, Span},
-        types::{Ctx, Declared, Type},
+        tree::{Expr, ExprKind, ItemKey, Span, TableItem},
+        types::{Ctx, DeclaredHandler, Type},
     },
-    Rule, Walk,
+    InferenceWalk, Rule,
 };
 use crate::logic::handlers::handler::Kind;
 use crate::scripting::surface::Signature;
 
-impl<'a> Walk<'_, 'a> {
+impl<'a> InferenceWalk<'_, 'a> {
     /// Checks a declaration: `kopf.on_create("pods", { retries = 3 }, function(ctx) … end)`.
     pub(super) fn declares(
         &mut self,
@@ -70,16 +70,18 @@ const UNFILTERED: &[&str] = &["id", "param", "errors", "timeout", "retries", "ba
 const BOUNDS: &[&str] = &["errors", "timeout", "retries"];
 
 /// Returns the names of options; `None` for a name that is computed.
-fn names<'i, 'a>(items: &'i [Item<'a>]) -> impl Iterator<Item = Option<&'a str>> + use<'i, 'a> {
+fn names<'i, 'a>(
+    items: &'i [TableItem<'a>],
+) -> impl Iterator<Item = Option<&'a str>> + use<'i, 'a> {
     items.iter().map(|it| match &it.key {
-        Key::Name(name) => Some(name.text),
-        Key::Place | Key::Computed(_) => None,
+        ItemKey::Name(name) => Some(name.text),
+        ItemKey::Place | ItemKey::Computed(_) => None,
     })
 }
 
-fn declared(kind: Kind, options: &[Item<'_>]) -> Declared {
+fn declared(kind: Kind, options: &[TableItem<'_>]) -> DeclaredHandler {
     let is_among = |all: &[&str], it: Option<&str>| it.is_none_or(|it| all.contains(&it));
-    Declared {
+    DeclaredHandler {
         kind,
         is_filtered: !names(options).all(|it| it.is_some() && is_among(UNFILTERED, it)),
         is_bounded: names(options).any(|it| is_among(BOUNDS, it)),

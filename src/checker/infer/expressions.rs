@@ -3,14 +3,14 @@
 use super::{
     super::{
         known,
-        tree::{Access, Expr, ExprKind, Name, Span},
+        tree::{Expr, ExprKind, MemberAccess, Name, Span},
         types::Type,
     },
-    Rule, Walk,
+    InferenceWalk, Rule,
     spot::{SpotKind, offset},
 };
 
-impl<'a> Walk<'_, 'a> {
+impl<'a> InferenceWalk<'_, 'a> {
     /// Walks an expression whose value is not tracked any further.
     pub(super) fn value(&mut self, value: &Expr<'a>) -> Type {
         let ty = self.expr(value);
@@ -35,7 +35,7 @@ impl<'a> Walk<'_, 'a> {
             ExprKind::Member(of, name, access) => {
                 let holder = self.expr(of);
                 self.note_member(&holder, *name);
-                if let (Type::Module(module), Access::Scoped) = (&holder, access) {
+                if let (Type::Module(module), MemberAccess::Scoped) = (&holder, access) {
                     self.module_variable(*module, of, *name);
                 }
                 self.member(&holder, of, *name)

@@ -8,11 +8,11 @@ use super::{
     super::{
         finding::Raw,
         known,
-        schemas::Schema,
-        tree::{Expr, ExprKind, Key, Name, Span},
+        schemas::SchemaPart,
+        tree::{Expr, ExprKind, ItemKey, Name, Span},
         types::Type,
     },
-    Rule, Walk,
+    InferenceWalk, Rule,
 };
 use crate::logic::{
     access::grants::{Denied, Permission},
@@ -52,7 +52,7 @@ const VOLATILE: &[&str] = &[
 const FORMATTING: &[&str] =
     &["string.format", "to_string", "tostring", "time.format", "time.stamp"];
 
-impl<'a> Walk<'_, 'a> {
+impl<'a> InferenceWalk<'_, 'a> {
     /// Walks code that runs only sometimes, or several times.
     pub(super) fn in_branch(&mut self, inside: impl FnOnce(&mut Self)) {
         self.branches += 1;
@@ -192,7 +192,7 @@ impl<'a> Walk<'_, 'a> {
             Some(Type::Object(schema, _)) => schema.is_list(),
             Some(_) | None => match &value.bare().kind {
                 ExprKind::Table(items) => {
-                    !items.is_empty() && items.iter().all(|it| matches!(it.key, Key::Place))
+                    !items.is_empty() && items.iter().all(|it| matches!(it.key, ItemKey::Place))
                 }
                 _ => false,
             },
@@ -213,7 +213,7 @@ impl<'a> Walk<'_, 'a> {
     }
 
     /// Checks a write to the status of an object.
-    pub(super) fn status_is_written(&mut self, schema: &Schema, name: Name<'a>) {
+    pub(super) fn status_is_written(&mut self, schema: &SchemaPart, name: Name<'a>) {
         let kinds = self.program.knowledge.kinds.clone();
         let found = kinds.iter().enumerate().find(|(_, it)| schema.is_of(it) && !it.has_status);
         let Some((at, kind)) = found else { return };
@@ -227,7 +227,7 @@ impl<'a> Walk<'_, 'a> {
     }
 
     /// Returns the enclosing handler, if this is its own code.
-    fn handler(&self) -> Option<super::Declared> {
+    fn handler(&self) -> Option<super::DeclaredHandler> {
         self.handlers.last().copied().flatten()
     }
 
@@ -296,8 +296,9 @@ impl<'a> Walk<'_, 'a> {
         let Some((library, function)) = path.split_once('.') else { return };
         let is_free = |walk: &Self| {
             let handler = walk.handler();
-            let changes =
-                |it: super::Declared| it.kind.category() == Category::Changing && !it.is_bounded;
+            let changes = |it: super::DeclaredHandler| {
+                it.kind.category() == Category::Changing && !it.is_bounded
+            };
             walk.tries == 0 && handler.is_some_and(changes)
         };
         if library == "http" && is_free(self) {

@@ -2,7 +2,7 @@
 
 use super::super::{
     known,
-    tree::{Expr, ExprKind, Item, Key},
+    tree::{Expr, ExprKind, ItemKey, TableItem},
 };
 use crate::logic::text::duration;
 use crate::scripting::{Language, surface::Ty};
@@ -15,7 +15,7 @@ enum Literal<'e, 'a> {
     Number(&'a str),
     /// A string, with its content if it is plain.
     Text(Option<&'a str>),
-    Table(&'e [Item<'a>]),
+    Table(&'e [TableItem<'a>]),
     List,
     Function,
 }
@@ -38,7 +38,7 @@ pub(super) fn described(given: &Expr<'_>) -> &'static str {
         Some(Literal::Boolean) => "true or false",
         Some(Literal::Number(_)) => "a number",
         Some(Literal::Text(_)) => "a string",
-        Some(Literal::Table(items)) if items.iter().all(|it| matches!(it.key, Key::Place)) => {
+        Some(Literal::Table(items)) if items.iter().all(|it| matches!(it.key, ItemKey::Place)) => {
             if items.is_empty() {
                 "an empty table"
             } else {
@@ -130,13 +130,13 @@ fn fits(ty: Ty, given: Literal<'_, '_>, language: Language) -> bool {
             _ => false,
         },
         Ty::Map | Ty::Object => match given {
-            Literal::Table(items) => !items.iter().any(|it| matches!(it.key, Key::Place)),
+            Literal::Table(items) => !items.iter().any(|it| matches!(it.key, ItemKey::Place)),
             _ => false,
         },
         Ty::List | Ty::ListOf(_) => match given {
             Literal::List => true,
             Literal::Table(items) => {
-                let is_named = |it: &Item<'_>| matches!(it.key, Key::Name(_));
+                let is_named = |it: &TableItem<'_>| matches!(it.key, ItemKey::Name(_));
                 language == Language::Lua && !items.iter().any(is_named)
             }
             _ => false,

@@ -3,11 +3,11 @@
 use super::{
     super::{
         known,
-        schemas::{Field, Schema},
-        tree::{Expr, ExprKind, Key, Name},
+        schemas::{Field, SchemaPart},
+        tree::{Expr, ExprKind, ItemKey, Name},
         types::{Ctx, Type},
     },
-    Rule, Walk,
+    InferenceWalk, Rule,
 };
 use crate::logic::configure;
 use crate::scripting::surface::{Item, Section, Shape, Ty, ctx_class};
@@ -26,7 +26,7 @@ const VIEWS: &[&str] = &[
     "status",
 ];
 
-impl<'a> Walk<'_, 'a> {
+impl<'a> InferenceWalk<'_, 'a> {
     /// Returns the type of a member; reports it if it does not exist.
     pub(super) fn member(&mut self, holder: &Type, of: &Expr<'a>, name: Name<'a>) -> Type {
         match holder {
@@ -168,17 +168,17 @@ impl<'a> Walk<'_, 'a> {
     }
 
     /// Returns the schema of a kind, if it is known.
-    fn schema(&self, kind: usize) -> Option<Schema> {
+    fn schema(&self, kind: usize) -> Option<SchemaPart> {
         let definitions = self.program.knowledge.definitions.unwrap_or(|_| None);
         let kind = self.program.knowledge.kinds.get(kind)?;
-        Some(Schema::of(&kind.schema, definitions))
+        Some(SchemaPart::of(&kind.schema, definitions))
     }
 
     /// Returns the type of a field of `ctx` that is part of an object with a known schema.
     fn part_of_object(&self, ctx: Ctx, name: &str) -> Option<Type> {
         if matches!(name, "meta") {
             let definitions = self.program.knowledge.definitions.unwrap_or(|_| None);
-            return Some(Type::Object(Schema::of_metadata(definitions), false));
+            return Some(Type::Object(SchemaPart::of_metadata(definitions), false));
         }
         let schema = self.schema(ctx.kind?)?;
         match name {
@@ -193,7 +193,7 @@ impl<'a> Walk<'_, 'a> {
     }
 
     /// Checks a field of an object with a known schema.
-    fn field(&mut self, schema: &Schema, writes: bool, of: &Expr<'a>, name: Name<'a>) -> Type {
+    fn field(&mut self, schema: &SchemaPart, writes: bool, of: &Expr<'a>, name: Name<'a>) -> Type {
         let otherwise = if writes { Type::Any } else { Type::View };
         if schema.is_root() {
             if writes && name.text == "status" {
@@ -203,7 +203,7 @@ impl<'a> Walk<'_, 'a> {
                 "fns" if writes => return known::class("PatchFunctions"),
                 "meta" | "metadata" => {
                     let definitions = self.program.knowledge.definitions.unwrap_or(|_| None);
-                    return Type::Object(Schema::of_metadata(definitions), writes);
+                    return Type::Object(SchemaPart::of_metadata(definitions), writes);
                 }
                 "apiVersion" | "kind" => return otherwise,
                 _ => {}
@@ -232,13 +232,13 @@ impl<'a> Walk<'_, 'a> {
     }
 
     /// Checks the fields of a table that becomes part of an object.
-    pub(super) fn fields_of(&mut self, schema: &Schema, value: &Expr<'a>) {
+    pub(super) fn fields_of(&mut self, schema: &SchemaPart, value: &Expr<'a>) {
         if !self.reports && self.probe.is_none() {
             return;
         }
         let ExprKind::Table(items) = &value.bare().kind else { return };
         for item in items {
-            let (Key::Name(name), inner) = (&item.key, &item.value) else { continue };
+            let (ItemKey::Name(name), inner) = (&item.key, &item.value) else { continue };
             self.note_member(&Type::Object(schema.clone(), true), *name);
             match schema.field(name.text) {
                 Field::Known(field) => self.fields_of(&field, inner),

@@ -6,11 +6,11 @@ use super::{
         tree::{Expr, Name},
         types::Type,
     },
-    Rule, Walk,
+    InferenceWalk, Rule,
 };
 use crate::scripting::surface::{Section, Shape};
 
-impl<'a> Walk<'_, 'a> {
+impl<'a> InferenceWalk<'_, 'a> {
     /// Checks a call of a method: `of:name(…)` in Lua, `of.name(…)` in Rhai.
     pub(super) fn method(&mut self, of: &Expr<'a>, name: Name<'a>, arguments: &[Expr<'a>]) -> Type {
         let holder = self.expr(of);

@@ -29,8 +29,8 @@ use super::{
     finding::Raw,
     rules::Rule,
     schemas::Knowledge,
-    tree::{Function, Name, Span, Stmt, Tree},
-    types::{Ctx, Declared, Type},
+    tree::{FunctionNode, Name, Span, Stmt, SyntaxTree},
+    types::{Ctx, DeclaredHandler, Type},
 };
 use crate::scripting::Language;
 use crate::sorted;
@@ -47,12 +47,12 @@ const SCOPES_PER_STEP: usize = 4;
 const FINDINGS_MAX: usize = 200;
 
 /// One source of a script: the script itself, or a module.
-pub(super) struct Text<'a> {
+pub(super) struct SourceText<'a> {
     /// The path below the directory of the script, by which imports find it.
     pub(super) file: String,
     pub(super) language: Language,
     pub(super) content: &'a str,
-    pub(super) tree: Tree<'a>,
+    pub(super) tree: SyntaxTree<'a>,
 }
 
 /// The facts about all sources of a script together.
@@ -106,7 +106,7 @@ impl<'a> Exports<'a> {
 
 /// The facts about a source that walks have found.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Facts<'a> {
+pub(super) struct SourceFacts<'a> {
     variables: Vec<Variable>,
     /// The types of the arguments of functions, by their ids.
     parameters: BTreeMap<usize, Vec<Type>>,
@@ -136,12 +136,12 @@ pub(super) struct TooLong;
 
 /// Determines the facts about a source.
 pub(super) fn facts<'a>(
-    text: &Text<'a>,
+    text: &SourceText<'a>,
     program: &Program<'a>,
-) -> Result<(Facts<'a>, Exports<'a>), TooLong> {
-    let (mut facts, mut steps) = (Facts::default(), STEPS_MAX / 2);
+) -> Result<(SourceFacts<'a>, Exports<'a>), TooLong> {
+    let (mut facts, mut steps) = (SourceFacts::default(), STEPS_MAX / 2);
     for _ in 0..WALKS_MAX {
-        let mut walk = Walk::new(text, program, &facts, steps);
+        let mut walk = InferenceWalk::new(text, program, &facts, steps);
         walk.top_level();
         steps = walk.steps.get();
         if steps == 0 {
@@ -159,11 +159,11 @@ pub(super) fn facts<'a>(
 
 /// Returns the mistakes in a source.
 pub(super) fn findings<'a>(
-    text: &Text<'a>,
+    text: &SourceText<'a>,
     program: &Program<'a>,
-    facts: &Facts<'a>,
+    facts: &SourceFacts<'a>,
 ) -> Result<Vec<Raw>, TooLong> {
-    let mut walk = Walk::new(text, program, facts, STEPS_MAX / 2);
+    let mut walk = InferenceWalk::new(text, program, facts, STEPS_MAX / 2);
     walk.reports = true;
     walk.top_level();
     if walk.steps.get() == 0 {
@@ -175,12 +175,12 @@ pub(super) fn findings<'a>(
 
 /// Returns the spot at an offset.
 pub(super) fn spot_at<'a>(
-    text: &Text<'a>,
+    text: &SourceText<'a>,
     program: &Program<'a>,
-    facts: &Facts<'a>,
+    facts: &SourceFacts<'a>,
     at: usize,
 ) -> Result<Option<Spot<'a>>, TooLong> {
-    let mut walk = Walk::new(text, program, facts, STEPS_MAX / 2);
+    let mut walk = InferenceWalk::new(text, program, facts, STEPS_MAX / 2);
     walk.reports = true;
     walk.probe = Some(at);
     walk.top_level();
@@ -190,7 +190,7 @@ pub(super) fn spot_at<'a>(
     Ok(walk.spot)
 }
 
-fn exports<'a>(text: &Text<'a>, facts: &Facts<'a>) -> Exports<'a> {
+fn exports<'a>(text: &SourceText<'a>, facts: &SourceFacts<'a>) -> Exports<'a> {
     if text.language == Language::Lua {
         let is_closed = match &facts.returned {
             Some(Type::Own(id)) => facts.variables.get(*id).is_some_and(|it| !it.is_open),
@@ -214,12 +214,12 @@ fn exports<'a>(text: &Text<'a>, facts: &Facts<'a>) -> Exports<'a> {
 }
 
 /// One walk over a source.
-struct Walk<'p, 'a> {
-    text: &'p Text<'a>,
+struct InferenceWalk<'p, 'a> {
+    text: &'p SourceText<'a>,
     program: &'p Program<'a>,
     /// The facts that the previous walk has found.
-    facts: &'p Facts<'a>,
-    next: Facts<'a>,
+    facts: &'p SourceFacts<'a>,
+    next: SourceFacts<'a>,
     scopes: Vec<BTreeMap<&'a str, usize>>,
     types: Vec<Type>,
     /// The names of the variables, in the order of their declarations.
@@ -231,7 +231,7 @@ struct Walk<'p, 'a> {
     /// The number of enclosing functions.
     depth: usize,
     /// The handlers among them; `None` for other functions.
-    handlers: Vec<Option<Declared>>,
+    handlers: Vec<Option<DeclaredHandler>>,
     /// The number of enclosing branches and loops of this function.
     branches: usize,
     /// The number of enclosing `try` blocks of this function.
@@ -248,18 +248,18 @@ struct Walk<'p, 'a> {
     spot: Option<Spot<'a>>,
 }
 
-impl<'p, 'a> Walk<'p, 'a> {
+impl<'p, 'a> InferenceWalk<'p, 'a> {
     fn new(
-        text: &'p Text<'a>,
+        text: &'p SourceText<'a>,
         program: &'p Program<'a>,
-        facts: &'p Facts<'a>,
+        facts: &'p SourceFacts<'a>,
         steps: usize,
     ) -> Self {
-        Walk {
+        InferenceWalk {
             text,
             program,
             facts,
-            next: Facts::default(),
+            next: SourceFacts::default(),
             scopes: vec![BTreeMap::new()],
             types: Vec::new(),
             names: Vec::new(),
@@ -391,7 +391,7 @@ impl<'p, 'a> Walk<'p, 'a> {
     }
 
     /// Walks a function and its body.
-    fn function(&mut self, function: &Function<'a>) {
+    fn function(&mut self, function: &FunctionNode<'a>) {
         // In Rhai, named functions see the top level, but not the enclosing blocks.
         self.depth += 1;
         self.scoped(|walk| {

@@ -3,14 +3,14 @@
 use super::{
     super::{
         known,
-        tree::{Expr, ExprKind, Function, Key, Name, Stmt},
+        tree::{Expr, ExprKind, FunctionNode, ItemKey, Name, Stmt},
         types::Type,
     },
-    Rule, Walk,
+    InferenceWalk, Rule,
 };
 use crate::scripting::{Language, module_file, module_library};
 
-impl<'a> Walk<'_, 'a> {
+impl<'a> InferenceWalk<'_, 'a> {
     pub(super) fn statements(&mut self, body: &[Stmt<'a>]) {
         for statement in body {
             if !self.step() {
@@ -224,8 +224,8 @@ impl<'a> Walk<'_, 'a> {
         self.report(Rule::ReadOnly, target.span, message, Some(hint.into()));
     }
 
-    /// Checks `function a.b() end`.
-    fn defined(&mut self, target: &Expr<'a>, function: &Function<'a>) {
+    /// Checks a function statement of Lua, such as `function a.b() end`.
+    fn defined(&mut self, target: &Expr<'a>, function: &FunctionNode<'a>) {
         let own = Type::Function(function.id);
         match &target.kind {
             ExprKind::Name(name) if self.variable(name).is_none() => self.assign_global(name, own),
@@ -316,11 +316,11 @@ impl<'a> Walk<'_, 'a> {
     }
 
     /// Walks the keys of a table.
-    pub(super) fn key(&mut self, key: &Key<'a>) {
+    pub(super) fn key(&mut self, key: &ItemKey<'a>) {
         match key {
-            Key::Place => {}
-            Key::Name(name) => drop(self.next.fields.insert(name.text)),
-            Key::Computed(key) => {
+            ItemKey::Place => {}
+            ItemKey::Name(name) => drop(self.next.fields.insert(name.text)),
+            ItemKey::Computed(key) => {
                 self.value(key);
                 self.next.fields.extend(key.literal());
             }

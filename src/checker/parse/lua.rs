@@ -1,8 +1,8 @@
 //! The parser of Luau.
 
 use super::{
-    super::tree::{Access, Expr, ExprKind, Function, Item, Key, Stmt},
-    Reader,
+    super::tree::{Expr, ExprKind, FunctionNode, ItemKey, MemberAccess, Stmt, TableItem},
+    TokenReader,
 };
 use crate::scripting::TokenKind;
 
@@ -30,7 +30,7 @@ const UNARY: u8 = 12;
 const ENDS: &[&str] = &["end", "else", "elseif", "until"];
 const COMPOUND: &[&str] = &["+=", "-=", "*=", "/=", "//=", "%=", "^=", "..="];
 
-impl<'a> Reader<'_, 'a> {
+impl<'a> TokenReader<'_, 'a> {
     pub(super) fn lua_block(&mut self) -> Option<Vec<Stmt<'a>>> {
         self.nested(|reader| {
             let mut body = Vec::new();
@@ -190,14 +190,14 @@ impl<'a> Reader<'_, 'a> {
                 self.expect(".")?;
             }
             let member = self.word()?;
-            let kind = ExprKind::Member(Box::new(target), member, Access::Plain);
+            let kind = ExprKind::Member(Box::new(target), member, MemberAccess::Plain);
             target = self.since(start, kind);
         }
         Some(Stmt::Function(target, self.lua_function(is_method)?))
     }
 
     /// Reads a function from its parameters on.
-    fn lua_function(&mut self, is_method: bool) -> Option<Function<'a>> {
+    fn lua_function(&mut self, is_method: bool) -> Option<FunctionNode<'a>> {
         if self.is("<") {
             self.skip_angles()?;
         }
@@ -339,17 +339,17 @@ impl<'a> Reader<'_, 'a> {
             let key = if is_named {
                 let name = self.name()?;
                 self.expect("=")?;
-                Key::Name(name)
+                ItemKey::Name(name)
             } else if self.eat("[") {
                 let key = self.lua_expr()?;
                 self.expect("]")?;
                 self.expect("=")?;
-                Key::Computed(key)
+                ItemKey::Computed(key)
             } else {
-                Key::Place
+                ItemKey::Place
             };
             let value = self.lua_expr()?;
-            items.push(Item { key, value });
+            items.push(TableItem { key, value });
             if !self.eat(",") && !self.eat(";") {
                 break;
             }
@@ -387,7 +387,7 @@ impl<'a> Reader<'_, 'a> {
     /// Reads the suffix of a value: a member, an index, a call.
     fn suffix(&mut self, value: Box<Expr<'a>>) -> Option<ExprKind<'a>> {
         if self.eat(".") {
-            return Some(ExprKind::Member(value, self.word()?, Access::Plain));
+            return Some(ExprKind::Member(value, self.word()?, MemberAccess::Plain));
         }
         if self.eat("[") {
             let key = Box::new(self.lua_expr()?);

@@ -6,7 +6,7 @@
 mod lua;
 mod rhai;
 
-use super::tree::{Expr, ExprKind, Function, Name, Span, Stmt, Tree};
+use super::tree::{Expr, ExprKind, FunctionNode, Name, Span, Stmt, SyntaxTree};
 use crate::scripting::{EXPRESSION, Language, STRING_CONTINUES, Token, TokenKind, lex};
 
 /// Maximum nesting of expressions and blocks. The stack of the thread has room for it.
@@ -25,15 +25,15 @@ pub(super) enum Unparsed {
 }
 
 /// Parses a source that an engine has compiled.
-pub(super) fn parse(language: Language, text: &str) -> Result<Tree<'_>, Unparsed> {
+pub(super) fn parse(language: Language, text: &str) -> Result<SyntaxTree<'_>, Unparsed> {
     let tokens = lex(language, text).ok_or(Unparsed::At(0))?;
-    let mut reader = Reader::new(&tokens);
+    let mut reader = TokenReader::new(&tokens);
     let body = match language {
         Language::Lua => reader.lua_block(),
         Language::Rhai => reader.rhai_statements(),
     };
     match body.filter(|_| reader.token().is_none()) {
-        Some(body) => Ok(Tree { body }),
+        Some(body) => Ok(SyntaxTree { body }),
         None if reader.is_deep => Err(Unparsed::Deep),
         None => Err(Unparsed::At(reader.token().map_or(text.len(), |it| it.at))),
     }
@@ -42,7 +42,7 @@ pub(super) fn parse(language: Language, text: &str) -> Result<Tree<'_>, Unparsed
 /// The tree of a source that is being typed, as far as it can be parsed.
 #[derive(Debug)]
 pub(super) struct Draft<'a> {
-    pub(super) tree: Tree<'a>,
+    pub(super) tree: SyntaxTree<'a>,
     /// Where something is missing or wrong: the first offset of each line.
     pub(super) broken: Vec<usize>,
     /// Names in the parts that could not be parsed: they may be declared there.
@@ -52,7 +52,7 @@ pub(super) struct Draft<'a> {
 /// Parses a source that may be wrong: parts that cannot be parsed are left out.
 pub(super) fn parse_draft(language: Language, text: &str) -> Result<Draft<'_>, Unparsed> {
     let tokens = lex(language, text).ok_or(Unparsed::At(0))?;
-    let mut reader = Reader { recovers: true, ..Reader::new(&tokens) };
+    let mut reader = TokenReader { recovers: true, ..TokenReader::new(&tokens) };
     let mut body = Vec::new();
     while reader.token().is_some() && !reader.is_deep {
         let before = reader.at;
@@ -69,14 +69,14 @@ pub(super) fn parse_draft(language: Language, text: &str) -> Result<Draft<'_>, U
     if reader.is_deep {
         return Err(Unparsed::Deep);
     }
-    let Reader { mut broken, lost, .. } = reader;
+    let TokenReader { mut broken, lost, .. } = reader;
     broken.dedup_by_key(|it| it.0);
     let broken = broken.into_iter().map(|it| it.1).collect();
-    Ok(Draft { tree: Tree { body }, broken, lost })
+    Ok(Draft { tree: SyntaxTree { body }, broken, lost })
 }
 
 /// Reads the tokens of a source.
-struct Reader<'t, 'a> {
+struct TokenReader<'t, 'a> {
     tokens: &'t [Token<'a>],
     at: usize,
     depth: usize,
@@ -93,9 +93,9 @@ struct Reader<'t, 'a> {
 /// Symbols and keywords that are inserted if they are missing.
 const INSERTED: &[&str] = &[")", "]", "}", "end", "then", "do", "until", ":", "=>"];
 
-impl<'t, 'a> Reader<'t, 'a> {
+impl<'t, 'a> TokenReader<'t, 'a> {
     fn new(tokens: &'t [Token<'a>]) -> Self {
-        Reader {
+        TokenReader {
             tokens,
             at: 0,
             depth: 0,
@@ -268,10 +268,10 @@ impl<'t, 'a> Reader<'t, 'a> {
         parameters: Vec<Name<'a>>,
         is_method: bool,
         body: Vec<Stmt<'a>>,
-    ) -> Function<'a> {
+    ) -> FunctionNode<'a> {
         let id = self.functions;
         self.functions += 1;
-        Function { id, parameters, is_method, body }
+        FunctionNode { id, parameters, is_method, body }
     }
 }
 

@@ -1,8 +1,10 @@
 //! The parser of Rhai.
 
 use super::{
-    super::tree::{Access, Expr, ExprKind, Function, Item, Key, Name, Span, Stmt},
-    Reader, span,
+    super::tree::{
+        Expr, ExprKind, FunctionNode, ItemKey, MemberAccess, Name, Span, Stmt, TableItem,
+    },
+    TokenReader, span,
 };
 use crate::scripting::TokenKind;
 
@@ -39,7 +41,7 @@ const ASSIGNING: &[&str] =
 /// Begin statements, even where an expression is expected.
 const BLOCKS: &[&str] = &["if", "switch", "while", "loop", "for", "do", "try", "{"];
 
-impl<'a> Reader<'_, 'a> {
+impl<'a> TokenReader<'_, 'a> {
     pub(super) fn rhai_statements(&mut self) -> Option<Vec<Stmt<'a>>> {
         self.nested(|reader| {
             let mut body = Vec::new();
@@ -344,12 +346,12 @@ impl<'a> Reader<'_, 'a> {
                     let arguments = self.rhai_arguments()?;
                     ExprKind::Method(Box::new(value), name, arguments)
                 } else {
-                    let access = if is_safe { Access::Safe } else { Access::Plain };
+                    let access = if is_safe { MemberAccess::Safe } else { MemberAccess::Plain };
                     ExprKind::Member(Box::new(value), name, access)
                 }
             } else if self.eat("::") {
                 let name = self.word()?;
-                ExprKind::Member(Box::new(value), name, Access::Scoped)
+                ExprKind::Member(Box::new(value), name, MemberAccess::Scoped)
             } else if self.eat("[") || self.eat("?[") {
                 let key = self.rhai_expr()?;
                 self.expect("]")?;
@@ -425,7 +427,7 @@ impl<'a> Reader<'_, 'a> {
         Some(self.since(start, kind))
     }
 
-    fn closure(&mut self) -> Option<Function<'a>> {
+    fn closure(&mut self) -> Option<FunctionNode<'a>> {
         let mut parameters = Vec::new();
         if !self.eat("||") {
             self.expect("|")?;
@@ -456,7 +458,7 @@ impl<'a> Reader<'_, 'a> {
             let span = Span { at: token.at + quote, len: text.len() };
             self.expect(":")?;
             let value = self.rhai_expr()?;
-            items.push(Item { key: Key::Name(Name { text, span }), value });
+            items.push(TableItem { key: ItemKey::Name(Name { text, span }), value });
             if !self.eat(",") {
                 break;
             }
@@ -468,5 +470,5 @@ impl<'a> Reader<'_, 'a> {
 
 /// Returns whether parentheses after this value are a call.
 fn is_callable(value: &Expr<'_>) -> bool {
-    matches!(&value.kind, ExprKind::Name(_) | ExprKind::Member(_, _, Access::Scoped))
+    matches!(&value.kind, ExprKind::Name(_) | ExprKind::Member(_, _, MemberAccess::Scoped))
 }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::samples::Random;
 use crate::call::{LiveGeneration, Memo, Scripts};
 use crate::cli::{
-    dev::{Document, Files, NAMESPACE},
+    dev::{FileObject, ManifestFiles, NAMESPACE},
     options::RunOptions,
     report::Report,
     scripts,
@@ -40,7 +40,7 @@ const TRIES: usize = 400;
 
 /// The findings of the check.
 #[derive(Default)]
-pub(super) struct Findings {
+pub(super) struct ConversionFindings {
     pub(super) errors: Vec<LoadError>,
     pub(super) warnings: Vec<String>,
 }
@@ -61,8 +61,8 @@ pub(super) async fn check(
     options: &RunOptions,
     sources: Vec<Source>,
     given: &[PathBuf],
-) -> Result<Findings, Report> {
-    let mut findings = Findings::default();
+) -> Result<ConversionFindings, Report> {
+    let mut findings = ConversionFindings::default();
     let loaded = ScriptHost::load(sources, scripts::terms(options)).await;
     let Some((host, registry)) =
         loaded.ok().and_then(|(host, handlers)| Some((host, Registry::new(handlers).ok()?)))
@@ -70,7 +70,7 @@ pub(super) async fn check(
         return Ok(findings);
     };
     let mut unchecked = registry.activities(Kind::Convert);
-    let files = Files::read(&files(options, given), &[])?;
+    let files = ManifestFiles::read(&files(options, given), &[])?;
     let host = Arc::new(host);
     for definition in files.documents() {
         let resource = resource_of(&definition.object);
@@ -156,7 +156,7 @@ struct Check {
 }
 
 impl Check {
-    async fn start(definition: &Document, reviewer: OperatorReviewer) -> Result<Self, Report> {
+    async fn start(definition: &FileObject, reviewer: OperatorReviewer) -> Result<Self, Report> {
         let server = ApiServer::builder().cluster(true).build();
         let mut crd = definition.object.clone();
         if let Some(spec) = crd.get_mut("spec").and_then(Value::as_object_mut) {
@@ -177,7 +177,7 @@ impl Check {
         Ok(check)
     }
 
-    async fn run(&self, findings: &mut Findings) {
+    async fn run(&self, findings: &mut ConversionFindings) {
         let versions = names(&self.definition);
         for from in &versions {
             let samples = match self.samples(from).await {

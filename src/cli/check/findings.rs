@@ -33,8 +33,8 @@ use crate::sorted;
 const VERSION: u32 = 1;
 
 /// All findings about the scripts.
-pub(super) struct Findings {
-    pub(super) scripts: Vec<Script>,
+pub(super) struct CheckFindings {
+    pub(super) scripts: Vec<CheckedScript>,
     pub(super) errors: Vec<LoadError>,
     pub(super) warnings: Vec<String>,
     /// Mistakes inside of functions, including those that are errors.
@@ -43,8 +43,8 @@ pub(super) struct Findings {
     pub(super) settings: Settings,
 }
 
-/// One script.
-pub(super) struct Script {
+/// One script with its handlers, if it can be loaded.
+pub(super) struct CheckedScript {
     pub(super) name: String,
     /// `None` if it cannot be loaded.
     pub(super) handlers: Option<Vec<Handler>>,
@@ -52,14 +52,14 @@ pub(super) struct Script {
     modules: Modules,
 }
 
-impl Findings {
-    /// Loads the scripts.
+impl CheckFindings {
+    /// Loads the scripts one by one, and collects the findings about them.
     pub(super) async fn of(
         options: &RunOptions,
         sources: Vec<Source>,
         kinds: Arc<Vec<ObjectKind>>,
     ) -> Self {
-        let mut findings = Findings::empty(options);
+        let mut findings = CheckFindings::empty(options);
         let terms = scripts::terms(options);
         let (mut all, mut lifecycles) = (Vec::new(), Vec::new());
         for source in &sources {
@@ -75,7 +75,7 @@ impl Findings {
                     None
                 }
             };
-            findings.scripts.push(Script {
+            findings.scripts.push(CheckedScript {
                 name: source.name.clone(),
                 handlers,
                 access: options.grants.of(&source.name),
@@ -159,7 +159,7 @@ impl Findings {
 
     /// Returns findings for scripts that cannot be read.
     pub(super) fn of_report(report: &Report, options: &RunOptions) -> Self {
-        let mut findings = Findings::empty(options);
+        let mut findings = CheckFindings::empty(options);
         findings.errors.push(LoadError {
             file: String::new(),
             line: None,
@@ -178,7 +178,7 @@ impl Findings {
                 "Scripts in ConfigMaps are not checked, because this needs a cluster.".into(),
             );
         }
-        Findings {
+        CheckFindings {
             scripts: Vec::new(),
             errors: Vec::new(),
             warnings,
@@ -221,7 +221,7 @@ impl Findings {
         json!({
             "version": VERSION,
             "ok": self.is_usable(),
-            "scripts": self.scripts.iter().map(Script::to_json).collect::<Value>(),
+            "scripts": self.scripts.iter().map(CheckedScript::to_json).collect::<Value>(),
             "limits": limits(&self.settings),
             "errors": self.errors.iter().map(of_error).collect::<Value>(),
             "warnings": self.all_warnings(),
@@ -239,7 +239,7 @@ fn of_mistake(mistake: &Finding) -> Value {
     value
 }
 
-impl Script {
+impl CheckedScript {
     fn to_json(&self) -> Value {
         let handlers = self.handlers.iter().flatten().map(|it| Value::Object(described(it)));
         let modules = self.modules.taken().into_iter().filter(|it| it.digest.is_some());

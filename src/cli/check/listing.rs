@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 use anstyle::{AnsiColor, Style};
 use serde_json::{Map, Value};
 
-use super::findings::{Findings, Script, described};
+use super::findings::{CheckFindings, CheckedScript, described};
 use crate::logic::{access::grants::Permission, text::size};
 use crate::settings::{Sandbox, Settings};
 
 /// Returns the declarations of the scripts.
-pub(super) fn text(findings: &Findings) -> String {
+pub(super) fn text(findings: &CheckFindings) -> String {
     let mut text = String::new();
     for script in &findings.scripts {
         of_script(&mut text, script);
@@ -34,7 +34,7 @@ pub(super) fn text(findings: &Findings) -> String {
 }
 
 /// Returns the permissions that the scripts need and do not have.
-pub(super) fn suggested(findings: &Findings) -> String {
+pub(super) fn suggested(findings: &CheckFindings) -> String {
     let grants = findings.suggested_grants();
     if grants.is_empty() {
         return "no permission is missing for the hosts, variables and files that are literals in the scripts\n"
@@ -56,7 +56,7 @@ pub(super) fn suggested(findings: &Findings) -> String {
 }
 
 /// Returns the warnings and errors.
-pub(super) fn problems(findings: &Findings) -> String {
+pub(super) fn problems(findings: &CheckFindings) -> String {
     let mut text = String::new();
     for warning in &findings.warnings {
         // Writing to a string cannot fail.
@@ -104,7 +104,7 @@ fn is_gutter(text: &str) -> bool {
 }
 
 /// Adds the permissions of the scripts, only once if they are the same for all.
-fn of_access(text: &mut String, scripts: &[Script]) {
+fn of_access(text: &mut String, scripts: &[CheckedScript]) {
     let is_alike =
         scripts.iter().all(|it| scripts.first().is_some_and(|first| first.access == it.access));
     for script in scripts.iter().take(if is_alike { 1 } else { scripts.len() }) {
@@ -131,19 +131,21 @@ fn limits(settings: &Settings) -> String {
     )
 }
 
-fn of_script(text: &mut String, script: &Script) {
+fn of_script(text: &mut String, script: &CheckedScript) {
     let _fits = match &script.handlers {
         None => writeln!(text, "{}: invalid", script.name),
         Some(handlers) if handlers.is_empty() => writeln!(text, "{}: no handlers", script.name),
         Some(_) => writeln!(text, "{}", script.name),
     };
-    let rows: Vec<_> = script.handlers.iter().flatten().map(|it| Row::of(&described(it))).collect();
-    let width = |cell: fn(&Row) -> &str| rows.iter().map(|it| cell(it).chars().count()).max();
+    let rows: Vec<_> =
+        script.handlers.iter().flatten().map(|it| HandlerRow::of(&described(it))).collect();
+    let width =
+        |cell: fn(&HandlerRow) -> &str| rows.iter().map(|it| cell(it).chars().count()).max();
     let declaration = width(|it| &it.declaration).unwrap_or_default();
     let resource = width(|it| &it.resource).unwrap_or_default();
     let id = width(|it| &it.id).unwrap_or_default();
     for row in &rows {
-        let Row { declaration: first, resource: second, id: third, location, details } = row;
+        let HandlerRow { declaration: first, resource: second, id: third, location, details } = row;
         let line = format!("  {first:declaration$}  {second:resource$}  {third:id$}  {location}");
         let _fits = writeln!(text, "{}", line.trim_end());
         for detail in details {
@@ -153,7 +155,7 @@ fn of_script(text: &mut String, script: &Script) {
 }
 
 /// The row of one handler.
-struct Row {
+struct HandlerRow {
     declaration: String,
     resource: String,
     id: String,
@@ -161,7 +163,7 @@ struct Row {
     details: Vec<String>,
 }
 
-impl Row {
+impl HandlerRow {
     fn of(handler: &Map<String, Value>) -> Self {
         let cell =
             |key: &str| handler.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -171,7 +173,7 @@ impl Row {
             let parts: Vec<_> = parts.iter().map(|(key, it)| detail(key, it)).collect();
             (!parts.is_empty()).then(|| parts.join("; "))
         });
-        Row {
+        HandlerRow {
             declaration: cell("declaration"),
             resource: cell("resource"),
             id: cell("id"),

@@ -14,24 +14,24 @@ use std::{io::Write as _, path::PathBuf, sync::Arc};
 
 use rustix::{io::dup, stdio::dup2_stdout};
 
-use self::findings::Findings;
+use self::findings::CheckFindings;
 pub(super) use self::schemas::{beside as kinds_beside, definition};
-use crate::checker::{Level, Rule};
+use crate::checker::{Rule, RuleLevel};
 use crate::cli::{
     args::OutputFormat,
     env::variable,
     logging,
     options::RunOptions,
     report::{Exit, Report},
-    scripts::Read,
+    scripts::UnloadedScripts,
 };
 
-/// Explains a rule.
+/// Prints the level and the explanation of a rule, and how to allow what it finds.
 pub(super) fn explain(rule: Rule) -> Exit {
     let level = match rule.level() {
-        Level::Name => "an unknown name: rejects the script, unless reload.strict is off",
-        Level::Type => "a warning; rejects the script if reload.strict is types",
-        Level::Lint => "a warning",
+        RuleLevel::Name => "an unknown name: rejects the script, unless reload.strict is off",
+        RuleLevel::Type => "a warning; rejects the script if reload.strict is types",
+        RuleLevel::Lint => "a warning",
     };
     let (name, doc) = (rule.name(), rule.doc());
     let text = format!(
@@ -51,10 +51,10 @@ pub(super) fn run(
 ) -> Result<Exit, Report> {
     let told = |it: std::io::Error| Report::failure(format!("cannot print: {it}"));
     let mut stdout = aside().map_err(told)?;
-    let findings = match Read::files(options).map_err(Report::from) {
+    let findings = match UnloadedScripts::files(options).map_err(Report::from) {
         Ok(read) => check_scripts(options, read, definitions)?,
         Err(report) if report.exit == Exit::Usage => return Err(report),
-        Err(report) => Findings::of_report(&report, options),
+        Err(report) => CheckFindings::of_report(&report, options),
     };
     let text = match output {
         OutputFormat::Json => format!("{:#}\n", findings.to_json()),
@@ -83,15 +83,15 @@ fn aside() -> std::io::Result<std::fs::File> {
 
 fn check_scripts(
     options: &RunOptions,
-    read: Read,
+    read: UnloadedScripts,
     definitions: &[PathBuf],
-) -> Result<Findings, Report> {
+) -> Result<CheckFindings, Report> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime =
         runtime.map_err(|it| Report::failure(format!("cannot start the runtime: {it}")))?;
     let findings = runtime.block_on(async {
         let kinds = Arc::new(schemas::kinds(options, definitions)?);
-        let mut findings = Findings::of(options, read.scripts.clone(), kinds).await;
+        let mut findings = CheckFindings::of(options, read.scripts.clone(), kinds).await;
         if findings.is_usable() && findings.converts() {
             let found = conversions::check(options, read.scripts, definitions).await?;
             findings.errors.extend(found.errors);

@@ -14,7 +14,7 @@ const REPEATED_MAX: u32 = 4;
 /// Maximum length of a string that a schema requires.
 const LENGTH_MAX: u64 = 1000;
 
-/// Pseudorandom numbers: `SplitMix64`.
+/// Reproducible pseudorandom numbers: the generator `SplitMix64`.
 pub(super) struct Random(u64);
 
 impl Random {

@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 
 use super::conversions;
 use crate::checker::ObjectKind;
-use crate::cli::{dev::Files, options::RunOptions, report::Report};
+use crate::cli::{dev::ManifestFiles, options::RunOptions, report::Report};
 
 /// Returns the kinds of the CRDs, and those of Kubernetes that no CRD replaces.
 pub(super) fn kinds(options: &RunOptions, given: &[PathBuf]) -> Result<Vec<ObjectKind>, Report> {
-    let files = match Files::read(&conversions::files(options, given), &[]) {
+    let files = match ManifestFiles::read(&conversions::files(options, given), &[]) {
         // The default file is optional: if it cannot be read, it is ignored.
         Err(_) if given.is_empty() => None,
         files => Some(files?),
@@ -27,12 +27,12 @@ pub(super) fn kinds(options: &RunOptions, given: &[PathBuf]) -> Result<Vec<Objec
 /// Returns the kinds for scripts in a directory: those of its CRDs, and those of Kubernetes.
 pub(in crate::cli) fn beside(directory: &Path) -> Vec<ObjectKind> {
     let usual = directory.join(conversions::DEFAULT);
-    let files = usual.is_file().then(|| Files::read(&[usual], &[]).ok()).flatten();
+    let files = usual.is_file().then(|| ManifestFiles::read(&[usual], &[]).ok()).flatten();
     with_built_in(files.as_ref())
 }
 
-fn with_built_in(files: Option<&Files>) -> Vec<ObjectKind> {
-    let documents = files.into_iter().flat_map(Files::documents);
+fn with_built_in(files: Option<&ManifestFiles>) -> Vec<ObjectKind> {
+    let documents = files.into_iter().flat_map(ManifestFiles::documents);
     let custom: Vec<ObjectKind> = documents.filter_map(|it| of_definition(&it.object)).collect();
     let is_free = |it: &ObjectKind| {
         !custom.iter().any(|other| other.names.iter().any(|name| it.names.contains(name)))

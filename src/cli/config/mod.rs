@@ -19,7 +19,7 @@ use std::{
 use serde_json::Value;
 
 pub use self::scripts::ScriptEntry;
-use self::yaml::{Content, Entry, Node};
+use self::yaml::{YamlContent, YamlEntry, YamlNode};
 use crate::cli::{assignment::Assignment, report::Report};
 use crate::logic::{
     configure::{self, Outdated},
@@ -34,7 +34,7 @@ const BYTES_MAX: u64 = 1 << 20;
 
 /// The type of an option in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Takes {
+pub enum OptionType {
     /// A boolean.
     Flag,
     /// A string.
@@ -48,41 +48,41 @@ pub enum Takes {
 }
 
 /// The keys next to `settings`, with their types.
-pub const KEYS: &[(&str, Takes)] = &[
-    ("paths", Takes::Texts),
-    ("all-namespaces", Takes::Flag),
-    ("namespace", Takes::Texts),
-    ("standalone", Takes::Flag),
-    ("dev", Takes::Flag),
-    ("peering", Takes::Text),
-    ("priority", Takes::Number),
-    ("leader-elect", Takes::Flag),
-    ("lease", Takes::Text),
-    ("webhook-service", Takes::Text),
-    ("webhook-url", Takes::Text),
-    ("webhook-port", Takes::Number),
-    ("no-reload", Takes::Flag),
-    ("guard-configmaps", Takes::Flag),
-    ("reload-poll", Takes::Duration),
-    ("from-configmap", Takes::Texts),
-    ("from-configmap-selector", Takes::Texts),
-    ("allow-net", Takes::Texts),
-    ("allow-env", Takes::Texts),
-    ("allow-read", Takes::Texts),
-    ("allow-insecure", Takes::Texts),
-    ("allow-scratch", Takes::Texts),
-    ("liveness", Takes::Text),
-    ("health", Takes::Text),
-    ("verbose", Takes::Flag),
-    ("debug", Takes::Flag),
-    ("quiet", Takes::Flag),
-    ("log-format", Takes::Text),
-    ("log-prefix", Takes::Flag),
-    ("log-refkey", Takes::Text),
-    ("color", Takes::Text),
+pub const KEYS: &[(&str, OptionType)] = &[
+    ("paths", OptionType::Texts),
+    ("all-namespaces", OptionType::Flag),
+    ("namespace", OptionType::Texts),
+    ("standalone", OptionType::Flag),
+    ("dev", OptionType::Flag),
+    ("peering", OptionType::Text),
+    ("priority", OptionType::Number),
+    ("leader-elect", OptionType::Flag),
+    ("lease", OptionType::Text),
+    ("webhook-service", OptionType::Text),
+    ("webhook-url", OptionType::Text),
+    ("webhook-port", OptionType::Number),
+    ("no-reload", OptionType::Flag),
+    ("guard-configmaps", OptionType::Flag),
+    ("reload-poll", OptionType::Duration),
+    ("from-configmap", OptionType::Texts),
+    ("from-configmap-selector", OptionType::Texts),
+    ("allow-net", OptionType::Texts),
+    ("allow-env", OptionType::Texts),
+    ("allow-read", OptionType::Texts),
+    ("allow-insecure", OptionType::Texts),
+    ("allow-scratch", OptionType::Texts),
+    ("liveness", OptionType::Text),
+    ("health", OptionType::Text),
+    ("verbose", OptionType::Flag),
+    ("debug", OptionType::Flag),
+    ("quiet", OptionType::Flag),
+    ("log-format", OptionType::Text),
+    ("log-prefix", OptionType::Flag),
+    ("log-refkey", OptionType::Text),
+    ("color", OptionType::Text),
 ];
 
-/// A parsed file.
+/// The parsed content of a `kopf.yaml`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
     /// The path of the file as the user would write it.
@@ -202,7 +202,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Report> {
     let root = yaml::parse(text)
         .map_err(|(line, reason)| wrong(&place(line.max(1)), &format!("invalid YAML: {reason}")))?;
     let mut config = Config { path: path.into(), ..Config::default() };
-    for Entry { line, key, value } in entries(&root, "a map of options", &place)? {
+    for YamlEntry { line, key, value } in entries(&root, "a map of options", &place)? {
         if key == "settings" {
             settings(value, &place, &mut config)?;
             continue;
@@ -223,14 +223,14 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Report> {
 
 /// Returns the entries of a map; null is an empty map.
 fn entries<'a>(
-    node: &'a Node,
+    node: &'a YamlNode,
     expected: &str,
     place: &dyn Fn(u64) -> String,
-) -> Result<&'a [Entry], Report> {
+) -> Result<&'a [YamlEntry], Report> {
     match &node.content {
-        Content::Map(entries) => Ok(entries),
-        Content::Scalar(Value::Null) => Ok(&[]),
-        Content::List(_) | Content::Scalar(_) => {
+        YamlContent::Map(entries) => Ok(entries),
+        YamlContent::Scalar(Value::Null) => Ok(&[]),
+        YamlContent::List(_) | YamlContent::Scalar(_) => {
             let problem = format!("expected {expected}, got {}", node.plain());
             Err(wrong(&place(node.line.max(1)), &problem))
         }
@@ -238,13 +238,15 @@ fn entries<'a>(
 }
 
 fn settings(
-    groups: &Node,
+    groups: &YamlNode,
     place: &dyn Fn(u64) -> String,
     config: &mut Config,
 ) -> Result<(), Report> {
-    for Entry { line, key: group, value: names } in entries(groups, "groups of settings", place)? {
+    for YamlEntry { line, key: group, value: names } in
+        entries(groups, "groups of settings", place)?
+    {
         configure::group(group).map_err(|it| wrong(&place(*line), &it))?;
-        for Entry { line, key: name, value } in entries(names, "a group of settings", place)? {
+        for YamlEntry { line, key: name, value } in entries(names, "a group of settings", place)? {
             let (setting, outdated) =
                 configure::find(group, name).map_err(|it| wrong(&place(*line), &it))?;
             if let Some(Outdated(text)) = outdated {
@@ -259,17 +261,17 @@ fn settings(
 }
 
 /// Returns the value of an option, as a list if the option takes one.
-fn option(name: &str, takes: Takes, node: &Node, place: &str) -> Result<Value, Report> {
+fn option(name: &str, takes: OptionType, node: &YamlNode, place: &str) -> Result<Value, Report> {
     let value = node.plain();
     let (fits, expected) = match takes {
-        Takes::Flag => (value.is_boolean(), "true or false"),
-        Takes::Text => (value.is_string(), "a string"),
-        Takes::Number => (value.is_i64(), "an integer"),
-        Takes::Duration => {
+        OptionType::Flag => (value.is_boolean(), "true or false"),
+        OptionType::Text => (value.is_string(), "a string"),
+        OptionType::Number => (value.is_i64(), "an integer"),
+        OptionType::Duration => {
             (duration::parse(&value).is_some(), "seconds, or a string with a unit such as 2s")
         }
-        Takes::Texts if value.is_string() => return Ok(Value::Array(vec![value])),
-        Takes::Texts => (
+        OptionType::Texts if value.is_string() => return Ok(Value::Array(vec![value])),
+        OptionType::Texts => (
             value.as_array().is_some_and(|it| it.iter().all(Value::is_string)),
             "a string or a list of strings",
         ),

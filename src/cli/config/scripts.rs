@@ -1,6 +1,6 @@
 //! Reads `scripts:`, the permissions of single scripts.
 
-use super::{Config, Entry, Node, Takes, entries, option, wrong};
+use super::{Config, OptionType, YamlEntry, YamlNode, entries, option, wrong};
 use crate::cli::report::Report;
 use crate::logic::{access::grants::Permission, text::nearest::nearest};
 
@@ -19,20 +19,22 @@ pub struct ScriptEntry {
 ///   database.lua: {allow-env: PG_*}
 /// ```
 pub(super) fn read(
-    scripts: &Node,
+    scripts: &YamlNode,
     place: &dyn Fn(u64) -> String,
     config: &mut Config,
 ) -> Result<(), Report> {
     let expected = "scripts with their permissions, such as `handlers.lua: {allow-env: APP_*}`";
-    for Entry { line, key: name, value } in entries(scripts, expected, place)? {
+    for YamlEntry { line, key: name, value } in entries(scripts, expected, place)? {
         if name.trim_matches(['/', '.']).is_empty() {
             return Err(wrong(&place(*line), &format!("`{name}` is not a script")));
         }
         let mut grants = Vec::new();
-        for Entry { line, key, value } in entries(value, "the permissions of a script", place)? {
+        for YamlEntry { line, key, value } in entries(value, "the permissions of a script", place)?
+        {
             let what = Permission::ALL.into_iter().find(|it| it.option() == key);
             let what = what.ok_or_else(|| unknown(&place(*line), key))?;
-            let value = option(what.option(), Takes::Texts, value, &place(value.line.max(*line)))?;
+            let value =
+                option(what.option(), OptionType::Texts, value, &place(value.line.max(*line)))?;
             let texts = value.as_array().into_iter().flatten();
             let texts = texts.filter_map(|it| it.as_str().map(str::to_owned)).collect();
             grants.push((what, texts, place(*line)));

@@ -118,13 +118,13 @@ fn deprecated_names_cause_a_warning() {
 }
 
 /// A directory that is removed at the end of the test.
-struct Directory(PathBuf);
+struct TempDirectory(PathBuf);
 
-impl Directory {
+impl TempDirectory {
     fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("kopf-config-{}-{name}", std::process::id()));
         fs::create_dir_all(path.join("handlers")).expect("a directory");
-        Directory(path)
+        TempDirectory(path)
     }
 
     fn write(&self, name: &str) {
@@ -137,7 +137,7 @@ impl Directory {
     }
 }
 
-impl Drop for Directory {
+impl Drop for TempDirectory {
     fn drop(&mut self) {
         drop(fs::remove_dir_all(&self.0));
     }
@@ -145,7 +145,7 @@ impl Drop for Directory {
 
 #[test]
 fn the_file_is_found_here_or_next_to_the_scripts() {
-    let directory = Directory::new("found");
+    let directory = TempDirectory::new("found");
     assert_eq!(directory.found(&["handlers"]), None);
     directory.write("handlers/kopf.yaml");
     assert_eq!(directory.found(&[]), None);

@@ -38,7 +38,7 @@ pub(super) struct Location {
 
 /// The result of applying an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Change {
+pub(super) enum DeployResult {
     Created,
     Configured,
     Unchanged,
@@ -95,13 +95,13 @@ impl Api {
         }
     }
 
-    /// Applies an object.
+    /// Applies an object on the server; `force` takes over fields of other managers.
     pub(super) async fn apply(
         &self,
         place: &Location,
         object: &Value,
         force: bool,
-    ) -> Result<Change, Report> {
+    ) -> Result<DeployResult, Report> {
         let before = self.get(place).await?;
         let query = vec![("fieldManager", MANAGER.to_owned()), ("force", force.to_string())];
         let content = ("application/apply-patch+yaml", Bytes::from(object.to_string()));
@@ -109,7 +109,7 @@ impl Api {
             Ok(after) => after,
             // Nothing was created, so its namespace may not exist yet.
             Err(error) if self.is_dry && error.class == ErrorClass::Missing => {
-                return Ok(Change::Created);
+                return Ok(DeployResult::Created);
             }
             Err(error) if error.class == ErrorClass::Conflict => {
                 let hint = "--force takes these fields over; their owner may change them back";
@@ -119,11 +119,11 @@ impl Api {
         };
         let version = |it: &Value| it.pointer("/metadata/resourceVersion").cloned();
         Ok(match before {
-            None => Change::Created,
+            None => DeployResult::Created,
             // A dry run creates no version, so the contents are compared.
-            Some(before) if self.is_dry && !same(&before, &after) => Change::Configured,
-            Some(before) if version(&before) == version(&after) => Change::Unchanged,
-            Some(_) => Change::Configured,
+            Some(before) if self.is_dry && !same(&before, &after) => DeployResult::Configured,
+            Some(before) if version(&before) == version(&after) => DeployResult::Unchanged,
+            Some(_) => DeployResult::Configured,
         })
     }
 

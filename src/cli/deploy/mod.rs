@@ -14,14 +14,14 @@ use std::time::Duration;
 use serde_json::Value;
 
 use self::{
-    api::{Api, Change, Location},
+    api::{Api, DeployResult, Location},
     args::{DeployArgs, RolloutArgs, UndeployArgs},
     former_roles::former_roles,
-    release::Held,
+    release::FinalizedObjects,
     rollout::Rollout,
 };
 use crate::cli::{
-    manifests::Operator,
+    manifests::OperatorPackage,
     objects::session::connected,
     rbac::{self, Account, print},
     report::{Exit, Report},
@@ -38,17 +38,17 @@ const KEPT: [&str; 2] = ["CustomResourceDefinition", "Namespace"];
 /// The manifests of an operator, and the places of its objects in a cluster.
 struct Installation<'a> {
     api: Api,
-    operator: Operator<'a>,
+    operator: OperatorPackage<'a>,
     namespace: &'a str,
     limit: Duration,
     /// In the order in which they are applied.
     objects: Vec<(Location, Value)>,
 }
 
-/// `kopf deploy`
+/// Runs `kopf deploy`: applies the objects, removes obsolete ones, and waits for the pods.
 pub(super) fn deploy(args: &DeployArgs) -> Result<Exit, Report> {
     let limit = limit(&args.rollout)?;
-    let operator = Operator::of(&args.content)?;
+    let operator = OperatorPackage::of(&args.content)?;
     rbac::warn(&operator.needs.warnings);
     connected(async {
         let installation = (operator, &args.content.install, limit);
@@ -71,23 +71,24 @@ pub(super) fn deploy(args: &DeployArgs) -> Result<Exit, Report> {
     })
 }
 
-/// `kopf undeploy`
+/// Runs `kopf undeploy`: stops the pods, releases the objects that the operator has handled, and removes the installation.
 pub(super) fn undeploy(args: &UndeployArgs) -> Result<Exit, Report> {
     let limit = limit(&args.rollout)?;
     let content = ContentArgs { install: args.install.clone(), ..ContentArgs::default() };
-    let operator = Operator::of(&content)?;
+    let operator = OperatorPackage::of(&content)?;
     connected(async {
         let installation = (operator, &args.install, limit);
         let installation = Installation::open(installation, &args.rollout).await?;
         let is_dry = args.rollout.dry_run;
         if !args.force {
-            let held = Held::by(&installation.operator.survey, &installation.api).await?;
+            let held =
+                FinalizedObjects::by(&installation.operator.survey, &installation.api).await?;
             held.require_none_is_deleted()?;
         }
         if let (Some(place), false) = (installation.deployment(), is_dry) {
             installation.rollout(place, &installation.labels()).stop().await?;
         }
-        let held = Held::by(&installation.operator.survey, &installation.api).await?;
+        let held = FinalizedObjects::by(&installation.operator.survey, &installation.api).await?;
         held.release(is_dry).await?;
         installation.remove(is_dry).await?;
         Ok(Exit::Success)
@@ -96,7 +97,7 @@ pub(super) fn undeploy(args: &UndeployArgs) -> Result<Exit, Report> {
 
 impl<'a> Installation<'a> {
     async fn open(
-        (operator, install, limit): (Operator<'a>, &'a InstallArgs, Duration),
+        (operator, install, limit): (OperatorPackage<'a>, &'a InstallArgs, Duration),
         args: &RolloutArgs,
     ) -> Result<Self, Report> {
         let objects = operator.objects()?;
@@ -116,9 +117,9 @@ impl<'a> Installation<'a> {
                 continue;
             }
             let change = match self.api.apply(place, object, force).await? {
-                Change::Unchanged => continue,
-                Change::Created => "created",
-                Change::Configured => "configured",
+                DeployResult::Unchanged => continue,
+                DeployResult::Created => "created",
+                DeployResult::Configured => "configured",
             };
             let would = if is_dry { "would be " } else { "" };
             print(&format!("{} {would}{change}\n", place.shown()));

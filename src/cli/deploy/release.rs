@@ -8,7 +8,7 @@ use super::api::Api;
 use crate::cli::{
     objects::{
         release_one,
-        session::{Session, report},
+        session::{ObjectSession, report},
     },
     options::ScopeOption,
     rbac::{Survey, print},
@@ -27,12 +27,12 @@ use crate::sorted::CollectSorted as _;
 const NAMED_MAX: usize = 5;
 
 /// The objects of an operator, by resource.
-pub(super) struct Held {
-    sessions: Vec<Session>,
+pub(super) struct FinalizedObjects {
+    sessions: Vec<ObjectSession>,
     finalizer: String,
 }
 
-impl Held {
+impl FinalizedObjects {
     /// Reads the objects that the operator serves and that have its finalizer.
     pub(super) async fn by(survey: &Survey, api: &Api) -> Result<Self, Report> {
         let finalizer = survey.options.settings.persistence.finalizer.clone();
@@ -56,9 +56,9 @@ impl Held {
                     && is_served(&survey.options.scope, namespace)
             });
             let cluster = Arc::clone(&api.cluster);
-            sessions.push(Session { cluster, resource: resource.clone(), objects });
+            sessions.push(ObjectSession { cluster, resource: resource.clone(), objects });
         }
-        Ok(Held { sessions, finalizer })
+        Ok(FinalizedObjects { sessions, finalizer })
     }
 
     /// Fails if the deletion of an object waits for a handler.

@@ -15,7 +15,7 @@ const POD: (&str, &str) = ("v1", "Pod");
 /// The pods of an operator.
 pub(super) struct Rollout<'a> {
     pub(super) api: &'a Api,
-    /// The Deployment.
+    /// The Deployment that owns the pods.
     pub(super) place: &'a Location,
     pub(super) namespace: &'a str,
     /// The labels of the pods.

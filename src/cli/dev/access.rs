@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{
     apply::Api,
-    documents::{self, Document, NAMESPACE, text},
+    documents::{self, FileObject, NAMESPACE, text},
 };
 use crate::cli::{args::AccessArgs, report::Report};
 use crate::sorted;
@@ -19,14 +19,14 @@ const KINDS: [&str; 6] =
 
 /// The resolved options of access.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(in crate::cli) struct Access {
+pub(in crate::cli) struct DevAccess {
     /// The user of the operator; `None`: without RBAC.
     user: Option<User>,
     /// Accounts, roles and bindings, with the namespaces that they need.
-    documents: Vec<Document>,
+    documents: Vec<FileObject>,
 }
 
-impl Access {
+impl DevAccess {
     /// Reads the files, and determines the service account.
     pub(in crate::cli) fn resolve(args: &AccessArgs) -> Result<Self, Report> {
         let mut documents = Vec::new();
@@ -51,7 +51,7 @@ impl Access {
         let missing = missing_namespaces(&documents);
         documents.extend(missing);
         sorted::sort_by_key(&mut documents, rank);
-        Ok(Access { user, documents })
+        Ok(DevAccess { user, documents })
     }
 
     /// Returns whether the server restricts its users.
@@ -92,7 +92,7 @@ pub(in crate::cli) fn client(server: ApiServer, user: Option<&User>) -> Client {
     }
 }
 
-fn rank(document: &Document) -> Option<usize> {
+fn rank(document: &FileObject) -> Option<usize> {
     KINDS.iter().position(|it| *it == text(&document.object, "/kind"))
 }
 
@@ -106,7 +106,7 @@ fn account(name: &str) -> Result<User, Report> {
 }
 
 /// Returns the account of the manifests, if they contain exactly one.
-fn only_account(documents: &[Document]) -> Result<User, Report> {
+fn only_account(documents: &[FileObject]) -> Result<User, Report> {
     let accounts = documents.iter().filter(|it| text(&it.object, "/kind") == "ServiceAccount");
     let names: BTreeSet<String> = accounts
         .map(|it| User::service_account(namespace_of(it), text(&it.object, "/metadata/name")).name)
@@ -129,9 +129,9 @@ fn only_account(documents: &[Document]) -> Result<User, Report> {
 }
 
 /// Returns the account of the operator if the files do not contain it: roles may be bound to a name only.
-fn missing_account(user: &User, documents: &[Document]) -> Option<Document> {
+fn missing_account(user: &User, documents: &[FileObject]) -> Option<FileObject> {
     let (namespace, name) = user.as_service_account()?;
-    let is_it = |it: &Document| {
+    let is_it = |it: &FileObject| {
         text(&it.object, "/kind") == "ServiceAccount"
             && text(&it.object, "/metadata/name") == name
             && namespace_of(it) == namespace
@@ -141,11 +141,11 @@ fn missing_account(user: &User, documents: &[Document]) -> Option<Document> {
         "kind": "ServiceAccount",
         "metadata": { "namespace": namespace, "name": name },
     });
-    (!documents.iter().any(is_it)).then(|| Document { place: "--as".into(), object })
+    (!documents.iter().any(is_it)).then(|| FileObject { place: "--as".into(), object })
 }
 
 /// Returns the namespaces that the objects are in but the files do not contain: usually an installer creates them.
-fn missing_namespaces(documents: &[Document]) -> Vec<Document> {
+fn missing_namespaces(documents: &[FileObject]) -> Vec<FileObject> {
     let of_kind = |is_namespace: bool| {
         documents
             .iter()
@@ -153,18 +153,18 @@ fn missing_namespaces(documents: &[Document]) -> Vec<Document> {
     };
     let present: BTreeSet<&str> =
         of_kind(true).map(|it| text(&it.object, "/metadata/name")).collect();
-    let is_inside = |it: &&Document| !text(&it.object, "/kind").starts_with("Cluster");
+    let is_inside = |it: &&FileObject| !text(&it.object, "/kind").starts_with("Cluster");
     let needed: BTreeSet<&str> = of_kind(false).filter(is_inside).map(namespace_of).collect();
     let missing = needed.into_iter().filter(|it| !present.contains(it) && *it != NAMESPACE);
     let create = |name: &str| {
         let object =
             json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
-        Document { place: format!("namespace {name}"), object }
+        FileObject { place: format!("namespace {name}"), object }
     };
     missing.map(create).collect()
 }
 
-fn namespace_of(document: &Document) -> &str {
+fn namespace_of(document: &FileObject) -> &str {
     let namespace = text(&document.object, "/metadata/namespace");
     if namespace.is_empty() { NAMESPACE } else { namespace }
 }

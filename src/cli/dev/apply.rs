@@ -6,7 +6,7 @@ use http_body_util::{BodyExt as _, Full};
 use serde_json::{Map, Value};
 use tower::ServiceExt as _;
 
-use super::documents::{Document, NAMESPACE, text};
+use super::documents::{FileObject, NAMESPACE, text};
 use crate::cli::report::Report;
 use kopf_apiserver::ApiServer;
 
@@ -29,14 +29,14 @@ pub(super) struct Api(ApiServer);
 
 /// The result of applying an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Applied {
+pub(super) struct AppliedObject {
     /// The name, as `kubectl` shows it.
     pub(super) name: String,
-    pub(super) change: Change,
+    pub(super) change: ApplyResult,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Change {
+pub(super) enum ApplyResult {
     Created,
     Configured,
     Unchanged,
@@ -73,19 +73,19 @@ impl From<Error> for Report {
     }
 }
 
-impl Change {
+impl ApplyResult {
     /// Returns the word that `kubectl apply` uses.
     pub(super) fn word(self) -> &'static str {
         match self {
-            Change::Created => "created",
-            Change::Configured => "configured",
-            Change::Unchanged => "unchanged",
+            ApplyResult::Created => "created",
+            ApplyResult::Configured => "configured",
+            ApplyResult::Unchanged => "unchanged",
         }
     }
 }
 
 /// The status and the body of a response.
-type Answer = (u16, Value);
+type StatusAndBody = (u16, Value);
 
 impl Api {
     pub(super) fn new(server: ApiServer) -> Self {
@@ -93,13 +93,14 @@ impl Api {
     }
 
     /// Applies a document to the server.
-    pub(super) async fn apply(&self, document: &Document) -> Result<Applied, Error> {
+    pub(super) async fn apply(&self, document: &FileObject) -> Result<AppliedObject, Error> {
         let mut object = document.object.clone();
         let (place, name) = self.locate(document).await?;
         if let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) {
             place.enter(meta);
         }
-        let version = |(status, body): &Answer| (*status < 300).then(|| revision(body).to_owned());
+        let version =
+            |(status, body): &StatusAndBody| (*status < 300).then(|| revision(body).to_owned());
         let before = version(&self.send(Method::GET, &place.url, None).await);
         let answer = self.write(&place.url, &object).await;
         let Some(after) = version(&answer) else {
@@ -111,21 +112,21 @@ impl Api {
             });
         };
         let change = match before {
-            None => Change::Created,
-            Some(before) if before == after => Change::Unchanged,
-            Some(_) => Change::Configured,
+            None => ApplyResult::Created,
+            Some(before) if before == after => ApplyResult::Unchanged,
+            Some(_) => ApplyResult::Configured,
         };
-        Ok(Applied { name, change })
+        Ok(AppliedObject { name, change })
     }
 
-    async fn write(&self, url: &str, object: &Value) -> Answer {
+    async fn write(&self, url: &str, object: &Value) -> StatusAndBody {
         let url = format!("{url}?fieldManager={MANAGER}&force=true");
         let content = ("application/apply-patch+yaml", object.to_string());
         self.send(Method::PATCH, &url, Some(content)).await
     }
 
     /// Returns the place of the object of a document, and its name as shown.
-    async fn locate(&self, document: &Document) -> Result<(Location, String), Error> {
+    async fn locate(&self, document: &FileObject) -> Result<(Location, String), Error> {
         let object = &document.object;
         let (kind, api_version) = (text(object, "/kind"), text(object, "/apiVersion"));
         let root = if api_version.contains('/') { "apis" } else { "api" };
@@ -158,7 +159,12 @@ impl Api {
         Ok((Location { url, namespace }, shown))
     }
 
-    async fn send(&self, method: Method, url: &str, content: Option<(&str, String)>) -> Answer {
+    async fn send(
+        &self,
+        method: Method,
+        url: &str,
+        content: Option<(&str, String)>,
+    ) -> StatusAndBody {
         let mut request = Request::builder().method(method).uri(url);
         if let Some((kind, _)) = &content {
             request = request.header(CONTENT_TYPE, *kind);

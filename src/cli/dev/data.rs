@@ -23,7 +23,7 @@ const SAVED_WITHIN: Duration = Duration::from_secs(3);
 
 /// The data file. Clones share it.
 #[derive(Clone, Debug)]
-pub(super) struct Data(Arc<Inner>);
+pub(super) struct DataFile(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -35,7 +35,7 @@ struct Inner {
     saved: Mutex<u64>,
 }
 
-impl Data {
+impl DataFile {
     /// Fills a new server from the file, which is created if missing. Returns the number of objects in it.
     pub(super) fn open(path: &Path, server: &ApiServer) -> Result<(Self, usize), Report> {
         let lock = lock_of(path);
@@ -52,7 +52,7 @@ impl Data {
             })?;
         }
         let saved = Mutex::new(u64::MAX);
-        let data = Data(Arc::new(Inner { path: path.into(), lock, _locked: locked, saved }));
+        let data = DataFile(Arc::new(Inner { path: path.into(), lock, _locked: locked, saved }));
         // Report a file that cannot be written now, not at the end.
         data.save(server).map_err(|problem| unwritable(path, &problem))?;
         Ok((data, count))

@@ -23,7 +23,7 @@ pub(in crate::cli) const DEFINITION: &str = "CustomResourceDefinition";
 
 /// One object of a file.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::cli) struct Document {
+pub(in crate::cli) struct FileObject {
     /// Its start, as `file:line`.
     pub(in crate::cli) place: String,
     /// Has a kind, a version and a name.
@@ -89,7 +89,7 @@ impl From<Error> for Report {
 }
 
 /// Returns the objects of all files at one path.
-pub(in crate::cli) fn of(path: &Path) -> Result<Vec<Document>, Error> {
+pub(in crate::cli) fn of(path: &Path) -> Result<Vec<FileObject>, Error> {
     let mut documents = Vec::new();
     for file in files(path)? {
         documents.extend(parse(&file, &read(&file)?)?);
@@ -144,7 +144,7 @@ fn unreadable(path: &Path, source: io::Error) -> Error {
 }
 
 /// Returns the objects in `text`; errors call it `path`.
-pub(in crate::cli) fn parse(path: &Path, text: &str) -> Result<Vec<Document>, Error> {
+pub(in crate::cli) fn parse(path: &Path, text: &str) -> Result<Vec<FileObject>, Error> {
     let place = |line: usize| format!("{}:{line}", path.display());
     let mut documents = Vec::new();
     if path.extension().is_some_and(|it| it == "json") {
@@ -210,7 +210,7 @@ fn without_place(text: &str) -> String {
 }
 
 /// Adds an object, or the objects of a list.
-fn take(documents: &mut Vec<Document>, place: String, mut object: Value) -> Result<(), Error> {
+fn take(documents: &mut Vec<FileObject>, place: String, mut object: Value) -> Result<(), Error> {
     if object.is_null() {
         return Ok(());
     }
@@ -226,7 +226,7 @@ fn take(documents: &mut Vec<Document>, place: String, mut object: Value) -> Resu
     Ok(())
 }
 
-fn checked(place: String, object: Value) -> Result<Document, Error> {
+fn checked(place: String, object: Value) -> Result<FileObject, Error> {
     let reason = if !object.is_object() {
         "it is not a mapping"
     } else if text(&object, "/apiVersion").is_empty() {
@@ -236,7 +236,7 @@ fn checked(place: String, object: Value) -> Result<Document, Error> {
     } else if text(&object, "/metadata/name").is_empty() {
         "it has no metadata.name"
     } else {
-        return Ok(Document { place, object });
+        return Ok(FileObject { place, object });
     };
     Err(Error::NoObject { place, reason })
 }

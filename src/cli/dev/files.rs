@@ -18,8 +18,8 @@ use tokio::{sync::Notify, time};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    apply::{Api, Applied, Change},
-    documents::{self, DEFINITION, Document, text},
+    apply::{Api, AppliedObject, ApplyResult},
+    documents::{self, DEFINITION, FileObject, text},
 };
 use crate::cli::report::Report;
 use crate::sorted;
@@ -29,7 +29,7 @@ const SETTLING: Duration = Duration::from_millis(100);
 
 /// The files, and their contents when they were last read.
 #[derive(Debug)]
-pub(in crate::cli) struct Files {
+pub(in crate::cli) struct ManifestFiles {
     /// As on the command line.
     paths: Vec<PathBuf>,
     /// The contents that were applied, or at least attempted.
@@ -39,16 +39,16 @@ pub(in crate::cli) struct Files {
     /// The last message about each path.
     logged: BTreeMap<PathBuf, String>,
     /// Objects at the start: CRDs first, then namespaces, then objects that need them.
-    documents: Vec<Document>,
+    documents: Vec<FileObject>,
 }
 
-impl Files {
+impl ManifestFiles {
     /// Reads all files once.
     pub(in crate::cli) fn read(
         definitions: &[PathBuf],
         objects: &[PathBuf],
     ) -> Result<Self, Report> {
-        let mut files = Files {
+        let mut files = ManifestFiles {
             paths: definitions.iter().chain(objects).cloned().collect(),
             texts: BTreeMap::new(),
             empty: Vec::new(),
@@ -61,7 +61,7 @@ impl Files {
             if let Some(empty) = files.empty.pop() {
                 return Err(documents::Error::NoDocuments(empty).into());
             }
-            let is_other = |it: &&Document| text(&it.object, "/kind") != DEFINITION;
+            let is_other = |it: &&FileObject| text(&it.object, "/kind") != DEFINITION;
             if let Some(other) = files.documents.iter().skip(before).find(is_other) {
                 let kind = text(&other.object, "/kind");
                 let problem = format!("{}: expected a {DEFINITION}, got a {kind}", other.place);
@@ -102,12 +102,12 @@ impl Files {
     }
 
     /// Returns the objects of all files at the start.
-    pub(in crate::cli) fn documents(&self) -> &[Document] {
+    pub(in crate::cli) fn documents(&self) -> &[FileObject] {
         &self.documents
     }
 
     /// Returns the CRDs among them, then all others.
-    pub(super) fn by_rank(&self) -> (&[Document], &[Document]) {
+    pub(super) fn by_rank(&self) -> (&[FileObject], &[FileObject]) {
         let definitions = self.documents.partition_point(|it| rank(it) == 0);
         self.documents.split_at_checked(definitions).unwrap_or_default()
     }
@@ -181,7 +181,7 @@ impl Files {
         sorted::sort_by_key(&mut changed, rank);
         for document in &changed {
             match api.apply(document).await {
-                Ok(Applied { change: Change::Unchanged, .. }) => {}
+                Ok(AppliedObject { change: ApplyResult::Unchanged, .. }) => {}
                 Ok(applied) => log(&applied, document),
                 Err(problem) => tracing::error!(target: "kopf.dev", "{problem}"),
             }
@@ -189,7 +189,7 @@ impl Files {
     }
 
     /// Returns the objects of a file, if its content has changed.
-    fn changed(&mut self, file: &Path) -> Result<Vec<Document>, documents::Error> {
+    fn changed(&mut self, file: &Path) -> Result<Vec<FileObject>, documents::Error> {
         let text = documents::read(file)?;
         if self.texts.get(file) == Some(&text) {
             return Ok(Vec::new());
@@ -218,8 +218,8 @@ impl Files {
 }
 
 /// Logs that an object was applied.
-pub(super) fn log(applied: &Applied, document: &Document) {
-    let Applied { name, change } = applied;
+pub(super) fn log(applied: &AppliedObject, document: &FileObject) {
+    let AppliedObject { name, change } = applied;
     tracing::info!(target: "kopf.dev", "{name} {} ({})", change.word(), document.place);
 }
 
@@ -254,7 +254,7 @@ fn directory(path: &Path) -> PathBuf {
 }
 
 /// Returns the rank of an object: CRDs come before namespaces, and both before the objects that need them.
-fn rank(document: &Document) -> u8 {
+fn rank(document: &FileObject) -> u8 {
     match text(&document.object, "/kind") {
         DEFINITION => 0,
         "Namespace" => 1,

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use kopf_apiserver::PLACEHOLDER;
 use serde_json::{Value, json};
 
-use super::documents::{self, Document};
+use super::documents::{self, FileObject};
 use crate::logic::{
     change::registry::Registry,
     handlers::{
@@ -66,7 +66,7 @@ enum Name<'a> {
 pub(super) fn missing(
     registry: &Registry,
     known: &[Resource],
-    objects: &[Document],
+    objects: &[FileObject],
 ) -> Vec<Definition> {
     let samples: Vec<Sample<'_>> = objects.iter().map(|it| Sample::of(&it.object)).collect();
     let mut selectors = registry.selectors(&CHOOSING);

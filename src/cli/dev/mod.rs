@@ -26,8 +26,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use self::{
-    apply::{Api, Applied},
-    data::Data,
+    apply::{Api, AppliedObject},
+    data::DataFile,
     documents::text,
     options::{DevOptions, KubeconfigOption},
 };
@@ -37,7 +37,7 @@ use crate::cli::{
     options::ScopeOption,
     report::{Exit, Report},
     run,
-    scripts::{First, Read},
+    scripts::{First, UnloadedScripts},
 };
 use crate::cluster::KubeCluster;
 use crate::handling::choosing::Choices;
@@ -59,25 +59,25 @@ use kopf_apiserver::{
 };
 
 pub(super) use self::{
-    access::{Access, client},
-    documents::{Document, NAMESPACE},
-    files::Files,
+    access::{DevAccess, client},
+    documents::{FileObject, NAMESPACE},
+    files::ManifestFiles,
     options::resolve,
 };
 
 /// Runs an operator with its own server. Returns the exit code, or why it could not run.
 pub(super) fn run(options: &DevOptions) -> Result<Exit, Report> {
     let clock = Clock::system();
-    let read = Read::files(&options.run).map_err(not_a_script)?;
-    let files = Files::read(&options.definitions, &options.objects)?;
+    let read = UnloadedScripts::files(&options.run).map_err(not_a_script)?;
+    let files = ManifestFiles::read(&options.definitions, &options.objects)?;
     let log = run::start_log(&options.run.log, &options.run.notes, clock)?;
     run::on_runtime(&options.run.log, develop(options, read, files, (clock, &log)))
 }
 
 async fn develop(
     options: &DevOptions,
-    read: Read,
-    files: Files,
+    read: UnloadedScripts,
+    files: ManifestFiles,
     (clock, log): (Clock, &Log),
 ) -> Result<Exit, Report> {
     let signals = run::listen()?;
@@ -87,7 +87,7 @@ async fn develop(
     let local = LocalWebhooks::default();
     let builder = ApiServer::builder().clock(stamp).cluster(true).rbac(access.is_enabled());
     let server = builder.seed(fastrand::u64(..)).webhooks(webhooks::post(&local)).build();
-    let data = options.data.as_deref().map(|it| Data::open(it, &server)).transpose()?;
+    let data = options.data.as_deref().map(|it| DataFile::open(it, &server)).transpose()?;
     access.apply(&server).await?;
     let read = with_maps(read, options, &server, &files, clock).await?;
     let plan =
@@ -179,7 +179,7 @@ pub(super) fn connect(server: ApiServer, user: Option<&User>, metrics: Metrics) 
 }
 
 async fn listen(port: u16) -> Result<Listener, Report> {
-    let options = serve::Options {
+    let options = serve::ServeOptions {
         address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
         beyond_loopback: false,
     };
@@ -213,7 +213,7 @@ fn take(option: &KubeconfigOption) -> Result<Kubeconfig, Report> {
 /// The content of the server before the operator starts.
 pub(super) struct Filled {
     /// The applied objects, with their documents.
-    applied: Vec<(Applied, Document)>,
+    applied: Vec<(AppliedObject, FileObject)>,
     made_up: Vec<kinds::Definition>,
     /// The resources that handlers are called for.
     resources: Vec<Resource>,
@@ -221,17 +221,18 @@ pub(super) struct Filled {
 
 /// Applies the namespaces and `ConfigMap`s of the files, and reads the scripts in them: they determine which CRDs are missing.
 async fn with_maps(
-    read: Read,
+    read: UnloadedScripts,
     options: &DevOptions,
     server: &ApiServer,
-    files: &Files,
+    files: &ManifestFiles,
     clock: Clock,
-) -> Result<Read, Report> {
+) -> Result<UnloadedScripts, Report> {
     if options.run.scripts.maps.is_empty() {
         return Ok(read);
     }
     let api = Api::new(server.clone());
-    let is_needed = |it: &&Document| matches!(text(&it.object, "/kind"), "Namespace" | "ConfigMap");
+    let is_needed =
+        |it: &&FileObject| matches!(text(&it.object, "/kind"), "Namespace" | "ConfigMap");
     for document in files.documents().iter().filter(is_needed) {
         api.apply(document).await?;
     }
@@ -242,7 +243,7 @@ async fn with_maps(
 pub(super) async fn fill(
     server: &ApiServer,
     first: &First,
-    files: &Files,
+    files: &ManifestFiles,
 ) -> Result<Filled, Report> {
     let api = Api::new(server.clone());
     let cluster = cluster(server);
@@ -255,7 +256,7 @@ pub(super) async fn fill(
     let made_up = kinds::missing(&first.registry, &known(&cluster).await?, files.documents());
     for definition in &made_up {
         let place = definition.name();
-        api.apply(&Document { place, object: definition.to_crd() }).await?;
+        api.apply(&FileObject { place, object: definition.to_crd() }).await?;
     }
     for document in objects {
         applied.push((api.apply(document).await?, document.clone()));
@@ -272,7 +273,7 @@ pub(super) struct Kinds {
 }
 
 /// Returns the resources that the handlers of scripts can have, without a cluster.
-pub(super) async fn kinds_for(first: &First, files: &Files) -> Result<Kinds, Report> {
+pub(super) async fn kinds_for(first: &First, files: &ManifestFiles) -> Result<Kinds, Report> {
     let server = ApiServer::builder().cluster(true).build();
     let filled = fill(&server, first, files).await?;
     let assumed = filled.made_up.iter().filter(|it| !it.has_group).map(kinds::Definition::name);

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::access::Access;
+use super::access::DevAccess;
 use crate::cli::{
     args::DevArgs,
     config::Config,
@@ -32,7 +32,7 @@ pub(in crate::cli) struct DevOptions {
     /// Whether the controllers of pods, deployments and the like run.
     pub(super) controllers: bool,
     /// The permissions of the operator.
-    pub(super) access: Access,
+    pub(super) access: DevAccess,
 }
 
 impl DevOptions {
@@ -82,7 +82,7 @@ pub(in crate::cli) fn resolve(
         data: args.data,
         kubeconfig,
         controllers: !args.no_controllers,
-        access: Access::resolve(&args.access)?,
+        access: DevAccess::resolve(&args.access)?,
     })
 }
 

@@ -6,7 +6,7 @@ use clap::Parser as _;
 use serde_json::{Value, json};
 
 use super::{
-    documents::{self, Document},
+    documents::{self, FileObject},
     kinds::{self, Definition},
     options::{self, DevOptions, KubeconfigOption},
     quoted,
@@ -49,13 +49,13 @@ fn resource(group: &str, version: &str, plural: &str, kind: &str) -> Resource {
     }
 }
 
-fn object(api_version: &str, kind: &str) -> Document {
+fn object(api_version: &str, kind: &str) -> FileObject {
     let object = json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": "x" } });
-    Document { place: "x.yaml:1".into(), object }
+    FileObject { place: "x.yaml:1".into(), object }
 }
 
 /// Returns the generated CRDs as strings: `plural.group kind versions`.
-fn missing(selectors: &[&[&str]], objects: &[Document]) -> Vec<String> {
+fn missing(selectors: &[&[&str]], objects: &[FileObject]) -> Vec<String> {
     let known =
         [resource("", "v1", "pods", "Pod"), resource("apps", "v1", "deployments", "Deployment")];
     let text = |it: &Definition| {

@@ -44,7 +44,7 @@ pub(super) fn section(section: &Section) -> String {
     text.trim_start_matches('\n').to_owned()
 }
 
-/// Returns one name.
+/// Returns the documentation of one name.
 pub(super) fn item(path: &str, item: &Item) -> String {
     let call = item.signature().map(Signature::told).unwrap_or_default();
     let mut text = format!("{path}{call}\n\n{}\n", wrapped(&plain(item.doc), 0));

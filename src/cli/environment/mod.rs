@@ -110,7 +110,7 @@ impl<'a> Environment<'a> {
         format!("KOPF_{}_{name}", self.command)
     }
 
-    /// Returns a string.
+    /// Returns a string; `None` if the variable is unset or empty.
     pub fn text(&self, name: &str) -> Option<String> {
         (self.lookup)(&self.name(name)).filter(|it| !it.is_empty())
     }
@@ -134,7 +134,7 @@ impl<'a> Environment<'a> {
         }
     }
 
-    /// Returns an integer.
+    /// Returns an integer; `None` if the variable is unset or empty.
     pub fn number(&self, name: &str) -> Result<Option<i64>, Report> {
         let Some(text) = self.text(name) else { return Ok(None) };
         text.trim().parse().map(Some).map_err(|_problem| {

@@ -18,7 +18,7 @@ use crate::reactor::Connecting;
 use crate::settings::Settings;
 use crate::telemetry::Health;
 
-pub(super) use options::{FreezeOptions, Origin, resolve_freeze, resolve_resume};
+pub(super) use options::{FreezeInputs, FreezeOptions, resolve_freeze, resolve_resume};
 
 /// Writes or removes the record.
 pub(super) fn run(options: &FreezeOptions) -> Result<Exit, Report> {

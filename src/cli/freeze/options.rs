@@ -15,8 +15,8 @@ use crate::cluster::ConfigOverrides;
 use crate::logic::{replicas::peering::Record, text::duration};
 
 /// The inputs of both commands besides the arguments.
-pub(in crate::cli) struct Origin<'a> {
-    /// The environment.
+pub(in crate::cli) struct FreezeInputs<'a> {
+    /// Looks up a variable of the environment.
     pub(in crate::cli) lookup: Lookup<'a>,
     /// The default identity, without `--id`.
     pub(in crate::cli) person: String,
@@ -44,10 +44,10 @@ pub(in crate::cli) struct FreezeOptions {
     pub(super) notes: Vec<Note>,
 }
 
-/// `kopf freeze`
+/// Resolves the options of `kopf freeze`: from the arguments, then from the environment.
 pub(in crate::cli) fn resolve_freeze(
     args: FreezeArgs,
-    origin: Origin<'_>,
+    origin: FreezeInputs<'_>,
 ) -> Result<FreezeOptions, Report> {
     let variables = Environment::new(origin.lookup, "FREEZE");
     let lifetime = args.lifetime.or_else(|| variables.text("LIFETIME"));
@@ -64,10 +64,10 @@ pub(in crate::cli) fn resolve_freeze(
     resolve((args.meeting, args.log), Some(record), &variables, origin.person)
 }
 
-/// `kopf resume`
+/// Resolves the options of `kopf resume`: from the arguments, then from the environment.
 pub(in crate::cli) fn resolve_resume(
     args: ResumeArgs,
-    origin: Origin<'_>,
+    origin: FreezeInputs<'_>,
 ) -> Result<FreezeOptions, Report> {
     let variables = Environment::new(origin.lookup, "RESUME");
     resolve((args.meeting, args.log), None, &variables, origin.person)

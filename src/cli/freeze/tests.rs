@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Parser as _;
 
-use super::{FreezeOptions, Origin, resolve_freeze, resolve_resume};
+use super::{FreezeInputs, FreezeOptions, resolve_freeze, resolve_resume};
 use crate::cli::{
     args::{Command, LowArgs},
     report::{Exit, Report},
@@ -16,7 +16,7 @@ fn resolve(typed: &str, variables: &[(&str, &str)]) -> Result<FreezeOptions, Rep
         let found = variables.iter().find(|(key, _)| *key == name);
         found.map(|(_, value)| (*value).to_owned())
     };
-    let origin = Origin { lookup: &lookup, person: "ops@home".into() };
+    let origin = FreezeInputs { lookup: &lookup, person: "ops@home".into() };
     match args.expect("known options").command {
         Command::Freeze(args) => resolve_freeze(args, origin),
         Command::Resume(args) => resolve_resume(args, origin),

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::line::Record;
+use super::line::LogRecord;
 
 /// Lines with the same gist that are written in one window.
 const WRITTEN: u64 = 5;
@@ -32,7 +32,7 @@ struct Window {
 
 impl Folding {
     /// Returns whether to write this line; otherwise it is counted.
-    pub(super) fn admit(&mut self, record: &Record, now: Timestamp) -> bool {
+    pub(super) fn admit(&mut self, record: &LogRecord, now: Timestamp) -> bool {
         let Some(gist) = &record.gist else { return true };
         let gist = gist.get(..gist.floor_char_boundary(GIST_BYTES_MAX)).unwrap_or_default();
         let key = (record.target.clone(), gist.to_owned());
@@ -48,11 +48,11 @@ impl Folding {
     }
 
     /// Ends the windows that are over by now, and returns the lines with their numbers.
-    pub(super) fn end(&mut self, now: Timestamp) -> Vec<Record> {
+    pub(super) fn end(&mut self, now: Timestamp) -> Vec<LogRecord> {
         let ended = self.0.extract_if(.., |_, it| it.end <= now);
         let folded = ended.filter(|(_, it)| it.lines > WRITTEN);
         let lines = folded.map(|((target, gist), window)| {
-            let mut record = Record::new(&target, window.level);
+            let mut record = LogRecord::new(&target, window.level);
             let (more, seconds) = (window.lines - WRITTEN, WINDOW.as_secs());
             record.message = format!("… {more} more in {seconds} s: {gist}");
             record
@@ -61,7 +61,7 @@ impl Folding {
     }
 
     /// Ends all windows, and returns the lines with their numbers.
-    pub(super) fn end_all(&mut self) -> Vec<Record> {
+    pub(super) fn end_all(&mut self) -> Vec<LogRecord> {
         self.end(Timestamp::MAX)
     }
 
@@ -73,11 +73,11 @@ impl Folding {
 
 #[cfg(test)]
 mod tests {
-    use super::{Folding, Record, Timestamp};
+    use super::{Folding, LogRecord, Timestamp};
 
-    fn record(gist: &str) -> Record {
+    fn record(gist: &str) -> LogRecord {
         let gist = Some(gist.to_owned());
-        Record { gist, ..Record::new("kopf.objects", tracing::Level::ERROR) }
+        LogRecord { gist, ..LogRecord::new("kopf.objects", tracing::Level::ERROR) }
     }
 
     #[test]
@@ -87,7 +87,7 @@ mod tests {
         let written = (0..40).filter(|_| folding.admit(&record("a"), at(1))).count();
         assert_eq!(written, 5);
         assert!(folding.admit(&record("b"), at(2)), "another line");
-        assert!(folding.admit(&Record::new("kopf.objects", tracing::Level::ERROR), at(2)));
+        assert!(folding.admit(&LogRecord::new("kopf.objects", tracing::Level::ERROR), at(2)));
         assert!(folding.end(at(30)).is_empty(), "the window is 30 s long");
         let lines: Vec<_> = folding.end(at(31)).into_iter().map(|it| it.message).collect();
         assert_eq!(lines, ["… 35 more in 30 s: a"]);

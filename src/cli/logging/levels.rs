@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use tracing::{Level, level_filters::LevelFilter};
 use tracing_subscriber::{Registry, filter::Targets, reload};
 
-use super::line::Record;
+use super::line::LogRecord;
 use crate::call::TARGET_UNHANDLED;
 use crate::cli::{
     args::LogFormat,
@@ -28,12 +28,12 @@ const DEFAULT: &str = "default";
 /// The levels of a log.
 pub(super) struct Levels {
     start: Level,
-    present: Mutex<Present>,
+    present: Mutex<CurrentLevels>,
     /// The filter of events, once the log is installed.
     filter: Mutex<Option<reload::Handle<Targets, Registry>>>,
 }
 
-struct Present {
+struct CurrentLevels {
     level: Level,
     scripts: BTreeMap<String, Level>,
 }
@@ -46,7 +46,7 @@ impl Levels {
             Verbosity::Normal => Level::INFO,
             Verbosity::Verbose | Verbosity::Debug => Level::DEBUG,
         };
-        let present = Present { level: start, scripts: BTreeMap::new() };
+        let present = CurrentLevels { level: start, scripts: BTreeMap::new() };
         Levels { start, present: Mutex::new(present), filter: Mutex::default() }
     }
 
@@ -58,7 +58,7 @@ impl Levels {
     }
 
     /// Returns whether to write a line.
-    pub(super) fn admit(&self, record: &Record) -> bool {
+    pub(super) fn admit(&self, record: &LogRecord) -> bool {
         let present = self.present.lock();
         if present.scripts.is_empty() && !record.is_own() && present.level == self.start {
             return true;

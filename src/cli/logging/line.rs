@@ -38,7 +38,7 @@ const KOPF_LOGGERS: &[(&str, &str)] = &[
 
 /// One event for the log.
 #[derive(Debug)]
-pub(super) struct Record {
+pub(super) struct LogRecord {
     /// The target of the event: a logger such as `kopf.auth`, or the path of a module.
     pub(super) target: String,
     /// The level of the event.
@@ -68,10 +68,10 @@ pub(super) struct Own {
     pub(super) level: Option<Level>,
 }
 
-impl Record {
+impl LogRecord {
     /// Creates a record without content.
     pub(super) fn new(target: &str, level: Level) -> Self {
-        Record {
+        LogRecord {
             target: target.to_owned(),
             level,
             message: String::new(),
@@ -120,7 +120,7 @@ impl Record {
 }
 
 /// Formats the line, including the line feed.
-pub(super) fn format(record: &Record, options: &LogOptions, now: Timestamp) -> String {
+pub(super) fn format(record: &LogRecord, options: &LogOptions, now: Timestamp) -> String {
     let mut line = match options.format {
         LogFormat::Plain => plain(record, options),
         LogFormat::Full => full(record, options, now, &record.logger(), NAME_WIDTH),
@@ -131,14 +131,14 @@ pub(super) fn format(record: &Record, options: &LogOptions, now: Timestamp) -> S
     line
 }
 
-fn plain(record: &Record, options: &LogOptions) -> String {
+fn plain(record: &LogRecord, options: &LogOptions) -> String {
     let mut line = String::new();
     text(&mut line, record, options, style(options, color::of_message(record.level)));
     line
 }
 
 fn full(
-    record: &Record,
+    record: &LogRecord,
     options: &LogOptions,
     now: Timestamp,
     logger: &str,
@@ -163,7 +163,7 @@ fn style(options: &LogOptions, style: Style) -> Style {
 }
 
 /// Adds the message in its form for people: with the prefix, the fields of the operator, and the trace on separate lines.
-fn text(line: &mut String, record: &Record, options: &LogOptions, style: Style) {
+fn text(line: &mut String, record: &LogRecord, options: &LogOptions, style: Style) {
     let mut message = String::new();
     prefixed(&mut message, record, options);
     for (key, value) in &record.fields {
@@ -198,7 +198,7 @@ fn contained(text: &str) -> Cow<'_, str> {
     Cow::Owned(contained)
 }
 
-fn prefixed(line: &mut String, record: &Record, options: &LogOptions) {
+fn prefixed(line: &mut String, record: &LogRecord, options: &LogOptions) {
     if let Some(object) = record.object.as_ref().filter(|_| options.prefix) {
         let _always_fits = match &object.namespace {
             Some(namespace) => write!(line, "[{namespace}/{}] ", object.name),
@@ -209,7 +209,7 @@ fn prefixed(line: &mut String, record: &Record, options: &LogOptions) {
 }
 
 /// Formats a line as JSON. The order of keys is part of the format. Fields of scripts cannot replace the keys of the line itself.
-fn json(record: &Record, options: &LogOptions, now: Timestamp) -> String {
+fn json(record: &LogRecord, options: &LogOptions, now: Timestamp) -> String {
     let mut message = String::new();
     prefixed(&mut message, record, options);
     let is_taken = |key: &str| {

@@ -45,17 +45,17 @@ mod tests;
 
 use folding::Folding;
 use levels::Levels;
-use line::Record;
-use output::Output;
+use line::LogRecord;
+use output::LogOutput;
 
 /// The destination of formatted lines; one call per line.
 pub type Sink = Box<dyn Fn(&str) + Send + Sync>;
 
 /// Formats events as lines.
-struct LineLayer(Arc<Writer>);
+struct LineLayer(Arc<LogWriter>);
 
 /// Writes the lines, except those that repeat.
-struct Writer {
+struct LogWriter {
     options: LogOptions,
     clock: Clock,
     sink: Sink,
@@ -67,16 +67,16 @@ struct Writer {
 
 /// The log of the process. Dropping it waits up to a second for lines that stderr has not accepted yet.
 #[must_use = "the end of the log is written when it is dropped"]
-pub struct Log(Output<Stderr>, Arc<Writer>);
+pub struct Log(LogOutput<Stderr>, Arc<LogWriter>);
 
 impl Log {
     /// Returns the object that changes the levels.
     pub fn control(&self) -> Arc<dyn LogControl> {
-        Arc::<Writer>::clone(&self.1)
+        Arc::<LogWriter>::clone(&self.1)
     }
 }
 
-impl LogControl for Writer {
+impl LogControl for LogWriter {
     fn levels(&self) -> LogLevels {
         self.levels.levels()
     }
@@ -108,9 +108,9 @@ pub fn install(
 ) -> Result<Log, TryInitError> {
     let stderr = io::stderr();
     options.color = color::decide(options.color, lookup, stderr.is_terminal());
-    let output = Output::new(stderr);
+    let output = LogOutput::new(stderr);
     let lines = output.clone();
-    let writer = Writer::new(options, clock, Box::new(move |line| lines.line(line)));
+    let writer = LogWriter::new(options, clock, Box::new(move |line| lines.line(line)));
     writer.has_thread.store(false, Ordering::Relaxed);
     let writer = Arc::new(writer);
     registry(Arc::clone(&writer)).try_init()?;
@@ -119,22 +119,22 @@ pub fn install(
 
 /// Returns a subscriber that formats events as lines for this sink. Numbers of repeated lines are written with the next line.
 pub fn subscriber(options: LogOptions, clock: Clock, sink: Sink) -> impl Subscriber + Send + Sync {
-    registry(Arc::new(Writer::new(options, clock, sink)))
+    registry(Arc::new(LogWriter::new(options, clock, sink)))
 }
 
-fn registry(writer: Arc<Writer>) -> impl Subscriber + Send + Sync {
+fn registry(writer: Arc<LogWriter>) -> impl Subscriber + Send + Sync {
     let filter = writer.levels.filter(&writer.options);
     tracing_subscriber::registry().with(filter).with(LineLayer(writer))
 }
 
-impl Writer {
+impl LogWriter {
     fn new(options: LogOptions, clock: Clock, sink: Sink) -> Self {
         let (folding, has_thread) = (Mutex::default(), AtomicBool::new(true));
         let levels = Levels::new(&options);
-        Writer { options, clock, sink, levels, folding, has_thread }
+        LogWriter { options, clock, sink, levels, folding, has_thread }
     }
 
-    fn write(self: &Arc<Self>, record: Record) {
+    fn write(self: &Arc<Self>, record: LogRecord) {
         let is_kopf = self.options.format == LogFormat::Kopf;
         let record = if is_kopf { record } else { record.in_own_words() };
         if !self.levels.admit(&record) {
@@ -155,7 +155,7 @@ impl Writer {
         }
     }
 
-    fn write_all(&self, records: &[Record]) {
+    fn write_all(&self, records: &[LogRecord]) {
         let now = self.clock.now();
         for record in records {
             (self.sink)(&line::format(record, &self.options, now));
@@ -190,8 +190,8 @@ impl Writer {
 impl<S: Subscriber> Layer<S> for LineLayer {
     fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
         let metadata = event.metadata();
-        let mut record = Record::new(metadata.target(), *metadata.level());
-        event.record(&mut Fields(&mut record));
+        let mut record = LogRecord::new(metadata.target(), *metadata.level());
+        event.record(&mut FieldVisitor(&mut record));
         self.0.write(record);
     }
 }
@@ -207,9 +207,9 @@ fn level_of(number: u64) -> Level {
 }
 
 /// Collects the fields of an event in a record.
-struct Fields<'a>(&'a mut Record);
+struct FieldVisitor<'a>(&'a mut LogRecord);
 
-impl Fields<'_> {
+impl FieldVisitor<'_> {
     fn put(&mut self, field: &Field, value: Value) {
         match (field.name(), value) {
             // Also the message of `tracing::info!("…")`.
@@ -231,7 +231,7 @@ impl Fields<'_> {
     }
 }
 
-impl Visit for Fields<'_> {
+impl Visit for FieldVisitor<'_> {
     fn record_str(&mut self, field: &Field, value: &str) {
         match field.name() {
             "message" => value.clone_into(&mut self.0.message),

@@ -27,14 +27,14 @@ const AT_ONCE_MAX: usize = 4_096;
 const FLUSH_MAX: Duration = Duration::from_secs(1);
 
 /// A stream for lines. Clones share it. Its thread ends with the last of them.
-pub(super) struct Output<S> {
+pub(super) struct LogOutput<S> {
     shared: Arc<Shared<S>>,
     queue: Arc<OnceLock<SyncSender<Message>>>,
 }
 
-impl<S> Clone for Output<S> {
+impl<S> Clone for LogOutput<S> {
     fn clone(&self) -> Self {
-        Output { shared: Arc::clone(&self.shared), queue: Arc::clone(&self.queue) }
+        LogOutput { shared: Arc::clone(&self.shared), queue: Arc::clone(&self.queue) }
     }
 }
 
@@ -51,7 +51,7 @@ enum Message {
     Flush(SyncSender<()>),
 }
 
-impl<S: Write + AsFd + Send + 'static> Output<S> {
+impl<S: Write + AsFd + Send + 'static> LogOutput<S> {
     /// Creates an output to this stream.
     pub(super) fn new(stream: S) -> Self {
         let shared = Shared {
@@ -59,7 +59,7 @@ impl<S: Write + AsFd + Send + 'static> Output<S> {
             waiting: AtomicUsize::new(0),
             lost: AtomicU64::new(0),
         };
-        Output { shared: Arc::new(shared), queue: Arc::default() }
+        LogOutput { shared: Arc::new(shared), queue: Arc::default() }
     }
 
     /// Writes or queues a line; never waits.

@@ -142,7 +142,7 @@ async fn fields_of_scripts_come_after_the_message_and_replace_nothing() {
 #[tokio::test(start_paused = true)]
 async fn full_lines_have_fixed_columns_before_the_message() {
     let at = "2026-11-21T04:10:28.317999Z".parse().expect("a timestamp");
-    let mut record = super::Record::new("kopf::reactor::streams::more", Level::WARN);
+    let mut record = super::LogRecord::new("kopf::reactor::streams::more", Level::WARN);
     record.message = "text".into();
     let line = super::line::format(&record, &options(LogFormat::Full), at);
     // The hour is local time, which depends on the machine.
@@ -150,7 +150,7 @@ async fn full_lines_have_fixed_columns_before_the_message() {
     assert_eq!(date, "[2026-11-2");
     let columns = rest.get("1 04:10:28".len()..).expect("a full line");
     assert_eq!(columns, ",317] reactor.streams.more [WARNING ] text\n");
-    let record = super::Record::new("kopf.objects", Level::INFO);
+    let record = super::LogRecord::new("kopf.objects", Level::INFO);
     let line = super::line::format(&record, &options(LogFormat::Full), at);
     assert!(line.ends_with("] objects    [INFO    ] \n"), "{line}");
 }
@@ -204,7 +204,7 @@ async fn loggers_have_short_names_and_in_its_format_those_of_kopf() {
         ("kopf.access", "access    ", "aiohttp.access      "),
         ("kube_client::client", "kube_client.client", "kube_client.client  "),
     ] {
-        let record = super::Record::new(target, Level::INFO);
+        let record = super::LogRecord::new(target, Level::INFO);
         for (format, name) in [(LogFormat::Full, shown), (LogFormat::Kopf, in_kopf)] {
             let line = super::line::format(&record, &options(format), at);
             assert!(line.contains(&format!("] {name} [INFO    ] ")), "{line}");
@@ -231,7 +231,7 @@ async fn colors_change_no_column() {
     let warn = || tracing::warn!(target: "kopf.dev", "text");
     check(colored(LogFormat::Plain), warn, &expect![["\u{1b}[33mtext\u{1b}[0m\n"]]);
     let at = "2026-11-21T04:10:28.317999Z".parse().expect("a timestamp");
-    let mut record = super::Record::new("kopf.dev", Level::WARN);
+    let mut record = super::LogRecord::new("kopf.dev", Level::WARN);
     record.message = "text".into();
     let line = super::line::format(&record, &colored(LogFormat::Full), at);
     assert!(line.starts_with("\u{1b}[2m[2026-"), "{line:?}");
@@ -280,7 +280,7 @@ fn read_all(mut reader: std::io::PipeReader) -> String {
 #[test]
 fn lines_that_are_read_come_in_order_at_once() {
     let (reader, writer) = std::io::pipe().expect("a pipe");
-    let output = super::output::Output::new(writer);
+    let output = super::output::LogOutput::new(writer);
     let long = format!("{}\n", "x".repeat(10_000));
     for line in ["one\n", &long, "two\n", "three\n"] {
         output.line(line);
@@ -293,7 +293,7 @@ fn lines_that_are_read_come_in_order_at_once() {
 #[test]
 fn an_unread_pipe_loses_lines_but_does_not_block_the_operator() {
     let (reader, writer) = std::io::pipe().expect("a pipe");
-    let output = super::output::Output::new(writer);
+    let output = super::output::LogOutput::new(writer);
     // More than the pipe and the queue hold together; none of these calls may wait.
     let lines = 20_000;
     for number in 0..lines {
@@ -383,7 +383,7 @@ fn levels_change_while_the_log_is_written_also_for_one_script() {
     let lines = Arc::new(Mutex::new(String::new()));
     let sink = Arc::clone(&lines);
     let write = Box::new(move |line: &str| sink.lock().push_str(line));
-    let writer = Arc::new(super::Writer::new(options(LogFormat::Plain), Clock::system(), write));
+    let writer = Arc::new(super::LogWriter::new(options(LogFormat::Plain), Clock::system(), write));
     let log = || {
         tracing::debug!(target: "kopf.watch", "debug");
         tracing::event!(target: "kopf.objects", Level::DEBUG, call.script = "a.lua", message = "debug of a");

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::document::{Document, description, yaml};
+use super::document::{ManifestDocument, description, yaml};
 use crate::cli::report::Report;
 
 /// The parts that differ between clusters, as they are written in manifests.
-pub(super) struct Values<'a> {
+pub(super) struct ChartValues<'a> {
     pub(super) namespace: &'a str,
     pub(super) image: String,
     pub(super) resources: Value,
@@ -23,15 +23,15 @@ const IMAGE: &str = "kopf-chart-image";
 const RESOURCES: &str = "kopf-chart-resources";
 
 /// Returns the placeholder values of a chart.
-pub(super) fn values() -> Values<'static> {
-    Values { namespace: NAMESPACE, image: IMAGE.into(), resources: RESOURCES.into() }
+pub(super) fn values() -> ChartValues<'static> {
+    ChartValues { namespace: NAMESPACE, image: IMAGE.into(), resources: RESOURCES.into() }
 }
 
 /// Returns the files of a chart with these manifests, which were made with [`values`].
 pub(super) fn files(
     name: &str,
-    documents: &[Document],
-    defaults: &Values<'_>,
+    documents: &[ManifestDocument],
+    defaults: &ChartValues<'_>,
 ) -> Result<Vec<(String, String)>, Report> {
     let version = env!("CARGO_PKG_VERSION");
     let chart = json!({

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::cli::report::Report;
 
 /// A document: the stem of its file, and its text.
-pub(super) type Document = (String, String);
+pub(super) type ManifestDocument = (String, String);
 
 /// Returns an object as YAML, with a line end.
 pub(super) fn yaml(object: &Value) -> Result<String, Report> {

@@ -15,8 +15,8 @@ use std::{fs, path::Path};
 
 use serde_json::json;
 
-use self::document::{Document, yaml};
-pub(super) use self::{form::FormArgs, operator::Operator};
+use self::document::{ManifestDocument, yaml};
+pub(super) use self::{form::FormArgs, operator::OperatorPackage};
 use crate::cli::{
     args::ManifestsArgs,
     rbac::{self, Installer},
@@ -27,7 +27,7 @@ use crate::cli::{
 pub(super) fn run(args: &ManifestsArgs) -> Result<Exit, Report> {
     let FormArgs { kustomize, helm, olm } = &args.form;
     let installer = if olm.is_some() { Installer::Olm } else { Installer::Kopf };
-    let mut operator = Operator::by(installer, &args.content)?;
+    let mut operator = OperatorPackage::by(installer, &args.content)?;
     let defaults = operator.values()?;
     if let Some(directory) = olm {
         write(directory, &olm::files(&operator, &defaults)?)?;
@@ -47,7 +47,7 @@ pub(super) fn run(args: &ManifestsArgs) -> Result<Exit, Report> {
 }
 
 /// Returns the files of a directory for `kubectl apply -k`.
-fn kustomization(documents: Vec<Document>) -> Result<Vec<(String, String)>, Report> {
+fn kustomization(documents: Vec<ManifestDocument>) -> Result<Vec<(String, String)>, Report> {
     let mut files: Vec<_> =
         documents.into_iter().map(|(stem, text)| (format!("{stem}.yaml"), text)).collect();
     let kustomization = json!({

@@ -9,9 +9,9 @@ use flate2::{Compression, write::GzEncoder};
 use serde_json::{Value, json};
 
 use super::{
-    chart::Values,
-    document::{Document, description, yaml},
-    operator::Operator,
+    chart::ChartValues,
+    document::{ManifestDocument, description, yaml},
+    operator::OperatorPackage,
     workload::Workload,
 };
 use crate::cli::{options::ScopeOption, rbac::PermissionScope, report::Report};
@@ -47,8 +47,8 @@ const OF_OLM: [&str; 8] = [
 
 /// Returns the files of a bundle.
 pub(super) fn files(
-    operator: &Operator<'_>,
-    values: &Values<'_>,
+    operator: &OperatorPackage<'_>,
+    values: &ChartValues<'_>,
 ) -> Result<Vec<(String, String)>, Report> {
     let name = &operator.name;
     let label = format!("{name}.v{VERSION}");
@@ -78,7 +78,7 @@ pub(super) fn files(
     Ok(files)
 }
 
-fn parsed(documents: &[Document]) -> Result<Vec<(String, Value)>, Report> {
+fn parsed(documents: &[ManifestDocument]) -> Result<Vec<(String, Value)>, Report> {
     let parsed = documents.iter().map(|(stem, text)| {
         let object = serde_saphyr::from_str(text);
         let object = object.map_err(|it| Report::failure(format!("{stem} is not YAML: {it}")))?;
@@ -87,14 +87,14 @@ fn parsed(documents: &[Document]) -> Result<Vec<(String, Value)>, Report> {
     parsed.collect()
 }
 
-/// Returns the `ClusterServiceVersion`.
+/// Returns the `ClusterServiceVersion` that describes the operator to OLM.
 fn version(
-    operator: &Operator<'_>,
-    values: &Values<'_>,
+    operator: &OperatorPackage<'_>,
+    values: &ChartValues<'_>,
     label: &str,
-    documents: &[Document],
+    documents: &[ManifestDocument],
 ) -> Result<Value, Report> {
-    let Operator { name, survey, needs, .. } = operator;
+    let OperatorPackage { name, survey, needs, .. } = operator;
     let all = parsed(documents)?;
     let is = |kind: &'static str| {
         move |it: &&(String, Value)| it.1.get("kind").is_some_and(|it| it == kind)
@@ -164,8 +164,8 @@ fn owned(crd: &Value) -> Vec<Value> {
 }
 
 /// Returns the webhooks, which OLM configures and for which it makes certificates.
-fn webhooks(operator: &Operator<'_>) -> Vec<Value> {
-    let Operator { name, survey, .. } = operator;
+fn webhooks(operator: &OperatorPackage<'_>) -> Vec<Value> {
+    let OperatorPackage { name, survey, .. } = operator;
     let handlers = survey.registry.handlers().iter();
     let rules: Vec<_> = handlers
         .map(|it| (it.clone(), survey.selected_by(it).into_iter().cloned().collect()))
@@ -228,7 +228,7 @@ fn webhooks(operator: &Operator<'_>) -> Vec<Value> {
 }
 
 /// Returns warnings about options of scripts that OLM does not support.
-pub(super) fn warnings(operator: &Operator<'_>) -> Vec<String> {
+pub(super) fn warnings(operator: &OperatorPackage<'_>) -> Vec<String> {
     let survey = &operator.survey;
     let mut warnings = Vec::new();
     for handler in survey.registry.handlers() {

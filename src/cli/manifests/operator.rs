@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    chart::Values,
-    document::{Document, yaml},
+    chart::ChartValues,
+    document::{ManifestDocument, yaml},
     scripts::Mounted,
     workload::{self, Workload},
 };
@@ -17,7 +17,7 @@ use crate::cli::{
 use crate::logic::handlers::handler::Category;
 
 /// An operator to install.
-pub(in crate::cli) struct Operator<'a> {
+pub(in crate::cli) struct OperatorPackage<'a> {
     installer: Installer,
     args: &'a ContentArgs,
     pub(in crate::cli) survey: Survey,
@@ -25,10 +25,10 @@ pub(in crate::cli) struct Operator<'a> {
     pub(in crate::cli) name: String,
 }
 
-impl<'a> Operator<'a> {
+impl<'a> OperatorPackage<'a> {
     /// Loads the scripts, and determines the permissions that they need.
     pub(in crate::cli) fn of(args: &'a ContentArgs) -> Result<Self, Report> {
-        Operator::by(Installer::Kopf, args)
+        OperatorPackage::by(Installer::Kopf, args)
     }
 
     pub(super) fn by(installer: Installer, args: &'a ContentArgs) -> Result<Self, Report> {
@@ -41,7 +41,7 @@ impl<'a> Operator<'a> {
             ));
         }
         let name = rbac::name(&args.install, &survey)?;
-        Ok(Operator { installer, args, survey, needs, name })
+        Ok(OperatorPackage { installer, args, survey, needs, name })
     }
 
     /// Returns the objects, in the order in which they are applied.
@@ -54,15 +54,18 @@ impl<'a> Operator<'a> {
         parsed.collect()
     }
 
-    pub(super) fn values(&self) -> Result<Values<'a>, Report> {
-        Ok(Values {
+    pub(super) fn values(&self) -> Result<ChartValues<'a>, Report> {
+        Ok(ChartValues {
             namespace: rbac::namespace(&self.args.install)?,
             image: workload::image(self.args),
             resources: workload::resources(),
         })
     }
-    pub(super) fn documents(&self, values: &Values<'_>) -> Result<Vec<Document>, Report> {
-        let Operator { installer, args, survey, needs, name } = self;
+    pub(super) fn documents(
+        &self,
+        values: &ChartValues<'_>,
+    ) -> Result<Vec<ManifestDocument>, Report> {
+        let OperatorPackage { installer, args, survey, needs, name } = self;
         let namespace = values.namespace;
         let mut documents = Vec::new();
         for crd in &survey.crds {

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, iter};
 
 use serde_json::{Value, json};
 
-use super::{chart::Values, scripts::Mounted};
+use super::{chart::ChartValues, scripts::Mounted};
 use crate::cli::{
     options::ScopeOption,
     rbac::{Installer, Survey},
@@ -33,7 +33,7 @@ pub(super) struct Workload<'a> {
     pub(super) mounted: &'a Mounted,
     /// The metadata of its objects.
     pub(super) meta: &'a Value,
-    pub(super) values: &'a Values<'a>,
+    pub(super) values: &'a ChartValues<'a>,
     pub(super) has_webhooks: bool,
 }
 

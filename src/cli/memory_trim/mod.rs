@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::cli::process::cpu_time;
 use crate::heap;
 
-/// Interval of checks.
+/// Interval of the checks whether the process is idle.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// Interval of checks until the start is over: an idle operator is small two seconds after its start.
 const CHECK_INTERVAL_AT_START: Duration = Duration::from_secs(1);

@@ -19,7 +19,7 @@ const NAME: &str = "app.kubernetes.io/name";
 /// The label of the pods of all operators.
 const MANAGED: &str = "app.kubernetes.io/managed-by=kopf";
 
-/// Runs `kopf logs`.
+/// Runs `kopf logs`: prints the logs of the operator's pods.
 pub(in crate::cli) fn logs(args: &LogsArgs) -> Result<Exit, Report> {
     let query = query(args)?;
     let selector = match (&args.selector, &args.name) {

@@ -14,7 +14,7 @@ use serde_json::Value;
 pub(super) use self::logs::logs;
 use self::{
     output::{print, rendered},
-    session::{Session, connected, report},
+    session::{ObjectSession, connected, report},
 };
 use crate::cli::{
     objects::args::{CrdsArgs, ReleaseArgs, RetryArgs, StatusArgs, SuspendArgs},
@@ -26,7 +26,7 @@ use crate::logic::{
     object::Object,
 };
 use crate::ports::{Address, Clock, ErrorClass, NewObject, PatchKind, PatchRequest};
-use crate::settings::{PREFIX, Persistence, Posting};
+use crate::settings::{PREFIX, PersistenceSettings, PostingSettings};
 
 /// Maximum number of attempts to remove a finalizer while others change the object.
 const CONFLICTS_MAX: usize = 5;
@@ -34,7 +34,7 @@ const CONFLICTS_MAX: usize = 5;
 /// The CRDs of peering.
 const PEERING: &str = include_str!("../../../examples/peering.yaml");
 
-/// Runs `kopf status`.
+/// Runs `kopf status`: prints the state of handlers by object, or the scripts of an operator.
 pub(super) fn status(args: &StatusArgs) -> Result<Exit, Report> {
     let target = &args.objects.target;
     connected(async {
@@ -46,7 +46,7 @@ pub(super) fn status(args: &StatusArgs) -> Result<Exit, Report> {
             print(&operator::scripts(target, args.output).await?);
             return Ok(Exit::Success);
         }
-        let session = Session::open(&args.objects).await?;
+        let session = ObjectSession::open(&args.objects).await?;
         if args.watch {
             return watch::run(args, session).await;
         }
@@ -55,7 +55,7 @@ pub(super) fn status(args: &StatusArgs) -> Result<Exit, Report> {
     })
 }
 
-/// Runs `kopf retry`.
+/// Runs `kopf retry`: retries handlers that have failed permanently or wait for a retry.
 pub(super) fn retry(args: &RetryArgs) -> Result<Exit, Report> {
     let is_kind = !args.objects.target.contains('/');
     if is_kind != args.failed {
@@ -65,7 +65,7 @@ pub(super) fn retry(args: &RetryArgs) -> Result<Exit, Report> {
         return Err(Report::usage(text).with_hint(hint));
     }
     connected(async {
-        let session = Session::open(&args.objects).await?;
+        let session = ObjectSession::open(&args.objects).await?;
         let mut count = 0_usize;
         for object in &session.objects {
             let body = object.body();
@@ -101,7 +101,7 @@ pub(super) fn suspend(args: &SuspendArgs, person: Option<&str>) -> Result<Exit, 
     one_or_all(&args.objects.target, args.all)?;
     let message = args.message.clone().unwrap_or_default();
     connected(async {
-        let session = Session::open(&args.objects).await?;
+        let session = ObjectSession::open(&args.objects).await?;
         let (mut count, what) =
             (0_usize, if person.is_some() { "suspended" } else { "unsuspended" });
         if let (Some(_), false, [object]) = (person, args.force || args.all, &*session.objects) {
@@ -141,8 +141,8 @@ pub(super) fn suspend(args: &SuspendArgs, person: Option<&str>) -> Result<Exit, 
 }
 
 /// Rejects an object that no operator has handled: the user may have mistyped its name or its kind.
-fn require_handled(session: &Session, object: &Object) -> Result<(), Report> {
-    if repair::is_handled(object.body(), &Persistence::default().finalizer) {
+fn require_handled(session: &ObjectSession, object: &Object) -> Result<(), Report> {
+    if repair::is_handled(object.body(), &PersistenceSettings::default().finalizer) {
         return Ok(());
     }
     let text = format!("no operator has ever handled {}", session.shown(object));
@@ -150,14 +150,14 @@ fn require_handled(session: &Session, object: &Object) -> Result<(), Report> {
 }
 
 /// Posts an event about the object. It is for people only, so a failure is a warning.
-async fn post_event(session: &Session, object: &Object, what: &str, reason: &str) {
+async fn post_event(session: &ObjectSession, object: &Object, what: &str, reason: &str) {
     let reference = object.header().reference_in(&session.resource);
     let note = Note::new(
         "Normal",
         if reason.is_empty() { "Unsuspended" } else { "Suspended" },
         &format!("{what} {reason}"),
     );
-    let (settings, now) = (Posting::default(), Clock::system().now());
+    let (settings, now) = (PostingSettings::default(), Clock::system().now());
     let default = Some(session.cluster.default_namespace()).filter(|it| !it.is_empty());
     let Some(event) = posting::compose(&note, &reference, &settings, default, now) else { return };
     let resource = session::events();
@@ -183,13 +183,14 @@ fn one_or_all(target: &str, all: bool) -> Result<(), Report> {
     Err(Report::usage(text).with_hint(hint))
 }
 
-/// Runs `kopf release`.
+/// Runs `kopf release`: removes the finalizer and the annotations of an operator from objects.
 pub(super) fn release(args: &ReleaseArgs) -> Result<Exit, Report> {
     one_or_all(&args.objects.target, args.all)?;
-    let finalizer = args.finalizer.clone().unwrap_or_else(|| Persistence::default().finalizer);
+    let finalizer =
+        args.finalizer.clone().unwrap_or_else(|| PersistenceSettings::default().finalizer);
     let prefix = args.prefix.as_deref().unwrap_or(PREFIX);
     connected(async {
-        let session = Session::open(&args.objects).await?;
+        let session = ObjectSession::open(&args.objects).await?;
         let mut count = 0_usize;
         for object in &session.objects {
             let patch = |body: &Value| repair::release(body, &finalizer, prefix);
@@ -214,7 +215,7 @@ pub(super) fn release(args: &ReleaseArgs) -> Result<Exit, Report> {
     })
 }
 
-/// Runs `kopf crds`.
+/// Runs `kopf crds`: prints the CRDs of peering.
 pub(super) fn crds(args: &CrdsArgs) -> Result<Exit, Report> {
     if args.name != "peering" {
         let report = Report::usage(format!("there are no CRDs '{}'", args.name.escape_debug()));
@@ -225,7 +226,7 @@ pub(super) fn crds(args: &CrdsArgs) -> Result<Exit, Report> {
 }
 
 async fn change(
-    session: &Session,
+    session: &ObjectSession,
     object: &Object,
     patch: Value,
     is_dry: bool,
@@ -239,7 +240,7 @@ async fn change(
 
 /// Releases one object; returns whether there was something to release.
 pub(super) async fn release_one(
-    session: &Session,
+    session: &ObjectSession,
     object: &Object,
     patch: impl Fn(&Value) -> Option<Value>,
     is_dry: bool,

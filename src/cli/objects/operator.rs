@@ -28,12 +28,12 @@ const PAGE_MAX: usize = 64 << 20;
 struct Scripts {
     /// The live generation, and when it took over in seconds of Unix time.
     generation: Option<(f64, f64)>,
-    by_file: BTreeMap<String, Script>,
+    by_file: BTreeMap<String, ScriptMetrics>,
 }
 
 /// The metrics of one script.
 #[derive(Debug, Default, PartialEq)]
-struct Script {
+struct ScriptMetrics {
     sha256: Option<String>,
     memory_bytes: f64,
     limit_bytes: f64,
@@ -114,7 +114,7 @@ impl Scripts {
     }
 
     fn add(&mut self, Sample { name, mut labels, value }: Sample<'_>) {
-        let set: fn(&mut Script, f64) = match name {
+        let set: fn(&mut ScriptMetrics, f64) = match name {
             "kopf_script_info" => |_, _| {},
             "kopf_script_memory_bytes" => |it, value| it.memory_bytes = value,
             "kopf_script_memory_limit_bytes" => |it, value| it.limit_bytes = value,

@@ -5,7 +5,7 @@ use std::{fmt::Write as _, io::Write as _};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::session::Session;
+use super::session::ObjectSession;
 use crate::cli::shared_args::OutputFormat;
 use crate::logic::{
     change::repair::{self, HandlerState, Progress},
@@ -15,7 +15,7 @@ use crate::logic::{
 use crate::ports::Clock;
 
 /// Returns the state of the objects, for people or for programs.
-pub(super) fn rendered(session: &Session, output: OutputFormat) -> String {
+pub(super) fn rendered(session: &ObjectSession, output: OutputFormat) -> String {
     let all: Vec<_> = session.objects.iter().map(|it| (it, repair::states(it.body()))).collect();
     match output {
         OutputFormat::Text => table(session, &all),
@@ -23,7 +23,7 @@ pub(super) fn rendered(session: &Session, output: OutputFormat) -> String {
     }
 }
 
-fn table(session: &Session, all: &[(&Object, Vec<HandlerState>)]) -> String {
+fn table(session: &ObjectSession, all: &[(&Object, Vec<HandlerState>)]) -> String {
     let mut rows =
         vec![["OBJECT", "HANDLER", "STATE", "ATTEMPTS", "NEXT", "MESSAGE"].map(String::from)];
     let now = Clock::system().now();
@@ -90,7 +90,7 @@ pub(super) fn plain(text: &str) -> String {
     text.chars().map(|it| if it.is_control() { ' ' } else { it }).collect()
 }
 
-fn listed(session: &Session, all: &[(&Object, Vec<HandlerState>)]) -> Value {
+fn listed(session: &ObjectSession, all: &[(&Object, Vec<HandlerState>)]) -> Value {
     let objects = all.iter().map(|(object, states)| {
         let header = object.header();
         let suspended = repair::suspended(object.body());

@@ -20,7 +20,7 @@ use crate::settings::Settings;
 use crate::telemetry::Health;
 
 /// A connected command with its objects.
-pub(in crate::cli) struct Session {
+pub(in crate::cli) struct ObjectSession {
     pub(in crate::cli) cluster: Arc<dyn Cluster>,
     pub(in crate::cli) resource: Resource,
     /// The objects, in the order of the server.
@@ -29,12 +29,12 @@ pub(in crate::cli) struct Session {
 
 /// The target as typed: a kind, and perhaps a name.
 #[derive(Debug, PartialEq)]
-pub(super) struct Target<'a> {
+pub(super) struct ObjectTarget<'a> {
     pub(super) kind: &'a str,
     pub(super) name: Option<&'a str>,
 }
 
-impl<'a> Target<'a> {
+impl<'a> ObjectTarget<'a> {
     /// Reads `KIND` or `KIND/NAME`.
     pub(super) fn of(text: &'a str) -> Result<Self, Report> {
         let (kind, name) = match text.split_once('/') {
@@ -46,24 +46,24 @@ impl<'a> Target<'a> {
             let report = Report::usage(format!("'{}' is not an object", text.escape_debug()));
             return Err(report.with_hint("write KIND or KIND/NAME, such as kopfexamples/my-object"));
         }
-        Ok(Target { kind, name })
+        Ok(ObjectTarget { kind, name })
     }
 }
 
-impl Session {
+impl ObjectSession {
     /// Connects, and reads the objects.
     pub(super) async fn open(args: &ObjectArgs) -> Result<Self, Report> {
-        let target = Target::of(&args.target)?;
+        let target = ObjectTarget::of(&args.target)?;
         let wanted = Selector::of_text(target.kind).map_err(|it| Report::usage(it.to_string()))?;
         let cluster = connect(&args.cluster).await?;
         let resource = resource(&*cluster, wanted).await?;
         let objects = objects(&*cluster, &resource, args, target.name).await?;
-        Ok(Session { cluster, resource, objects })
+        Ok(ObjectSession { cluster, resource, objects })
     }
 
     /// Reads the objects again.
     pub(super) async fn refresh(&mut self, args: &ObjectArgs) -> Result<(), Report> {
-        let name = Target::of(&args.target)?.name;
+        let name = ObjectTarget::of(&args.target)?.name;
         self.objects = objects(&*self.cluster, &self.resource, args, name).await?;
         Ok(())
     }
@@ -172,11 +172,12 @@ pub(in crate::cli) fn report(error: ApiError) -> Report {
 
 #[cfg(test)]
 mod tests {
-    use super::Target;
+    use super::ObjectTarget;
 
     #[test]
     fn a_target_is_a_kind_or_one_object() {
-        let of = |text| Target::of(text).map(|it| (it.kind, it.name)).map_err(|it| it.message);
+        let of =
+            |text| ObjectTarget::of(text).map(|it| (it.kind, it.name)).map_err(|it| it.message);
         assert_eq!(of("kex"), Ok(("kex", None)));
         assert_eq!(of("databases.example.com/a"), Ok(("databases.example.com", Some("a"))));
         for wrong in ["", "/", "kex/", "/a", "a/b/c", "a b", "kex/a b\u{1b}"] {

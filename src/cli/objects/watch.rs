@@ -8,7 +8,7 @@ use tokio::time::sleep;
 use super::{
     args::StatusArgs,
     output::{print, rendered},
-    session::Session,
+    session::ObjectSession,
 };
 use crate::cli::{
     report::{Exit, Report},
@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 const CLEAR: &str = "\u{1b}[H\u{1b}[2J";
 
 /// Prints the state of the objects until a signal.
-pub(super) async fn run(args: &StatusArgs, session: Session) -> Result<Exit, Report> {
+pub(super) async fn run(args: &StatusArgs, session: ObjectSession) -> Result<Exit, Report> {
     let signals = run::listen()?;
     let is_screen = args.output == OutputFormat::Text && std::io::stdout().is_terminal();
     follow(args, session, signals, is_screen).await
@@ -31,7 +31,7 @@ pub(super) async fn run(args: &StatusArgs, session: Session) -> Result<Exit, Rep
 
 async fn follow(
     args: &StatusArgs,
-    mut session: Session,
+    mut session: ObjectSession,
     mut signals: impl Stream<Item = StopSignal> + Unpin,
     is_screen: bool,
 ) -> Result<Exit, Report> {

@@ -150,14 +150,14 @@ pub fn resolve_run(
         ScopeOption::Namespaces(_) => false,
     };
     apply(&mut settings, &file.settings)?;
-    apply_peering(&mut settings, &Peering::of_file(file));
+    apply_peering(&mut settings, &PeeringOptions::of_file(file));
     Webhooks::of_file(file).apply(&mut settings)?;
     apply(&mut settings, &environment::settings(lookup)?)?;
-    apply_peering(&mut settings, &Peering::of_environment(&variables)?);
+    apply_peering(&mut settings, &PeeringOptions::of_environment(&variables)?);
     Webhooks::of_environment(&variables)?.apply(&mut settings)?;
     let (assignments, outdated) = typed_settings(&args.settings)?;
     apply(&mut settings, &assignments)?;
-    apply_peering(&mut settings, &Peering::typed(&args));
+    apply_peering(&mut settings, &PeeringOptions::typed(&args));
     Webhooks::typed(&args).apply(&mut settings)?;
     let mut notes: Vec<_> = config
         .map(|it| Note::Info(format!("Reading options and settings from {}.", it.path.display())))
@@ -226,7 +226,7 @@ fn typed_settings(typed: &[String]) -> Result<(Vec<Assignment>, Vec<String>), Re
 }
 
 /// The options that set settings, from one source.
-struct Peering {
+struct PeeringOptions {
     standalone: bool,
     name: Option<String>,
     priority: Option<i64>,
@@ -234,10 +234,10 @@ struct Peering {
     lease: Option<String>,
 }
 
-impl Peering {
+impl PeeringOptions {
     fn typed(args: &RunArgs) -> Self {
         let priority = if args.dev { Some(PRIORITY_DEV) } else { args.priority };
-        Peering {
+        PeeringOptions {
             standalone: args.standalone,
             name: args.peering.clone(),
             priority,
@@ -248,7 +248,7 @@ impl Peering {
 
     fn of_environment(variables: &Environment<'_>) -> Result<Self, Report> {
         let dev = variables.flag("DEV")?.then_some(PRIORITY_DEV);
-        Ok(Peering {
+        Ok(PeeringOptions {
             standalone: variables.flag("STANDALONE")?,
             name: variables.text("PEERING"),
             priority: dev.or(variables.number("PRIORITY")?),
@@ -259,7 +259,7 @@ impl Peering {
 
     fn of_file(file: &Config) -> Self {
         let dev = file.flag("dev").unwrap_or(false).then_some(PRIORITY_DEV);
-        Peering {
+        PeeringOptions {
             standalone: file.flag("standalone").unwrap_or(false),
             name: file.text("peering").map(|(name, _)| name.to_owned()),
             priority: dev.or(file.number("priority")),
@@ -269,7 +269,7 @@ impl Peering {
     }
 }
 
-fn apply_peering(settings: &mut Settings, options: &Peering) {
+fn apply_peering(settings: &mut Settings, options: &PeeringOptions) {
     let peering = &mut settings.peering;
     // Absent does not mean false: the settings may set it, too.
     peering.standalone |= options.standalone;

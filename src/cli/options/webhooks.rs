@@ -8,13 +8,13 @@ use crate::settings::Settings;
 
 /// The options from one source.
 pub(super) struct Webhooks {
-    service: Option<Given>,
-    url: Option<Given>,
+    service: Option<ValueWithOrigin>,
+    url: Option<ValueWithOrigin>,
     port: Option<(i64, String)>,
 }
 
 /// A value with its origin, for messages.
-type Given = (String, String);
+type ValueWithOrigin = (String, String);
 
 impl Webhooks {
     pub(super) fn typed(args: &RunArgs) -> Self {

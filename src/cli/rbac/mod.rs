@@ -24,7 +24,7 @@ pub(super) use self::{
     needs::{Installer, Needs},
     output::{joined, print, warn},
     permissions::PermissionScope,
-    record::Record,
+    record::PermissionRecord,
     roles::documents,
     survey::Survey,
     templates::templates_of,

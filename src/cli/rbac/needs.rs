@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, path::Path};
 
 use super::{
-    permissions::{PermissionScope, Permissions, Target},
+    permissions::{PermissionScope, PermissionTarget, Permissions},
     survey::Survey,
     templates::{templates_of, texts_of},
 };
@@ -128,7 +128,7 @@ impl Needs {
         if !subresource.is_empty() {
             name = format!("{name}/{subresource}");
         }
-        self.permissions.add(Target::new(place, &resource.group, &name), verbs, reason);
+        self.permissions.add(PermissionTarget::new(place, &resource.group, &name), verbs, reason);
     }
 
     /// Records that something writes roles or bindings of roles.
@@ -146,7 +146,7 @@ impl Needs {
         let settings = &survey.options.settings;
         let all = &mut self.permissions;
         let mut add = |place, group: &str, resource: &str, verbs: &[&str], reason: &str| {
-            all.add(Target::new(place, group, resource), verbs, reason);
+            all.add(PermissionTarget::new(place, group, resource), verbs, reason);
         };
         let crds = ("apiextensions.k8s.io", "customresourcedefinitions");
         add(Cluster, crds.0, crds.1, &["list", "watch"], "which kinds exist");
@@ -187,7 +187,7 @@ impl Needs {
         use PermissionScope::{Cluster, Own};
         let all = &mut self.permissions;
         let mut add = |place, group: &str, resource: &str, verbs: &[&str], reason: &str| {
-            all.add(Target::new(place, group, resource), verbs, reason);
+            all.add(PermissionTarget::new(place, group, resource), verbs, reason);
         };
         let has =
             |category| survey.registry.handlers().iter().any(|it| it.kind.category() == category);

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-/// Joins YAML documents.
+/// Joins YAML documents into one file, separated by `---`.
 pub(in crate::cli) fn joined<'a>(documents: impl IntoIterator<Item = &'a str>) -> String {
     documents.into_iter().collect::<Vec<_>>().join("---\n")
 }

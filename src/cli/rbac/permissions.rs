@@ -21,7 +21,7 @@ pub(in crate::cli) enum PermissionScope {
 
 /// Some verbs of one resource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::cli) struct Target {
+pub(in crate::cli) struct PermissionTarget {
     pub(in crate::cli) place: PermissionScope,
     pub(in crate::cli) group: String,
     /// The plural, with `/SUBRESOURCE` if any.
@@ -38,21 +38,21 @@ pub(in crate::cli) struct Grounds {
 
 /// The permissions that an operator needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::cli) struct Permissions(BTreeMap<Target, Grounds>);
+pub(in crate::cli) struct Permissions(BTreeMap<PermissionTarget, Grounds>);
 
 /// The common parts of the resources of one rule: their group, verbs and reasons.
 type RuleKey<'a> = (&'a str, Vec<&'a str>, &'a BTreeSet<String>);
 
 /// A rule of a role, and the reasons for it.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::cli) struct Rule {
+pub(in crate::cli) struct RoleRule {
     pub(in crate::cli) reasons: BTreeSet<String>,
     pub(in crate::cli) rule: Value,
 }
 
-impl Target {
+impl PermissionTarget {
     pub(in crate::cli) fn new(place: PermissionScope, group: &str, resource: &str) -> Self {
-        Target { place, group: group.to_owned(), resource: resource.to_owned() }
+        PermissionTarget { place, group: group.to_owned(), resource: resource.to_owned() }
     }
 }
 
@@ -73,7 +73,7 @@ impl Grounds {
 
 impl Permissions {
     /// Adds verbs of a target.
-    pub(in crate::cli) fn add(&mut self, target: Target, verbs: &[&str], reason: &str) {
+    pub(in crate::cli) fn add(&mut self, target: PermissionTarget, verbs: &[&str], reason: &str) {
         let grounds = self.0.entry(target).or_default();
         for verb in verbs {
             grounds.add(verb);
@@ -82,12 +82,12 @@ impl Permissions {
     }
 
     /// Returns all targets with their verbs.
-    pub(in crate::cli) fn iter(&self) -> impl Iterator<Item = (&Target, &Grounds)> {
+    pub(in crate::cli) fn iter(&self) -> impl Iterator<Item = (&PermissionTarget, &Grounds)> {
         self.0.iter()
     }
 
     /// Returns the rules for some places. Resources of one group with the same verbs and reasons share a rule.
-    pub(in crate::cli) fn rules(&self, places: &[PermissionScope]) -> Vec<Rule> {
+    pub(in crate::cli) fn rules(&self, places: &[PermissionScope]) -> Vec<RoleRule> {
         let mut all: BTreeMap<(&str, &str), Grounds> = BTreeMap::new();
         for (target, grounds) in self.0.iter().filter(|it| places.contains(&it.0.place)) {
             let sum = all.entry((&target.group, &target.resource)).or_default();
@@ -100,7 +100,7 @@ impl Permissions {
             let key = (*group, grounds.verbs(), &grounds.reasons);
             rules.entry(key).or_default().push(resource);
         }
-        let rules = rules.into_iter().map(|((group, verbs, reasons), resources)| Rule {
+        let rules = rules.into_iter().map(|((group, verbs, reasons), resources)| RoleRule {
             reasons: reasons.clone(),
             rule: json!({ "apiGroups": [group], "resources": resources, "verbs": verbs }),
         });
@@ -117,17 +117,21 @@ mod tests {
         let mut all = Permissions::default();
         for resource in ["sites", "sites/status"] {
             all.add(
-                Target::new(PermissionScope::Served, "x.io", resource),
+                PermissionTarget::new(PermissionScope::Served, "x.io", resource),
                 &["patch"],
                 "on_create",
             );
         }
         all.add(
-            Target::new(PermissionScope::Served, "", "pods"),
+            PermissionTarget::new(PermissionScope::Served, "", "pods"),
             &["watch", "impersonate", "list"],
             "index",
         );
-        all.add(Target::new(PermissionScope::Own, "", "secrets"), &["get"], "certificates");
+        all.add(
+            PermissionTarget::new(PermissionScope::Own, "", "secrets"),
+            &["get"],
+            "certificates",
+        );
         let rules: Vec<_> =
             all.rules(&[PermissionScope::Served]).into_iter().map(|it| it.rule).collect();
         let expected = [

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use super::{
     account::Account,
     output::joined,
-    permissions::{PermissionScope, Permissions, Target},
+    permissions::{PermissionScope, PermissionTarget, Permissions},
     roles::documents,
 };
 use crate::cli::{dev::NAMESPACE, options::ScopeOption, report::Report};
@@ -19,18 +19,18 @@ const REASON: &str = "used in tests";
 
 /// The permissions that the operators of all tests have used.
 #[derive(Debug)]
-pub(in crate::cli) struct Record {
+pub(in crate::cli) struct PermissionRecord {
     user: User,
     used: Mutex<(Permissions, u64)>,
 }
 
-impl Default for Record {
+impl Default for PermissionRecord {
     fn default() -> Self {
-        Record { user: User::service_account(NAMESPACE, NAME), used: Mutex::default() }
+        PermissionRecord { user: User::service_account(NAMESPACE, NAME), used: Mutex::default() }
     }
 }
 
-impl Record {
+impl PermissionRecord {
     /// Returns the default user of operators.
     pub(in crate::cli) fn user(&self) -> &User {
         &self.user
@@ -51,12 +51,12 @@ impl Record {
             if !about.subresource.is_empty() {
                 resource = format!("{resource}/{}", about.subresource);
             }
-            let target = Target::new(PermissionScope::Served, &about.group, &resource);
+            let target = PermissionTarget::new(PermissionScope::Served, &about.group, &resource);
             used.0.add(target, &[&about.verb], REASON);
         }
     }
 
-    /// Writes the roles.
+    /// Writes a service account and its roles as YAML. Fails if the record of the used permissions is not complete.
     pub(in crate::cli) fn write(&self, path: &Path) -> Result<(), Report> {
         let used = self.used.lock();
         if used.1 > 0 {

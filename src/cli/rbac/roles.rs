@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     account::Account,
-    permissions::{PermissionScope, Permissions, Rule},
+    permissions::{PermissionScope, Permissions, RoleRule},
 };
 use crate::cli::options::ScopeOption;
 
@@ -14,10 +14,10 @@ use crate::cli::options::ScopeOption;
 const REASONS_MAX: usize = 6;
 
 /// One role with its binding.
-struct Role<'a> {
+struct BoundRole<'a> {
     /// `None`: a `ClusterRole`.
     namespace: Option<&'a str>,
-    rules: Vec<Rule>,
+    rules: Vec<RoleRule>,
 }
 
 /// Returns the roles and bindings as YAML documents, each with its name.
@@ -38,7 +38,7 @@ pub(in crate::cli) fn documents(
     } else {
         &[PermissionScope::Cluster]
     };
-    let mut roles = vec![Role { namespace: None, rules: permissions.rules(clusterwide) }];
+    let mut roles = vec![BoundRole { namespace: None, rules: permissions.rules(clusterwide) }];
     let own = !served.contains(&account.namespace);
     for namespace in &served {
         let is_own = *namespace == account.namespace;
@@ -47,11 +47,11 @@ pub(in crate::cli) fn documents(
         } else {
             &[PermissionScope::Served]
         };
-        roles.push(Role { namespace: Some(namespace), rules: permissions.rules(places) });
+        roles.push(BoundRole { namespace: Some(namespace), rules: permissions.rules(places) });
     }
     if own {
         let rules = permissions.rules(&[PermissionScope::Own]);
-        roles.push(Role { namespace: Some(account.namespace), rules });
+        roles.push(BoundRole { namespace: Some(account.namespace), rules });
     }
     roles.retain(|it| !it.rules.is_empty());
     roles.iter().flat_map(|it| [it.document(account), it.binding(account)]).collect()
@@ -61,7 +61,7 @@ fn is_exact(pattern: &str) -> bool {
     !pattern.contains(['*', '?', '[', '!', ','])
 }
 
-impl Role<'_> {
+impl BoundRole<'_> {
     fn kind(&self) -> &'static str {
         if self.namespace.is_some() { "Role" } else { "ClusterRole" }
     }
@@ -96,7 +96,7 @@ impl Role<'_> {
 
     fn document(&self, account: &Account<'_>) -> (String, String) {
         let mut text = self.head(self.kind(), account) + "rules:\n";
-        for Rule { reasons, rule } in &self.rules {
+        for RoleRule { reasons, rule } in &self.rules {
             for reason in reasons.iter().take(REASONS_MAX) {
                 let _fits = writeln!(text, "  # {}", reason.replace(char::is_control, " "));
             }
@@ -134,13 +134,25 @@ fn flow(list: Option<&Value>) -> String {
 mod tests {
     use expect_test::expect;
 
-    use super::{super::permissions::Target, *};
+    use super::{super::permissions::PermissionTarget, *};
 
     fn documents_for(scope: &ScopeOption) -> String {
         let mut all = Permissions::default();
-        all.add(Target::new(PermissionScope::Cluster, "", "nodes"), &["list"], "a\nforged: line");
-        all.add(Target::new(PermissionScope::Served, "x.io", "sites"), &["watch"], "handler");
-        all.add(Target::new(PermissionScope::Own, "", "secrets"), &["get"], "certificates");
+        all.add(
+            PermissionTarget::new(PermissionScope::Cluster, "", "nodes"),
+            &["list"],
+            "a\nforged: line",
+        );
+        all.add(
+            PermissionTarget::new(PermissionScope::Served, "x.io", "sites"),
+            &["watch"],
+            "handler",
+        );
+        all.add(
+            PermissionTarget::new(PermissionScope::Own, "", "secrets"),
+            &["get"],
+            "certificates",
+        );
         let account = Account { name: "op", namespace: "ops" };
         let documents = documents(&all, scope, &account).into_iter();
         documents.filter(|it| !it.0.contains("binding")).map(|it| it.1).collect()

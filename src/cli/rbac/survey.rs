@@ -13,7 +13,7 @@ use crate::cli::{
     env::variable,
     options::{self, RunOptions},
     report::Report,
-    scripts::{Read, terms},
+    scripts::{UnloadedScripts, terms},
 };
 use crate::handling::choosing::Choices;
 use crate::logic::{
@@ -32,7 +32,7 @@ pub(in crate::cli) struct Survey {
     pub(in crate::cli) registry: Registry,
     /// All resources: built-in ones, those of the CRDs, and those that were assumed.
     pub(in crate::cli) known: Vec<Resource>,
-    /// The CRDs.
+    /// The CRDs that are given, or next to the scripts.
     pub(in crate::cli) crds: Vec<Value>,
     pub(in crate::cli) warnings: Vec<String>,
     choices: Choices,
@@ -56,11 +56,11 @@ impl Survey {
         let config = config::find(named.as_deref(), &run.paths, "".as_ref())?;
         // The environment is that of this machine, not of the operator's pod.
         let options = options::resolve_run(run, &|_name| None, config.as_ref())?;
-        let read = Read::files(&options)?;
+        let read = UnloadedScripts::files(&options)?;
         let sources = read.scripts.clone();
         let first = read.load(terms(&options), false).await?;
         let definitions = definitions(args, &sources);
-        let files = dev::Files::read(&definitions, &[])?;
+        let files = dev::ManifestFiles::read(&definitions, &[])?;
         let dev::Kinds { known, assumed } = dev::kinds_for(&first, &files).await?;
         let mut choices = Choices::default();
         choices.ask(first.host.as_ref(), &first.registry, &known).await;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{
     needs::Needs,
     output::{print, warn},
-    permissions::{PermissionScope, Target},
+    permissions::{PermissionScope, PermissionTarget},
     survey::Survey,
 };
 use crate::cli::{
@@ -24,7 +24,7 @@ use crate::settings::Settings;
 use kopf_apiserver::ApiServer;
 
 /// A permission, and whether it is present.
-struct Line {
+struct PermissionLine {
     is_present: bool,
     text: String,
     reasons: Vec<String>,
@@ -64,7 +64,7 @@ async fn connect(args: &RbacVerifyArgs) -> Result<KubeCluster, Report> {
         });
     }
     let access = AccessArgs { user: args.cluster.user.clone(), roles: args.files.clone() };
-    let access = dev::Access::resolve(&access)?;
+    let access = dev::DevAccess::resolve(&access)?;
     let server = ApiServer::builder().cluster(true).rbac(true).build();
     access.apply(&server).await?;
     Ok(KubeCluster::over(dev::client(server, access.user()), settings))
@@ -72,7 +72,7 @@ async fn connect(args: &RbacVerifyArgs) -> Result<KubeCluster, Report> {
 
 /// The namespaces to check: the served ones, and that of the operator.
 struct Namespaces {
-    /// Empty: all.
+    /// The namespaces of the served objects; one empty name stands for the whole cluster.
     served: Vec<String>,
     own: String,
 }
@@ -92,7 +92,7 @@ async fn lines(
     cluster: &KubeCluster,
     needs: &Needs,
     namespaces: &Namespaces,
-) -> Result<Vec<Line>, Report> {
+) -> Result<Vec<PermissionLine>, Report> {
     let mut lines = Vec::new();
     for (target, grounds) in needs.permissions.iter() {
         let places = match target.place {
@@ -111,7 +111,7 @@ async fn lines(
                 };
                 let text = format!("{verb} {}{dotted}{}{place}", target.resource, target.group);
                 let reasons = grounds.reasons.iter().cloned().collect();
-                lines.push(Line { is_present, text, reasons });
+                lines.push(PermissionLine { is_present, text, reasons });
             }
         }
     }
@@ -120,7 +120,7 @@ async fn lines(
 
 async fn is_allowed(
     cluster: &KubeCluster,
-    target: &Target,
+    target: &PermissionTarget,
     verb: &str,
     namespace: &str,
 ) -> Result<bool, Report> {
@@ -141,7 +141,7 @@ async fn is_allowed(
     Ok(ports::is_allowed(&review))
 }
 
-fn text(lines: &[Line]) -> String {
+fn text(lines: &[PermissionLine]) -> String {
     let mut text = String::new();
     for line in lines {
         let word = if line.is_present { "present" } else { "missing" };

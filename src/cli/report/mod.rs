@@ -3,7 +3,7 @@
 use std::{borrow::Cow, fmt, io::Write as _, process::ExitCode};
 
 use crate::scripting::LoadError;
-use crate::sources::{self, Problem};
+use crate::sources::{self, SourceProblem};
 
 #[cfg(test)]
 mod tests;
@@ -28,7 +28,7 @@ pub struct Report {
     pub message: String,
     /// What to do next, if known.
     pub hint: Option<String>,
-    /// The exit code.
+    /// The exit code of the process.
     pub exit: Exit,
     /// Whether it was already logged.
     pub is_logged: bool,
@@ -53,7 +53,7 @@ impl Report {
 
     /// Creates one report of all errors of scripts.
     pub fn of_scripts(errors: &[LoadError]) -> Self {
-        Problem::of_scripts(errors).into()
+        SourceProblem::of_scripts(errors).into()
     }
 
     /// Writes to stderr, unless the error was already logged. A closed stderr is ignored.
@@ -100,8 +100,8 @@ fn contained(text: &str) -> Cow<'_, str> {
     text.chars().flat_map(escape).collect()
 }
 
-impl From<Problem> for Report {
-    fn from(Problem { message, hint }: Problem) -> Report {
+impl From<SourceProblem> for Report {
+    fn from(SourceProblem { message, hint }: SourceProblem) -> Report {
         Report { hint, ..Report::failure(message) }
     }
 }
@@ -110,7 +110,7 @@ impl From<sources::Error> for Report {
     fn from(error: sources::Error) -> Report {
         let is_usage = matches!(error, sources::Error::NothingNamed);
         let exit = if is_usage { Exit::Usage } else { Exit::Failure };
-        Report { exit, ..Problem::from(error).into() }
+        Report { exit, ..SourceProblem::from(error).into() }
     }
 }
 

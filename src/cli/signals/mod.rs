@@ -19,7 +19,7 @@ mod tests;
 /// A signal that stops the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopSignal {
-    /// Ctrl+C
+    /// Ctrl+C in the terminal: SIGINT.
     Interrupt,
     /// `kill`, and Kubernetes when it stops a pod.
     Terminate,

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::call::{Faked, Fakes};
-use kopf_apiserver::streaming::{Exit, PodStreams, PodTarget, Process};
+use kopf_apiserver::streaming::{Exit, PodProcess, PodStreams, PodTarget};
 
 /// Maximum size of the input of a command; scripts have a lower limit.
 const STDIN_MAX: u64 = 64 << 20;
@@ -23,11 +23,11 @@ pub(super) fn of_fakes(fakes: &Fakes) -> PodStreams {
     })
 }
 
-async fn run(fakes: &Fakes, process: Process) -> Result<Exit, String> {
-    let Process { target, command, stdin, mut stdout, mut stderr, .. } = process;
+async fn run(fakes: &Fakes, process: PodProcess) -> Result<Exit, String> {
+    let PodProcess { target, command, stdin, mut stdout, mut stderr, .. } = process;
     let mut input = Vec::new();
     stdin.take(STDIN_MAX).read_to_end(&mut input).await.map_err(|it| it.to_string())?;
-    let wanted = Purpose::of(&command);
+    let wanted = CommandPurpose::of(&command);
     let answer = fakes.respond(Faked::Exec, "", wanted.told(&target, &command, &input)?).await?;
     let answer = answer.ok_or_else(|| {
         let command = Value::from(command.clone());
@@ -36,7 +36,8 @@ async fn run(fakes: &Fakes, process: Process) -> Result<Exit, String> {
             target.pod
         )
     })?;
-    let ended = Ended::read(&answer.value, &wanted).map_err(|it| fakes.reject(&answer, &it))?;
+    let ended =
+        CommandResult::read(&answer.value, &wanted).map_err(|it| fakes.reject(&answer, &it))?;
     let written = async {
         stdout.write_all(&ended.stdout).await?;
         stderr.write_all(ended.stderr.as_bytes()).await
@@ -47,7 +48,7 @@ async fn run(fakes: &Fakes, process: Process) -> Result<Exit, String> {
 }
 
 /// The purpose of a command.
-enum Purpose {
+enum CommandPurpose {
     Command,
     /// `kube.copy_to`: the directory.
     CopyTo(String),
@@ -55,16 +56,18 @@ enum Purpose {
     CopyFrom(String, String),
 }
 
-impl Purpose {
+impl CommandPurpose {
     fn of(command: &[String]) -> Self {
         let words: Vec<_> = command.iter().map(String::as_str).collect();
         match words.as_slice() {
-            ["tar", "-xmf", "-", "-C", directory] => Purpose::CopyTo((*directory).to_owned()),
+            ["tar", "-xmf", "-", "-C", directory] => {
+                CommandPurpose::CopyTo((*directory).to_owned())
+            }
             ["tar", "-cf", "-", "-C", directory, file] => match file.strip_prefix("./") {
-                Some(name) => Purpose::CopyFrom((*directory).to_owned(), name.to_owned()),
-                None => Purpose::Command,
+                Some(name) => CommandPurpose::CopyFrom((*directory).to_owned(), name.to_owned()),
+                None => CommandPurpose::Command,
             },
-            _ => Purpose::Command,
+            _ => CommandPurpose::Command,
         }
     }
 
@@ -74,18 +77,18 @@ impl Purpose {
         let place = json!({ "pod": pod, "namespace": namespace, "container": container });
         let Value::Object(mut fields) = place else { return Ok(place) };
         match self {
-            Purpose::Command => {
+            CommandPurpose::Command => {
                 fields.insert("command".into(), command.into());
                 if !input.is_empty() {
                     add(&mut fields, "stdin", input);
                 }
             }
-            Purpose::CopyTo(directory) => {
+            CommandPurpose::CopyTo(directory) => {
                 let (name, data) = unpack(input).map_err(|it| it.to_string())?;
                 fields.insert("copy_to".into(), path(directory, &name).into());
                 add(&mut fields, "data", &data);
             }
-            Purpose::CopyFrom(directory, name) => {
+            CommandPurpose::CopyFrom(directory, name) => {
                 fields.insert("copy_from".into(), path(directory, name).into());
             }
         }
@@ -106,19 +109,20 @@ fn add(fields: &mut Map<String, Value>, name: &str, bytes: &[u8]) {
 }
 
 /// The result of a command.
-struct Ended {
+struct CommandResult {
     stdout: Vec<u8>,
     stderr: String,
     code: i32,
 }
 
-impl Ended {
+impl CommandResult {
     /// Reads the value that a fake returns.
-    fn read(answer: &Value, wanted: &Purpose) -> Result<Self, String> {
+    fn read(answer: &Value, wanted: &CommandPurpose) -> Result<Self, String> {
         let fields = match answer {
             Value::Object(fields) => fields.clone(),
             Value::String(text) => {
-                let name = if matches!(wanted, Purpose::Command) { "stdout" } else { "data" };
+                let name =
+                    if matches!(wanted, CommandPurpose::Command) { "stdout" } else { "data" };
                 Map::from_iter([(name.to_owned(), text.as_str().into())])
             }
             other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_)) => {
@@ -150,17 +154,18 @@ impl Ended {
             (Some(_), Some(_)) => return Err("`data` and `data_base64`: expected one".into()),
         };
         let stdout = match (wanted, data) {
-            (Purpose::CopyFrom(_, name), Some(data)) => {
+            (CommandPurpose::CopyFrom(_, name), Some(data)) => {
                 pack(name, &data).map_err(|it| it.to_string())?
             }
-            (Purpose::CopyFrom(..), None) if code == 0 => {
+            (CommandPurpose::CopyFrom(..), None) if code == 0 => {
                 return Err("`data` is missing: the content of the file".into());
             }
-            (Purpose::Command | Purpose::CopyTo(_) | Purpose::CopyFrom(..), _) => {
-                text("stdout")?.unwrap_or_default().into_bytes()
-            }
+            (
+                CommandPurpose::Command | CommandPurpose::CopyTo(_) | CommandPurpose::CopyFrom(..),
+                _,
+            ) => text("stdout")?.unwrap_or_default().into_bytes(),
         };
-        Ok(Ended { stdout, stderr: text("stderr")?.unwrap_or_default(), code })
+        Ok(CommandResult { stdout, stderr: text("stderr")?.unwrap_or_default(), code })
     }
 }
 

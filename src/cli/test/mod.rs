@@ -14,41 +14,41 @@ use tokio::task::LocalSet;
 
 use self::{
     suites::Suite,
-    test_file::{TestFile, Verdict},
+    test_file::{TestFile, TestResult},
 };
 use crate::cli::{
     args::{RunArgs, TestArgs},
     dev,
     options::{RunOptions, Verbosity},
-    rbac::Record,
+    rbac::PermissionRecord,
     report::{Exit, Report},
-    scripts::Read,
+    scripts::UnloadedScripts,
 };
 use crate::scripting::Source;
-use crate::sources::Files;
+use crate::sources::ScriptFiles;
 
 /// Resolves the options of a run, for each operator.
 pub(super) type Resolve<'a> = &'a dyn Fn(RunArgs) -> Result<RunOptions, Report>;
 
 /// The number of tests by result.
 #[derive(Default)]
-struct Counts {
+struct TestCounts {
     passed: usize,
     failed: usize,
 }
 
 /// Runs all tests. Fails if any of them fails.
 pub(super) fn run(args: &TestArgs, resolve: Resolve<'_>) -> Result<Exit, Report> {
-    let mut counts = Counts::default();
-    let access = dev::Access::resolve(&args.access)?;
-    let record = Record::default();
+    let mut counts = TestCounts::default();
+    let access = dev::DevAccess::resolve(&args.access)?;
+    let record = PermissionRecord::default();
     for suite in suites::find(args)? {
         run_suite((args, &access, &record), &suite, resolve, &mut counts)?;
     }
     if let Some(path) = &args.record_rbac {
         record.write(path)?;
     }
-    let Counts { passed, failed } = counts;
+    let TestCounts { passed, failed } = counts;
     if passed + failed == 0 {
         let name = args.only.as_deref().unwrap_or_default();
         let problem = if name.is_empty() {
@@ -67,17 +67,17 @@ pub(super) fn run(args: &TestArgs, resolve: Resolve<'_>) -> Result<Exit, Report>
 }
 
 fn run_suite(
-    (args, access, record): (&TestArgs, &dev::Access, &Record),
+    (args, access, record): (&TestArgs, &dev::DevAccess, &PermissionRecord),
     suite: &Suite,
     resolve: Resolve<'_>,
-    counts: &mut Counts,
+    counts: &mut TestCounts,
 ) -> Result<(), Report> {
     let mut options = resolve(args.terms.clone().of_run(suite.operator.clone()))?;
     options.log.verbosity = if args.verbose { Verbosity::Verbose } else { Verbosity::Normal };
     // Report errors of the operator itself first.
-    drop(Read::files(&options)?);
-    let files = dev::Files::read(&suite.definitions, &args.objects)?;
-    let sources = Files::at(&suite.tests, suites::HERE.as_ref(), None)?.read()?;
+    drop(UnloadedScripts::files(&options)?);
+    let files = dev::ManifestFiles::read(&suite.definitions, &args.objects)?;
+    let sources = ScriptFiles::at(&suite.tests, suites::HERE.as_ref(), None)?.read()?;
     for source in sources {
         let file = TestFile { options: &options, access, record, files: &files, test: &source };
         let names = match on_virtual_time(file.names())? {
@@ -86,7 +86,7 @@ fn run_suite(
                 counts.count(
                     &source,
                     None,
-                    &Verdict::Failed { why: report, log: Vec::new() },
+                    &TestResult::Failed { why: report, log: Vec::new() },
                     args,
                 );
                 continue;
@@ -102,25 +102,31 @@ fn run_suite(
     Ok(())
 }
 
-impl Counts {
+impl TestCounts {
     /// Counts a test and prints its result.
-    fn count(&mut self, source: &Source, name: Option<&str>, verdict: &Verdict, args: &TestArgs) {
+    fn count(
+        &mut self,
+        source: &Source,
+        name: Option<&str>,
+        verdict: &TestResult,
+        args: &TestArgs,
+    ) {
         let place = &source.name;
         let name = name.map(|it| format!(": {it}")).unwrap_or_default();
         let mut told = match verdict {
-            Verdict::Passed { .. } => {
+            TestResult::Passed { .. } => {
                 self.passed += 1;
                 format!("ok      {place}{name}\n")
             }
-            Verdict::Failed { why, .. } => {
+            TestResult::Failed { why, .. } => {
                 self.failed += 1;
                 format!("FAILED  {place}{name}\n{}", indented(why))
             }
         };
         let log = match verdict {
-            Verdict::Failed { log, .. } => log.as_slice(),
-            Verdict::Passed { log } if args.verbose => log,
-            Verdict::Passed { .. } => &[],
+            TestResult::Failed { log, .. } => log.as_slice(),
+            TestResult::Passed { log } if args.verbose => log,
+            TestResult::Passed { .. } => &[],
         };
         if !log.is_empty() {
             told.push_str("    the log of the operator:\n");

@@ -20,11 +20,11 @@ const LANGUAGES: [&str; 2] = ["lua", "rhai"];
 
 /// The tests of one operator.
 pub(super) struct Suite {
-    /// Its scripts.
+    /// The scripts of the operator.
     pub(super) operator: Vec<PathBuf>,
-    /// CRD files.
+    /// The files with the CRDs of the operator.
     pub(super) definitions: Vec<PathBuf>,
-    /// Test files.
+    /// The files with the tests to run.
     pub(super) tests: Vec<PathBuf>,
 }
 

@@ -8,15 +8,15 @@ use tokio::{task::JoinSet, time};
 use tokio_util::sync::CancellationToken;
 
 use crate::call::{
-    ActivityCause, Attempt, CallServices, Cause, EventQueue, Fakes, Indexes, Invocation, Logger,
-    Memo, Scripts,
+    ActivityCause, AttemptKwargs, CallServices, Cause, EventQueue, Fakes, Indexes, Invocation,
+    Logger, Memo, Scripts,
 };
 use crate::cli::{
     dev, identity, logging,
     options::RunOptions,
-    rbac::Record,
+    rbac::PermissionRecord,
     report::Report,
-    scripts::{self, Read},
+    scripts::{self, UnloadedScripts},
     test::commands,
 };
 use crate::cluster::KubeCluster;
@@ -53,23 +53,23 @@ const STARTUP: &str = "startup";
 pub(super) struct TestFile<'a> {
     pub(super) options: &'a RunOptions,
     /// The permissions of the operator. The test itself may do everything.
-    pub(super) access: &'a dev::Access,
+    pub(super) access: &'a dev::DevAccess,
     /// The permissions that operators have used.
-    pub(super) record: &'a Record,
+    pub(super) record: &'a PermissionRecord,
     /// CRDs and objects that exist before the test.
-    pub(super) files: &'a dev::Files,
+    pub(super) files: &'a dev::ManifestFiles,
     /// The script with the tests.
     pub(super) test: &'a Source,
 }
 
 /// The result of a test.
-pub(super) enum Verdict {
+pub(super) enum TestResult {
     Passed { log: Vec<String> },
     Failed { why: String, log: Vec<String> },
 }
 
 /// The log lines of one test.
-type Lines = Arc<Mutex<Vec<String>>>;
+type LogLines = Arc<Mutex<Vec<String>>>;
 
 impl TestFile<'_> {
     /// Returns the names of the tests, in the order of declaration; the error is the reason why the script cannot be used.
@@ -79,21 +79,21 @@ impl TestFile<'_> {
     }
 
     /// Runs one of the tests, by its index.
-    pub(super) async fn run(&self, index: usize) -> Result<Verdict, Report> {
+    pub(super) async fn run(&self, index: usize) -> Result<TestResult, Report> {
         let beginning = BEGINNING.parse().unwrap_or(jiff::Timestamp::UNIX_EPOCH);
         let clock = Clock::starting_at(beginning);
-        let lines = Lines::default();
+        let lines = LogLines::default();
         let _listening = self.listen(&lines, clock);
         let failed = self.run_operator(index, clock).await?.err();
         let log = std::mem::take(&mut *lines.lock());
         Ok(match failed {
-            None => Verdict::Passed { log },
-            Some(why) => Verdict::Failed { why, log },
+            None => TestResult::Passed { log },
+            Some(why) => TestResult::Failed { why, log },
         })
     }
 
     /// Collects the log of this thread from now on.
-    fn listen(&self, lines: &Lines, clock: Clock) -> tracing::subscriber::DefaultGuard {
+    fn listen(&self, lines: &LogLines, clock: Clock) -> tracing::subscriber::DefaultGuard {
         let lines = Arc::clone(lines);
         let sink = move |line: &str| {
             lines.lock().push(line.to_owned());
@@ -113,7 +113,7 @@ impl TestFile<'_> {
         let server = server.pods(commands::of_fakes(&fakes));
         let server = server.webhooks(dev::webhooks::post(&local)).build();
         self.access.apply(&server).await?;
-        let first = Read::files(self.options)?.load(terms.clone(), false).await?;
+        let first = UnloadedScripts::files(self.options)?.load(terms.clone(), false).await?;
         dev::fill(&server, &first, self.files).await?;
         let user = self.access.user().unwrap_or(self.record.user());
         let (stop, health) = (CancellationToken::new(), Health::default());
@@ -205,7 +205,7 @@ impl TestFile<'_> {
             kube,
             ..CallServices::default()
         };
-        let attempt = Attempt { retry: 0, started: clock.now(), runtime: Duration::ZERO };
+        let attempt = AttemptKwargs { retry: 0, started: clock.now(), runtime: Duration::ZERO };
         let cause = ActivityCause {
             activity: "test",
             settings,

@@ -26,7 +26,7 @@ use super::{
 };
 use crate::logic::object::resource::Resource;
 use crate::ports::{ApiError, Discovered, ErrorClass, GroupFilter};
-use crate::settings::Networking;
+use crate::settings::NetworkingSettings;
 
 /// Maximum number of documents that are read at once. A cluster has some dozens of them.
 const READS_MAX: usize = 4;
@@ -123,7 +123,7 @@ pub(super) async fn discover(
 async fn versions(
     transport: &Transport,
     filter: &GroupFilter,
-    networking: &Networking,
+    networking: &NetworkingSettings,
 ) -> Result<Vec<Version>, ApiError> {
     let wanted = |group: &str| match filter {
         GroupFilter::All => true,
@@ -151,7 +151,7 @@ async fn versions(
 async fn resources(
     transport: &Transport,
     document: &Document,
-    networking: &Networking,
+    networking: &NetworkingSettings,
 ) -> Result<Vec<Resource>, ApiError> {
     match read::<Entries>(transport, &document.path, transport::JSON, networking).await {
         Ok(entries) => Ok(describe(document, entries.resources)),
@@ -165,7 +165,7 @@ async fn read<T: serde::de::DeserializeOwned>(
     transport: &Transport,
     path: &str,
     accept: &'static str,
-    networking: &Networking,
+    networking: &NetworkingSettings,
 ) -> Result<T, ApiError> {
     let action = Action::Discover(path);
     let request = Request::get(path.to_owned(), action).accepting(accept);

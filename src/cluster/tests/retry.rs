@@ -6,7 +6,7 @@ use crate::cluster::{
     failure::{Answer, Failure},
     retry::{Verdict, judge},
 };
-use crate::settings::Networking;
+use crate::settings::NetworkingSettings;
 
 fn answer(status: u16, retry_after: &str) -> Failure {
     let retry_after = Some(retry_after.to_owned());
@@ -14,7 +14,7 @@ fn answer(status: u16, retry_after: &str) -> Failure {
 }
 
 fn pause(failure: &Failure) -> Option<Duration> {
-    match judge(failure, 0, &Networking::default(), true) {
+    match judge(failure, 0, &NetworkingSettings::default(), true) {
         Verdict::Again(pause) => Some(pause.duration()),
         Verdict::Final | Verdict::Exhausted => None,
     }

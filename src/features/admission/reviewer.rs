@@ -43,7 +43,7 @@ use crate::logic::{
     text::python_text,
 };
 use crate::ports::{BoxFuture, Clock, Leadership, ReviewRequest, Reviewer};
-use crate::settings::Execution;
+use crate::settings::ExecutionSettings;
 use crate::telemetry::Metrics;
 
 /// The log target of admission.
@@ -65,7 +65,7 @@ pub struct AdmissionHandlers {
     /// The generation of the handlers.
     pub live: Arc<LiveGeneration>,
     /// The default options of handlers.
-    pub execution: Execution,
+    pub execution: ExecutionSettings,
     /// The resources that handlers select, each with its handlers.
     pub resources: Vec<(Arc<Resource>, Selected)>,
 }

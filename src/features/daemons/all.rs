@@ -35,7 +35,7 @@ use crate::logic::{
     text::nanos::Nanos,
 };
 use crate::ports::Pauses;
-use crate::settings::Background;
+use crate::settings::BackgroundSettings;
 
 /// Time until daemons whose stop was given up are cancelled, at the end of the operator.
 const HUNG_TIMEOUT: Duration = Duration::from_secs(5);
@@ -243,7 +243,7 @@ impl Daemons {
     pub async fn stop_on_pause(
         &self,
         pauses: &Pauses,
-        settings: &Background,
+        settings: &BackgroundSettings,
         stop: CancellationToken,
     ) {
         let mut is_paused = false;
@@ -264,7 +264,7 @@ impl Daemons {
     }
 
     /// Stops all daemons and waits until they have ended. No new ones start.
-    pub async fn end(&self, settings: &Background) {
+    pub async fn end(&self, settings: &BackgroundSettings) {
         self.lock().is_closed = true;
         self.tasks.close();
         self.stop(StopReason::OperatorExiting, settings).await;
@@ -299,7 +299,7 @@ impl Daemons {
     }
 
     /// Requests all daemons to stop and escalates, concurrently, until each has ended or is given up.
-    async fn stop(&self, reason: StopReason, settings: &Background) {
+    async fn stop(&self, reason: StopReason, settings: &BackgroundSettings) {
         let requested: Vec<_> =
             self.all().into_iter().filter(|it| it.request_stop(reason)).collect();
         self.instant_exits(requested.clone(), settings).await;
@@ -311,7 +311,7 @@ impl Daemons {
     }
 
     /// Gives daemons time for an instant exit. Continues as long as some of them exit: thousands of daemons take longer than one.
-    async fn instant_exits(&self, mut left: Vec<Arc<Daemon>>, settings: &Background) {
+    async fn instant_exits(&self, mut left: Vec<Arc<Daemon>>, settings: &BackgroundSettings) {
         let mut turns = 0;
         loop {
             // Registered before the check, so that no exit is missed.

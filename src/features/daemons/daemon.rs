@@ -32,7 +32,7 @@ use crate::logic::{
         outcome::LogLine,
     },
 };
-use crate::settings::Background;
+use crate::settings::BackgroundSettings;
 
 /// A daemon or timer of one object, running or ended. There may be many thousands: a waiting one has no other state than this.
 pub struct Daemon {
@@ -187,7 +187,7 @@ impl Daemon {
     pub(super) async fn stop_step(
         self: &Arc<Self>,
         reason: StopReason,
-        settings: &Background,
+        settings: &BackgroundSettings,
     ) -> Option<Duration> {
         let began = Instant::now();
         let requested = self.stop_requested.get();
@@ -213,7 +213,7 @@ impl Daemon {
 
     /// Makes all steps one after another, until the daemon has ended or is given up. The daemon was requested to stop before, and had time
     /// for an instant exit.
-    pub(super) async fn escalate(self: &Arc<Self>, settings: &Background) {
+    pub(super) async fn escalate(self: &Arc<Self>, settings: &BackgroundSettings) {
         let handler = self.handler();
         let timeouts = StopTimeouts::with(&handler, settings);
         for stage in stopping::linear(&handler, timeouts) {
@@ -231,7 +231,11 @@ impl Daemon {
     }
 
     /// Makes the steps as they are due, for an object without further cycles: it is deleted, or no longer served.
-    pub(super) async fn stop_detached(self: &Arc<Self>, reason: StopReason, settings: &Background) {
+    pub(super) async fn stop_detached(
+        self: &Arc<Self>,
+        reason: StopReason,
+        settings: &BackgroundSettings,
+    ) {
         while let Some(delay) = self.stop_step(reason, settings).await {
             // The end or the pause, whichever comes first.
             drop(time::timeout(delay, self.end()).await);
@@ -239,7 +243,7 @@ impl Daemon {
     }
 
     /// Gives the daemon time for an instant exit, before any further step.
-    async fn instant_exit(&self, settings: &Background) {
+    async fn instant_exit(&self, settings: &BackgroundSettings) {
         if let Some(timeout) = settings.instant_exit_timeout {
             drop(time::timeout(timeout, self.end()).await);
             return;

@@ -22,7 +22,7 @@ use crate::logic::{
     object::Object,
     reconcile,
 };
-use crate::settings::Execution;
+use crate::settings::ExecutionSettings;
 
 /// The longest pause after errors, and the first one.
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(5));
@@ -263,8 +263,8 @@ impl Runner {
 }
 
 /// Returns the settings of attempts with the pause after an arbitrary error: it doubles with each attempt.
-pub(super) fn with_backoff(settings: &Execution, retries: u64) -> Execution {
+pub(super) fn with_backoff(settings: &ExecutionSettings, retries: u64) -> ExecutionSettings {
     let (first, last) = BACKOFF;
     let doubled = u32::try_from(retries.min(16)).map_or(last, |it| first.saturating_mul(1 << it));
-    Execution { default_backoff: doubled.min(last), ..settings.clone() }
+    ExecutionSettings { default_backoff: doubled.min(last), ..settings.clone() }
 }

@@ -12,7 +12,7 @@ use crate::logic::{
     object::conditions::{self, Change, Condition, Status},
 };
 use crate::ports::{Address, ApiError, Clock, Cluster, ErrorClass, PatchKind, PatchRequest};
-use crate::telemetry::{DueCondition, Failures};
+use crate::telemetry::{DueCondition, OperatorFailures};
 
 /// The pause between two objects: at most 10 per second, with two requests each.
 const PACE: Duration = Duration::from_millis(100);
@@ -25,7 +25,7 @@ const SUCCEEDED: &str = "HandlersSucceeded";
 
 /// Writes conditions; never completes.
 pub(super) async fn run(
-    failures: Failures,
+    failures: OperatorFailures,
     posts: &EventQueue,
     cluster: &Arc<dyn Cluster>,
     clock: Clock,

@@ -15,7 +15,7 @@ use crate::logic::{
     object::{ObjectRef, resource::Resource},
 };
 use crate::ports::{Clock, Cluster, NewObject};
-use crate::settings::Posting;
+use crate::settings::PostingSettings;
 
 /// Maximum number of waiting events of all objects. Beyond it, they stay in the queue `call/event_queue.rs`, which drops events
 /// when it is full.
@@ -35,7 +35,7 @@ struct Queue {
 /// A dispatcher that posts the events of many objects.
 pub(super) struct Dispatcher {
     client: Arc<EventClient>,
-    settings: Posting,
+    settings: PostingSettings,
     queues: BTreeMap<Key, Queue>,
     /// The objects whose event is next, where the number of concurrent requests is limited.
     ready: VecDeque<Key>,
@@ -55,7 +55,7 @@ struct EventClient {
 
 impl Dispatcher {
     /// Creates a dispatcher without events.
-    pub(super) fn new(cluster: Arc<dyn Cluster>, settings: Posting, clock: Clock) -> Self {
+    pub(super) fn new(cluster: Arc<dyn Cluster>, settings: PostingSettings, clock: Clock) -> Self {
         Dispatcher {
             client: Arc::new(EventClient { cluster, clock, events: events() }),
             settings,

@@ -9,7 +9,7 @@ use super::dispatcher::events;
 use crate::call::EventQueue;
 use crate::logic::background::failures::FailureEvent;
 use crate::ports::{ApiError, Cluster, ErrorClass, NewObject, PatchKind, PatchRequest};
-use crate::telemetry::Failures;
+use crate::telemetry::OperatorFailures;
 
 /// The pause between two requests: at most 20 per second.
 const PACE: Duration = Duration::from_millis(50);
@@ -18,7 +18,11 @@ const PACE: Duration = Duration::from_millis(50);
 const DENIED: Duration = Duration::from_mins(10);
 
 /// Posts events about failures; never completes.
-pub(super) async fn run(failures: Failures, posts: &EventQueue, cluster: &Arc<dyn Cluster>) {
+pub(super) async fn run(
+    failures: OperatorFailures,
+    posts: &EventQueue,
+    cluster: &Arc<dyn Cluster>,
+) {
     let mut muted: Option<Instant> = None;
     loop {
         let (handler, event) = failures.next_event().await;

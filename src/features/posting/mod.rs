@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use self::dispatcher::Dispatcher;
 use crate::call::{EventQueue, EventReceiver};
 use crate::ports::{Clock, Cluster};
-use crate::telemetry::Failures;
+use crate::telemetry::OperatorFailures;
 
 /// The receiver of the cluster, once it is connected.
 pub type Connected = oneshot::Receiver<Arc<dyn Cluster>>;
@@ -33,7 +33,7 @@ pub async fn run(
     posts: EventQueue,
     connected: Connected,
     clock: Clock,
-    failures: Failures,
+    failures: OperatorFailures,
     (stop, grace): (CancellationToken, Duration),
 ) {
     let (Some(mut inbox), Ok(cluster)) = (posts.take(), connected.await) else { return };

@@ -1,7 +1,7 @@
 //! Derives the webhook server from the settings.
 
 use super::configuration::{Endpoint, Service};
-use crate::settings::{Admission, VerifyMode, WebhookServer, WebhookService};
+use crate::settings::{AdmissionSettings, VerifyMode, WebhookServer, WebhookService};
 
 /// The port behind a service or a URL, as in Kubernetes' own webhooks.
 const PORT: u16 = 9443;
@@ -67,7 +67,7 @@ impl ServerPlan {
     ///
     /// # Errors
     /// Fails if they describe none.
-    pub fn of(settings: &Admission, publishing: Publishing) -> Result<Self, String> {
+    pub fn of(settings: &AdmissionSettings, publishing: Publishing) -> Result<Self, String> {
         let has_none = settings.server.is_none() && settings.service.is_none();
         if has_none && publishing == Publishing::Settings {
             return Err(MISSING.to_owned());
@@ -115,7 +115,7 @@ impl ServerPlan {
 }
 
 /// Returns the name of the webhook configurations; `None`: the operator writes none.
-pub fn managed(settings: &Admission, publishing: Publishing) -> Option<String> {
+pub fn managed(settings: &AdmissionSettings, publishing: Publishing) -> Option<String> {
     let of_service = |it: &WebhookService| format!("{}.{}.svc", it.name, it.namespace);
     let is_found = |it: &WebhookServer| it.url.is_some() || it.cluster.is_some();
     let has_url =
@@ -124,7 +124,7 @@ pub fn managed(settings: &Admission, publishing: Publishing) -> Option<String> {
     named.or_else(|| has_url.then(|| NAME.to_owned()))
 }
 
-fn certificate(settings: &Admission, server: &WebhookServer) -> CertificatePlan {
+fn certificate(settings: &AdmissionSettings, server: &WebhookServer) -> CertificatePlan {
     if server.insecure {
         return CertificatePlan::Insecure;
     }
@@ -182,12 +182,13 @@ fn host_of_url(url: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{
-        Admission, CertificatePlan, Endpoint, Publishing, ServerPlan, WebhookServer, managed,
+        AdmissionSettings, CertificatePlan, Endpoint, Publishing, ServerPlan, WebhookServer,
+        managed,
     };
     use crate::settings::{LocalCluster, WebhookService};
 
-    fn with(server: WebhookServer) -> Admission {
-        Admission { server: Some(server), ..Admission::default() }
+    fn with(server: WebhookServer) -> AdmissionSettings {
+        AdmissionSettings { server: Some(server), ..AdmissionSettings::default() }
     }
 
     fn url(server: WebhookServer) -> String {
@@ -238,17 +239,17 @@ mod tests {
     fn configurations_are_managed_by_default_only_if_api_servers_can_reach_the_server() {
         let url = WebhookServer { url: Some("https://a".into()), ..WebhookServer::default() };
         let service = WebhookService { namespace: "ops".into(), name: "hooks".into(), port: None };
-        let service = Admission { service: Some(service), ..Admission::default() };
+        let service = AdmissionSettings { service: Some(service), ..AdmissionSettings::default() };
         let cluster =
             WebhookServer { cluster: Some(LocalCluster::Auto), ..WebhookServer::default() };
-        let named = Admission { managed: Some("mine".into()), ..service.clone() };
-        let of = |it: &Admission| managed(it, Publishing::Settings);
+        let named = AdmissionSettings { managed: Some("mine".into()), ..service.clone() };
+        let of = |it: &AdmissionSettings| managed(it, Publishing::Settings);
         assert_eq!(of(&with(WebhookServer::default())), None);
         assert_eq!(of(&with(url.clone())).as_deref(), Some("auto.kopf.dev"));
         assert_eq!(of(&with(cluster.clone())).as_deref(), Some("auto.kopf.dev"));
         assert_eq!(of(&service).as_deref(), Some("hooks.ops.svc"));
         assert_eq!(of(&named).as_deref(), Some("mine"));
-        let none = Admission::default();
+        let none = AdmissionSettings::default();
         assert_eq!(managed(&none, Publishing::Tunnel).as_deref(), Some("auto.kopf.dev"));
         let problem = ServerPlan::of(&none, Publishing::Settings).unwrap_err();
         assert!(problem.starts_with("Admission handlers exist, but no admission server/tunnel"));

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::posting::{self, NewEvent};
 use crate::logic::object::{ObjectRef, reference};
-use crate::settings::Posting;
+use crate::settings::PostingSettings;
 
 /// The reason of an event about a handler that will be retried.
 pub const RETRIED: &str = "HandlerFailed";
@@ -96,7 +96,11 @@ impl FailureEvent {
     }
 
     /// Returns the event to create; `None` for events about events, which would cause endless events.
-    pub fn compose(&self, settings: &Posting, default_namespace: Option<&str>) -> Option<NewEvent> {
+    pub fn compose(
+        &self,
+        settings: &PostingSettings,
+        default_namespace: Option<&str>,
+    ) -> Option<NewEvent> {
         let (about, namespace) = posting::place(&self.about, default_namespace)?;
         let component = &settings.reporting_component;
         let mut body = self.changes();
@@ -137,7 +141,7 @@ fn to_the_second(time: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::{Arc, Duration, FailureEvent, ObjectRef, Timestamp};
-    use crate::settings::Posting;
+    use crate::settings::PostingSettings;
 
     #[test]
     fn an_event_counts_until_the_operator_gives_up() {
@@ -152,7 +156,7 @@ mod tests {
         let mut event = FailureEvent::new(Arc::new(about), "create_fn", at(1));
         assert!(!event.failed("one".into(), false, at(1)));
         assert!(!event.failed("two".into(), false, at(61)));
-        let new = event.compose(&Posting::default(), None).expect("not about an event");
+        let new = event.compose(&PostingSettings::default(), None).expect("not about an event");
         let (name, body) = (event.name(), new.body);
         assert!(name.starts_with("web.handlerfailed."), "{name}");
         assert_eq!((body["count"].as_u64(), body["type"].as_str()), (Some(2), Some("Warning")));
@@ -160,7 +164,8 @@ mod tests {
         assert_eq!(body["lastTimestamp"], "1970-01-01T00:01:01Z");
         assert_eq!((&*new.namespace, body["message"].as_str()), ("shop", Some("two")));
         assert!(event.failed("end".into(), true, at(90)), "another event");
-        let body = event.compose(&Posting::default(), None).expect("not about an event").body;
+        let body =
+            event.compose(&PostingSettings::default(), None).expect("not about an event").body;
         assert_eq!(
             (body["count"].as_u64(), body["reason"].as_str()),
             (Some(1), Some("HandlerGaveUp"))

@@ -11,7 +11,7 @@ use crate::logic::{
     handlers::{outcome::LogLevel, progress::format_stamp},
     object::{ObjectRef, reference},
 };
-use crate::settings::Posting;
+use crate::settings::PostingSettings;
 
 /// Maximum number of characters of a message; longer ones are truncated.
 pub const MESSAGE_CHARS_MAX: usize = 1024;
@@ -43,25 +43,25 @@ pub struct NewEvent {
 }
 
 /// Returns the event of `kopf.event`: any type, independent of the level.
-pub fn event(settings: &Posting, note: Note) -> Option<Note> {
+pub fn event(settings: &PostingSettings, note: Note) -> Option<Note> {
     settings.enabled.then_some(note)
 }
 
 /// Returns the event of `kopf.info`.
-pub fn info(settings: &Posting, reason: &str, message: &str) -> Option<Note> {
+pub fn info(settings: &PostingSettings, reason: &str, message: &str) -> Option<Note> {
     let is_posted = settings.enabled && settings.level <= LogLevel::Info.number();
     is_posted.then(|| Note::new("Normal", reason, message))
 }
 
 /// Returns the event of `kopf.warn`. Not posted if posting is disabled, unlike in Kopf.
-pub fn warn(settings: &Posting, reason: &str, message: &str) -> Option<Note> {
+pub fn warn(settings: &PostingSettings, reason: &str, message: &str) -> Option<Note> {
     let is_posted = settings.enabled && settings.level <= LogLevel::Warning.number();
     is_posted.then(|| Note::new("Warning", reason, message))
 }
 
 /// Returns the event of `kopf.exception`, with the class and message of the error, if any.
 pub fn exception(
-    settings: &Posting,
+    settings: &PostingSettings,
     reason: Option<&str>,
     message: &str,
     error: Option<(&str, &str)>,
@@ -77,7 +77,7 @@ pub fn exception(
 }
 
 /// Returns the event of a log line of an object's logger, by the number of its level.
-pub fn of_log(settings: &Posting, level: u32, message: &str) -> Option<Note> {
+pub fn of_log(settings: &PostingSettings, level: u32, message: &str) -> Option<Note> {
     let kind = match level {
         0..=10 => "Debug".to_owned(),
         11..=20 => "Normal".to_owned(),
@@ -96,7 +96,7 @@ pub fn of_log(settings: &Posting, level: u32, message: &str) -> Option<Note> {
 pub fn compose(
     note: &Note,
     about: &ObjectRef,
-    settings: &Posting,
+    settings: &PostingSettings,
     default_namespace: Option<&str>,
     now: Timestamp,
 ) -> Option<NewEvent> {

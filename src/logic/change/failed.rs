@@ -14,7 +14,7 @@ use crate::logic::{
     handlers::{handler::Handler, progress},
     object::{annotations, fields, reason::Reason},
 };
-use crate::settings::{Persistence, ProgressStorage, RetryFailed};
+use crate::settings::{PersistenceSettings, ProgressStorage, RetryFailed};
 
 /// The name of the annotation, after the prefix.
 pub(super) const NAME: &str = "kopf-failed";
@@ -46,7 +46,7 @@ struct Failure {
 
 impl Failed {
     /// Reads the failures recorded on an object. Those that cannot be read are ignored.
-    pub fn of(persistence: &Persistence, body: &Value) -> Self {
+    pub fn of(persistence: &PersistenceSettings, body: &Value) -> Self {
         let Some(name) = annotation(persistence) else { return Failed::default() };
         let text = annotations::text(body, &name);
         let noted = text.and_then(|it| serde_json::from_str::<Map<String, Value>>(it).ok());
@@ -126,7 +126,12 @@ impl Failed {
     }
 
     /// Adds the failures to a patch.
-    pub fn store(&self, persistence: &Persistence, body: &Value, patch: &mut Map<String, Value>) {
+    pub fn store(
+        &self,
+        persistence: &PersistenceSettings,
+        body: &Value,
+        patch: &mut Map<String, Value>,
+    ) {
         let Some(name) = annotation(persistence) else { return };
         let path = ["metadata", "annotations", &name];
         if !self.0.is_empty() {
@@ -173,7 +178,7 @@ fn fingerprint(handler: &Handler) -> String {
 }
 
 /// Returns the name of the annotation; `None` if it is disabled, or if annotations are not used at all.
-fn annotation(persistence: &Persistence) -> Option<String> {
+fn annotation(persistence: &PersistenceSettings) -> Option<String> {
     let prefix =
         persistence.remember_failures.then(|| own_prefix(&persistence.progress_storage))??;
     Some(format!("{prefix}/{NAME}"))

@@ -15,7 +15,7 @@ use crate::logic::{
     handlers::outcome::{LogLevel, LogLine},
     object::{diffbase, hidden},
 };
-use crate::settings::Persistence;
+use crate::settings::PersistenceSettings;
 
 /// The result of a cycle for its change.
 #[derive(Debug, Default)]
@@ -45,7 +45,7 @@ pub fn change(state: &State, change: &Change, skipped: bool, now: Timestamp) -> 
 
 /// Stores the essence as handled, unless the same is already stored.
 pub fn remember(
-    persistence: &Persistence,
+    persistence: &PersistenceSettings,
     body: &Value,
     change: &Change,
     patch: &mut Map<String, Value>,
@@ -58,7 +58,7 @@ pub fn remember(
 }
 
 /// Returns whether the stored essence has values that must not be stored: an earlier operator has stored them.
-pub fn is_exposed(persistence: &Persistence, body: &Value) -> bool {
+pub fn is_exposed(persistence: &PersistenceSettings, body: &Value) -> bool {
     if persistence.hidden.is_none() {
         return false;
     }

@@ -4,13 +4,13 @@
 
 use super::failed::own_prefix;
 use crate::logic::object::Header;
-use crate::settings::{PREFIX, Persistence};
+use crate::settings::{PREFIX, PersistenceSettings};
 
 /// The name of the annotation, after the prefix.
 pub const NAME: &str = "kopf-suspended";
 
 /// Returns whether an object is suspended. Objects that are being deleted never are.
-pub fn is_suspended(persistence: &Persistence, header: &Header) -> bool {
+pub fn is_suspended(persistence: &PersistenceSettings, header: &Header) -> bool {
     let all = &header.annotations;
     if all.is_empty() || header.deletion_timestamp.is_some() {
         return false;
@@ -25,13 +25,13 @@ mod tests {
 
     use super::is_suspended;
     use crate::logic::object::Object;
-    use crate::settings::Persistence;
+    use crate::settings::PersistenceSettings;
 
     #[test]
     fn an_annotation_suspends_an_object_until_it_is_deleted() {
         let is_suspended = |metadata| {
             let object = Object::from_value(json!({ "metadata": metadata }));
-            is_suspended(&Persistence::default(), object.header())
+            is_suspended(&PersistenceSettings::default(), object.header())
         };
         let annotations = json!({ "kopf.zalando.org/kopf-suspended": "" });
         assert!(is_suspended(json!({ "annotations": annotations })));

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::{annotations, fields};
 use crate::logic::text::json;
 use crate::settings::{
-    AnnotationsDiffBase, AnnotationsProgress, DiffBaseStorage, FieldPath, Persistence,
+    AnnotationsDiffBase, AnnotationsProgress, DiffBaseStorage, FieldPath, PersistenceSettings,
     ProgressStorage,
 };
 
@@ -22,7 +22,7 @@ const SYSTEM: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 /// Returns the essence of an object as it is compared and stored: built, then cleared.
 ///
 /// `extra` are the fields that handlers of the resource watch, wherever they are.
-pub fn of(persistence: &Persistence, body: &Value, extra: &BTreeSet<FieldPath>) -> Value {
+pub fn of(persistence: &PersistenceSettings, body: &Value, extra: &BTreeSet<FieldPath>) -> Value {
     let built = build(&persistence.diffbase_storage, body, extra);
     clear(&persistence.progress_storage, built)
 }

@@ -214,7 +214,7 @@ fn the_deepest_body_can_be_compared_copied_and_stored() {
         object::{diff, diffbase, essence},
         text::json as state,
     };
-    let persistence = crate::settings::Persistence::default();
+    let persistence = crate::settings::PersistenceSettings::default();
     let (mut old, new) = (of_levels(depth::DEPTH_MAX).to_vec(), of_levels(depth::DEPTH_MAX));
     let one = old.iter().position(|it| *it == b'1').unwrap();
     old[one] = b'2';

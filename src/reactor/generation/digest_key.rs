@@ -12,7 +12,7 @@ use crate::logic::{
     change::registry::Registry, handlers::handler::Category, object::resource::Resource,
 };
 use crate::ports::{Address, Cluster, ErrorClass, Kube, NewObject};
-use crate::settings::{DigestKey, Persistence, Settings};
+use crate::settings::{DigestKey, PersistenceSettings, Settings};
 
 /// The key in the data of the Secret.
 const KEY: &str = "key";
@@ -52,7 +52,7 @@ pub(in crate::reactor) async fn with_key(
 }
 
 /// Returns whether last handled states contain digests of secret values, so that a key is needed.
-pub fn stores_digests(persistence: &Persistence, registry: &Registry) -> bool {
+pub fn stores_digests(persistence: &PersistenceSettings, registry: &Registry) -> bool {
     let handlers = registry.handlers().iter().filter(|it| it.kind.category() == Category::Changing);
     let mut selectors = handlers.filter_map(|it| it.selector.as_ref());
     let secrets = Resource::secrets();

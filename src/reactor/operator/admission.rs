@@ -31,7 +31,7 @@ use crate::logic::{
 use crate::ports::{Cluster, Reviewer, RunningServer, ScriptGuard, WebhookParts, WebhookServer};
 use crate::reactor::generation::shared::{OperatorContext, Shared};
 use crate::reactor::{generation::GenerationState, object::memory::Key, observer::Observer};
-use crate::settings::{Leadership, Settings};
+use crate::settings::{LeadershipSettings, Settings};
 
 /// The error for admission handlers without an admission server.
 const UNSUPPORTED: &str = "Admission handlers exist, but no admission server is configured in `settings.admission.server`";
@@ -255,7 +255,7 @@ fn own_objects(
     cluster: &dyn Cluster,
 ) -> OwnObjects {
     let mut own = server.own_objects();
-    let Leadership { name, namespace, .. } = &settings.leadership;
+    let LeadershipSettings { name, namespace, .. } = &settings.leadership;
     let default = cluster.default_namespace();
     let namespace = namespace.as_deref().unwrap_or(default);
     let schedules = LeaseRef::new(namespace, name, "").name;

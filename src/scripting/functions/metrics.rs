@@ -10,7 +10,7 @@ use crate::scripting::{
     },
     values::text::shown,
 };
-use crate::telemetry::{Change, SeriesLabels};
+use crate::telemetry::{SeriesChange, SeriesLabels};
 
 const NAME: Parameter = required(
     "name",
@@ -46,7 +46,7 @@ pub(super) const LIBRARY: Library = Library {
                 if by < 0.0 {
                     return Err(format!("`by`: expected a number of at least 0, got {by}").into());
                 }
-                change(call, Change::Count(by))
+                change(call, SeriesChange::Count(by))
             },
         )
         .with(&[LABELS, HELP]),
@@ -55,7 +55,7 @@ pub(super) const LIBRARY: Library = Library {
             "Sets a gauge, a number that can go up and down: `metrics.gauge(\"queue_length\", 5)`.",
             &[NAME, required("value", Type::Number, "The current number.")],
             Type::Nothing,
-            |call| change(call, Change::Set(call.number("value").unwrap_or_default())),
+            |call| change(call, SeriesChange::Set(call.number("value").unwrap_or_default())),
         )
         .with(&[LABELS, HELP]),
         immediate(
@@ -63,7 +63,7 @@ pub(super) const LIBRARY: Library = Library {
             "Increases or decreases a gauge.",
             &[NAME, required("by", Type::Number, "The difference.")],
             Type::Nothing,
-            |call| change(call, Change::Add(call.number("by").unwrap_or_default())),
+            |call| change(call, SeriesChange::Add(call.number("by").unwrap_or_default())),
         )
         .with(&[LABELS, HELP]),
         immediate(
@@ -73,7 +73,7 @@ pub(super) const LIBRARY: Library = Library {
             Type::Nothing,
             |call| {
                 let buckets = buckets(call)?;
-                change(call, Change::Observe(call.number("value").unwrap_or_default(), buckets))
+                change(call, SeriesChange::Observe(call.number("value").unwrap_or_default(), buckets))
             },
         )
         .with(&[
@@ -84,7 +84,7 @@ pub(super) const LIBRARY: Library = Library {
     ],
 };
 
-fn change(call: &Call, change: Change) -> Outcome {
+fn change(call: &Call, change: SeriesChange) -> Outcome {
     let name = call.text("name");
     if !is_name(name) {
         return Err(format!(
@@ -99,8 +99,8 @@ fn change(call: &Call, change: Change) -> Outcome {
     }
     // The page adds the suffix to each counter.
     let name = match change {
-        Change::Count(_) => name.strip_suffix("_total").unwrap_or(name),
-        Change::Set(_) | Change::Add(_) | Change::Observe(..) => name,
+        SeriesChange::Count(_) => name.strip_suffix("_total").unwrap_or(name),
+        SeriesChange::Set(_) | SeriesChange::Add(_) | SeriesChange::Observe(..) => name,
     };
     call.surroundings.series.change(name, help, labels, change)?;
     Ok(Value::Null.into())

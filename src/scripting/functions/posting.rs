@@ -21,7 +21,7 @@ use crate::scripting::{
         text::did_you_mean,
     },
 };
-use crate::settings::Posting;
+use crate::settings::PostingSettings;
 
 /// One of the functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -212,7 +212,7 @@ impl Function {
 
     fn note(
         self,
-        settings: &Posting,
+        settings: &PostingSettings,
         said: EventText,
         error: Option<&Described>,
     ) -> Result<Option<Note>, String> {

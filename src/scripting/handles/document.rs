@@ -17,7 +17,7 @@ use std::{
 use serde_json::{Map, Value};
 
 use super::{AnyHandle, Border, Handle, HandleType, Keys, Use, path::Path, tree};
-use crate::call::{Document as Shared, SharedPatch};
+use crate::call::{SharedDocument as Shared, SharedPatch};
 use crate::heap;
 use crate::logic::{change::patch::Transformation, handlers::function::Function};
 use crate::scripting::{

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::limits;
-use crate::call::{Document, Invocation, WeakDocument};
+use crate::call::{Invocation, SharedDocument, WeakDocument};
 use crate::logic::{background::indexing::entry_bytes, handlers::outcome::Ended};
 
 /// Minimum number of notes before those of dropped memos are removed.
@@ -94,7 +94,7 @@ impl Memos {
     }
 
     /// Counts what a change has added to a memo, in bytes of the allocator.
-    pub(crate) fn charge(&self, memo: &Document, bytes: isize) {
+    pub(crate) fn charge(&self, memo: &SharedDocument, bytes: isize) {
         let is_empty = memo.is_empty();
         let mut notes = self.notes.lock();
         let (_, charged) = notes.all.entry(memo.address()).or_insert_with(|| (memo.downgrade(), 0));

@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::time::{Sleep, sleep};
 
 use super::{duration, text::did_you_mean};
-use crate::call::{Stopped, Waiting};
+use crate::call::{StopWaiter, Stopped};
 use crate::logic::background::stopping::{StopReason, StopReasons};
 
 /// Maximum wait. More than a century is a mistake, and would only risk an overflow.
@@ -30,7 +30,7 @@ pin_project! {
     ///
     /// The flag decides, whichever came first. All of it is one allocation: many thousands may wait.
     pub(in crate::scripting) struct Wait {
-        waiting: Waiting,
+        waiting: StopWaiter,
         #[pin]
         pause: Pause,
     }

@@ -26,7 +26,7 @@ impl Fingerprint {
         Fingerprint { problem: Some(problem.into()), ..Fingerprint::default() }
     }
 
-    /// Adds a script.
+    /// Adds the source of a script, or replaces the earlier one.
     pub fn add(&mut self, name: &str, text: &str) {
         self.texts.insert((name.to_owned(), None), Digest::of(text));
     }

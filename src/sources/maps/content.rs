@@ -12,9 +12,9 @@ use crate::sources::{error::Error, paths};
 /// The scripts of one `ConfigMap`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Map {
-    /// Its namespace.
+    /// The namespace of the `ConfigMap`.
     pub(super) namespace: String,
-    /// Its name.
+    /// The name of the `ConfigMap`.
     pub(super) name: String,
     /// The values by key.
     pub(super) data: BTreeMap<String, String>,
@@ -23,7 +23,7 @@ pub(super) struct Map {
 }
 
 impl Map {
-    /// Reads an object.
+    /// Reads a `ConfigMap` object. Values of `data` that are not strings are left out.
     pub(super) fn of(object: &Object) -> Self {
         let body = object.body();
         let text = |pointer: &str| {

@@ -25,7 +25,7 @@ use crate::logic::{
 use crate::ports::{ApiError, Cluster, Extent, StreamEvent, StreamTarget};
 use crate::scripting::Source;
 use crate::settings::Settings;
-use crate::sources::Problem;
+use crate::sources::SourceProblem;
 use crate::telemetry::{Health, HealthState};
 
 /// The name of the resource, as in settings.
@@ -68,7 +68,7 @@ impl Maps {
         cluster: &dyn Cluster,
         options: &[MapOption],
         settings: &Settings,
-    ) -> Result<Self, Problem> {
+    ) -> Result<Self, SourceProblem> {
         let resource = Arc::new(configmaps());
         let own = cluster.default_namespace();
         let health = Health::default();
@@ -99,7 +99,7 @@ impl Maps {
     }
 
     /// Waits until each request has been listed.
-    async fn first(&mut self) -> Result<(), Problem> {
+    async fn first(&mut self) -> Result<(), SourceProblem> {
         while self.wanted.iter().any(|it| !it.is_known) {
             let Some((index, event)) = self.streams.next().await else { break };
             let Some(wanted) = self.wanted.get_mut(index) else { continue };
@@ -112,11 +112,11 @@ impl Maps {
     }
 
     /// Returns why there is no response.
-    fn silence(&self) -> Problem {
+    fn silence(&self) -> SourceProblem {
         let parts = self.health.parts();
         let late = self.wanted.iter().find(|it| !it.is_known);
         let Some(option) = late.map(|it| &it.option) else {
-            return Problem::new("the ConfigMaps with scripts could not be read in time");
+            return SourceProblem::new("the ConfigMaps with scripts could not be read in time");
         };
         let reason = parts.get(&option.to_string()).map(|it| it.text.clone()).unwrap_or_default();
         refused(option, &reason, None)
@@ -232,8 +232,8 @@ impl fmt::Debug for Maps {
     }
 }
 
-fn refused(option: &MapOption, reason: &str, error: Option<&ApiError>) -> Problem {
-    let report = Problem::new(format!("cannot read {option}: {reason}"));
+fn refused(option: &MapOption, reason: &str, error: Option<&ApiError>) -> SourceProblem {
+    let report = SourceProblem::new(format!("cannot read {option}: {reason}"));
     let hint = match error {
         Some(error) if error.status == Some(403) => Some(
             "grant the operator's account the verbs list and watch on configmaps in this namespace",

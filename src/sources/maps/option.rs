@@ -5,11 +5,11 @@ use std::fmt;
 /// One or several `ConfigMap`s with scripts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MapOption {
-    /// This one.
+    /// The one with this name.
     Named {
         /// `None`: the operator's own namespace.
         namespace: Option<String>,
-        /// Its name.
+        /// The name of the `ConfigMap`.
         name: String,
     },
     /// All that match a label selector, in the operator's own namespace.

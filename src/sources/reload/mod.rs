@@ -17,7 +17,7 @@ use crate::logic::{
 };
 use crate::ports::{Candidate, Clock, Rejection};
 use crate::scripting::{Prepared, ScriptHost, ScriptSet};
-use crate::sources::{Attempt, Problem, Snapshot, Sources};
+use crate::sources::{LoadAttempt, Snapshot, SourceProblem, Sources};
 use crate::telemetry::Health;
 
 /// A set that changed while it was loaded is loaded again, so that it does not mix versions; but at most this many times.
@@ -32,7 +32,7 @@ pub struct Reloading {
     host: Arc<ScriptHost>,
     candidates: mpsc::Sender<Candidate>,
     report: ReloadReport,
-    /// The current generation.
+    /// The version of the live generation.
     present: Version,
     /// Consecutive sets that changed while they were loaded.
     mixtures: u32,
@@ -53,9 +53,9 @@ pub struct Parts {
 }
 
 /// The reason why a set does not become a generation.
-enum Refusal {
+enum ReloadRefusal {
     /// It is invalid: the reason is reported, and the next edit can fix it.
-    Wrong(Problem),
+    Wrong(SourceProblem),
     /// It changed while it was loaded.
     Mixture,
     /// It changed before its start-up handlers had ended.
@@ -111,40 +111,45 @@ impl Reloading {
                 self.present = self.present.next_generation();
                 self.report.accepted(self.present.number(), &edited, &changes, since.elapsed());
             }
-            Err(Refusal::Wrong(report)) => {
+            Err(ReloadRefusal::Wrong(report)) => {
                 self.mixtures = 0;
                 self.report.rejected(self.present.number(), &edited, &report);
             }
-            Err(Refusal::Mixture) => {
+            Err(ReloadRefusal::Mixture) => {
                 self.mixtures += 1;
                 self.sources.forget();
             }
-            Err(Refusal::Outdated) => {
+            Err(ReloadRefusal::Outdated) => {
                 self.report.outdated(self.present.number(), &edited);
                 self.sources.forget();
             }
-            Err(Refusal::Ending) => return ControlFlow::Break(()),
+            Err(ReloadRefusal::Ending) => return ControlFlow::Break(()),
         }
         ControlFlow::Continue(())
     }
 
-    async fn replace(&mut self, snapshot: Snapshot, edited: &str) -> Result<Changes, Refusal> {
+    async fn replace(
+        &mut self,
+        snapshot: Snapshot,
+        edited: &str,
+    ) -> Result<Changes, ReloadRefusal> {
         let scripts = match snapshot.scripts {
             Ok(scripts) => scripts,
             Err(report) => {
-                self.sources.tried(Attempt::of_problem(&report));
-                return Err(Refusal::Wrong(report));
+                self.sources.tried(LoadAttempt::of_problem(&report));
+                return Err(ReloadRefusal::Wrong(report));
             }
         };
-        let attempt = Attempt::of(&scripts);
+        let attempt = LoadAttempt::of(&scripts);
         let prepared = self.host.prepare(scripts).await;
         self.sources.tried(attempt);
         let now = self.sources.snapshot().await;
         report::log_notes(&now.notes);
         if self.sources.is_new(&now) && self.mixtures < MIXTURES_MAX {
-            return Err(Refusal::Mixture);
+            return Err(ReloadRefusal::Mixture);
         }
-        let prepared = prepared.map_err(|it| Refusal::Wrong(Problem::of_scripts(&it)))?;
+        let prepared =
+            prepared.map_err(|it| ReloadRefusal::Wrong(SourceProblem::of_scripts(&it)))?;
         let (generation, scripts) = self.generation(prepared)?;
         self.report.waits(edited);
         let changes = self.propose(generation).await?;
@@ -152,21 +157,22 @@ impl Reloading {
         Ok(changes)
     }
 
-    fn generation(&self, prepared: Prepared) -> Result<(Generation, ScriptSet), Refusal> {
+    fn generation(&self, prepared: Prepared) -> Result<(Generation, ScriptSet), ReloadRefusal> {
         let Prepared { handlers, lifecycle, scripts } = prepared;
         let registry = Registry::new(handlers);
-        let registry = registry.map_err(|it| Refusal::Wrong(Problem::new(it.to_string())))?;
+        let registry =
+            registry.map_err(|it| ReloadRefusal::Wrong(SourceProblem::new(it.to_string())))?;
         let version = self.present.next_generation();
         Ok((Generation { version, ..Generation::new(registry, lifecycle) }, scripts))
     }
 
     /// Waits for the verdict of the operator; stops waiting for start-up handlers if the set changes meanwhile.
-    async fn propose(&mut self, generation: Generation) -> Result<Changes, Refusal> {
+    async fn propose(&mut self, generation: Generation) -> Result<Changes, ReloadRefusal> {
         let (verdict, mut answer) = oneshot::channel();
         let withdrawn = CancellationToken::new();
         let candidate = Candidate { generation, verdict, withdrawn: withdrawn.clone() };
         if self.candidates.send(candidate).await.is_err() {
-            return Err(Refusal::Ending);
+            return Err(ReloadRefusal::Ending);
         }
         let verdict = loop {
             let snapshot = tokio::select! {
@@ -183,15 +189,17 @@ impl Reloading {
             Ok(Ok(changes)) => Ok(changes),
             Ok(Err(Rejection::Startup(problem))) => {
                 let hint = "see the errors of the startup handlers above";
-                Err(Refusal::Wrong(Problem::new(problem).with_hint(hint)))
+                Err(ReloadRefusal::Wrong(SourceProblem::new(problem).with_hint(hint)))
             }
-            Ok(Err(Rejection::Webhooks(problem))) => Err(Refusal::Wrong(Problem::new(problem))),
+            Ok(Err(Rejection::Webhooks(problem))) => {
+                Err(ReloadRefusal::Wrong(SourceProblem::new(problem)))
+            }
             Ok(Err(Rejection::Selector(problem))) => {
                 let hint = "it is called for each resource of the cluster, and must return whether to serve it";
-                Err(Refusal::Wrong(Problem::new(problem).with_hint(hint)))
+                Err(ReloadRefusal::Wrong(SourceProblem::new(problem).with_hint(hint)))
             }
-            Ok(Err(Rejection::Withdrawn)) => Err(Refusal::Outdated),
-            Ok(Err(Rejection::Ending)) | Err(_) => Err(Refusal::Ending),
+            Ok(Err(Rejection::Withdrawn)) => Err(ReloadRefusal::Outdated),
+            Ok(Err(Rejection::Ending)) | Err(_) => Err(ReloadRefusal::Ending),
         }
     }
 }

@@ -6,13 +6,13 @@ use jiff::Timestamp;
 
 use crate::logic::generation::Changes;
 use crate::ports::Clock;
-use crate::sources::{Notice, Problem};
+use crate::sources::{Notice, SourceProblem};
 use crate::telemetry::{Health, HealthState, ReloadLabels};
 
-/// The health part.
+/// The name under which the scripts are a part of the health.
 const PART: &str = "scripts";
 
-/// The log target.
+/// The target of log lines about the scripts.
 const TARGET: &str = "kopf.scripts";
 
 /// The reports of one operator, and the current state.
@@ -23,7 +23,7 @@ pub struct ReloadReport {
     /// When the current generation started.
     since: Timestamp,
     /// Why the last edit was rejected, if it was.
-    refusal: Option<Problem>,
+    refusal: Option<SourceProblem>,
     /// The edited scripts, while start-up handlers of the new generation run.
     waiting: Option<String>,
     /// Why changes cannot be detected at the moment.
@@ -105,7 +105,7 @@ impl ReloadReport {
     }
 
     /// Reports a rejected edit. The same reason is not logged again: an editor that saves on every key would repeat it.
-    pub(super) fn rejected(&mut self, present: u64, edited: &str, report: &Problem) {
+    pub(super) fn rejected(&mut self, present: u64, edited: &str, report: &SourceProblem) {
         self.health.metrics().reloaded("rejected");
         if self.refusal.as_ref() != Some(report) {
             let edited = if edited.is_empty() { "the scripts" } else { edited };
@@ -163,7 +163,7 @@ impl ReloadReport {
 mod tests {
     use std::time::Duration;
 
-    use super::{Problem, ReloadReport};
+    use super::{ReloadReport, SourceProblem};
     use crate::logic::generation::Changes;
     use crate::ports::Clock;
     use crate::telemetry::{Health, HealthState, ReloadLabels};
@@ -199,14 +199,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_last_rejection_is_reported_in_one_line_until_the_next_save() {
         let (mut report, health) = report();
-        report.rejected(1, "a.lua", &Problem::new("a.lua:3: no\n |\n3 | nonsense"));
+        report.rejected(1, "a.lua", &SourceProblem::new("a.lua:3: no\n |\n3 | nonsense"));
         let refused =
             "generation 1 since 1970-01-01T00:00:00Z; the last edit was rejected: a.lua:3: no";
         assert_eq!(health_text(&health), refused);
         assert!(report.is_rejected());
         report.reverted(1);
         assert_eq!(health_text(&health), "generation 1 since 1970-01-01T00:00:00Z");
-        report.rejected(1, "a.lua", &Problem::new("worse"));
+        report.rejected(1, "a.lua", &SourceProblem::new("worse"));
         report.accepted(2, "a.lua", &Changes::default(), Duration::ZERO);
         assert!(!report.is_rejected());
         assert_eq!(count(&health, "rejected"), 2);

@@ -43,7 +43,7 @@ pub(super) struct Settling {
 }
 
 impl Settling {
-    /// Begins a burst.
+    /// Creates the state after the first change, at this time.
     pub(super) fn begin(now: Instant) -> Self {
         Settling { first: now, last: now, quiet: QUIET, open: BTreeSet::new() }
     }

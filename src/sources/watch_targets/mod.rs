@@ -25,7 +25,7 @@ pub(super) enum PathKind {
     Directory,
     /// A symlink, with its target.
     Link(PathBuf),
-    /// Anything else.
+    /// A file, or anything else that exists.
     File,
 }
 
@@ -34,16 +34,16 @@ pub(super) type Inspect<'a> = &'a dyn Fn(&Path) -> PathKind;
 
 /// The relevant entries of one directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Entries {
+pub(super) struct DirectoryEntries {
     /// All scripts, including new ones.
     pub(super) scripts: bool,
-    /// These names.
+    /// The entries with these names.
     pub(super) names: BTreeSet<OsString>,
 }
 
 /// The directories to watch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct WatchTargets(pub(super) BTreeMap<PathBuf, Entries>);
+pub(super) struct WatchTargets(pub(super) BTreeMap<PathBuf, DirectoryEntries>);
 
 impl WatchTargets {
     /// Returns the directories that are involved in resolving these paths, which are absolute.

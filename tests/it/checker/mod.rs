@@ -10,7 +10,7 @@ use std::{
 
 use expect_test::expect_file;
 use kopf::{
-    checker::{self, Finding, Knowledge, Level, Rule},
+    checker::{self, Finding, Knowledge, Rule, RuleLevel},
     logic::{
         access::grants::{Access, Grants, Permission},
         handlers::handler::Kind,
@@ -144,9 +144,9 @@ fn what_is_hardly_meant_is_found_in_both_languages() {
 fn the_documentation_lists_every_rule_with_its_level() {
     let page = fs::read_to_string(root().join("docs/check.md")).expect("a page");
     let level = |rule: &Rule| match rule.level() {
-        Level::Name => "name",
-        Level::Type => "type",
-        Level::Lint => "lint",
+        RuleLevel::Name => "name",
+        RuleLevel::Type => "type",
+        RuleLevel::Lint => "lint",
     };
     let rows = page.lines().filter_map(|line| {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();

@@ -6,7 +6,7 @@ use clap::{Arg, Command, CommandFactory as _};
 use expect_test::expect_file;
 use kopf::cli::{
     args::LowArgs,
-    config::{KEYS, Takes},
+    config::{KEYS, OptionType},
     environment,
 };
 
@@ -69,11 +69,11 @@ fn reference() -> String {
     text.push_str(CONFIG);
     for (key, takes) in KEYS {
         let takes = match takes {
-            Takes::Flag => "true or false",
-            Takes::Text => "a string",
-            Takes::Texts => "a string or a list of strings",
-            Takes::Number => "an integer",
-            Takes::Duration => "seconds, or a string with a unit such as 2s",
+            OptionType::Flag => "true or false",
+            OptionType::Text => "a string",
+            OptionType::Texts => "a string or a list of strings",
+            OptionType::Number => "an integer",
+            OptionType::Duration => "seconds, or a string with a unit such as 2s",
         };
         writeln!(text, "| `{key}` | {takes} |").expect("memory");
     }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use kopf::{
     scripting::{Modules, Placement, Source},
-    testing::{Environment, Running, capture_log, run_paused},
+    testing::{Environment, RunningOperator, capture_log, run_paused},
 };
 use kopf_apiserver::{
     ApiServer, ResourceDef,
@@ -33,7 +33,7 @@ pub(super) struct Embedded {
     sources: Vec<Source>,
     /// The log, in the form of the command line.
     log: Arc<Mutex<String>>,
-    running: Option<Running>,
+    running: Option<RunningOperator>,
     _controllers: JoinSet<()>,
     _capturing: DefaultGuard,
 }
@@ -219,9 +219,9 @@ fn source(path: &str) -> Source {
     }
 }
 
-async fn start(env: &Environment, sources: &[Source]) -> Running {
+async fn start(env: &Environment, sources: &[Source]) -> RunningOperator {
     let (scripts, handlers) = env.load(sources.to_vec(), Placement::CurrentRuntime).await;
-    Running::start(env.operator(scripts, handlers))
+    RunningOperator::start(env.operator(scripts, handlers))
 }
 
 /// Writes the log as the command line does, while the guard lives.

@@ -12,7 +12,7 @@ use kopf::{
         handler::{Handler, Kind},
         outcome::Ended,
     },
-    testing::{Environment, NativeScripts, Running, declared, pass},
+    testing::{Environment, NativeScripts, RunningOperator, declared, pass},
 };
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ async fn held_in(env: Environment, kinds: &[Kind], objects: isize) -> isize {
     env.create_all((0..objects).map(object));
     let scripts = NativeScripts::default();
     let handlers = kinds.iter().map(|kind| handler(*kind, &scripts)).collect();
-    let running = Running::start(env.operator(Arc::new(scripts), handlers));
+    let running = RunningOperator::start(env.operator(Arc::new(scripts), handlers));
     pass(100).await;
     let held = heap::held();
     running.stop().await;
@@ -116,7 +116,7 @@ async fn waiting(objects: isize) -> isize {
     let owns = ("owns".to_owned(), Argument::Value("configmaps".into()));
     let selector = vec![Argument::Value("kopfexamples".into())];
     let handler = declared(Kind::Reconcile, selector, vec![owns], function);
-    let running = Running::start(env.operator(Arc::new(scripts), vec![handler]));
+    let running = RunningOperator::start(env.operator(Arc::new(scripts), vec![handler]));
     // Shorter than the time until the next ones are called.
     tokio::time::sleep(Duration::from_millis(900)).await;
     let held = heap::held();

@@ -11,10 +11,10 @@ use kopf::{
     logic::{background::posting::Note, handlers::outcome::LogLevel, object::ObjectRef},
     ports::Cluster,
     settings::Settings,
-    telemetry::Failures,
+    telemetry::OperatorFailures,
     testing::{self, Environment, LogCapture, run_paused},
 };
-use kopf_apiserver::{ApiServer, Effect, Fault};
+use kopf_apiserver::{ApiServer, Fault, FaultEffect};
 use serde_json::json;
 use tokio::{sync::oneshot, task::JoinSet, time::sleep};
 use tokio_util::sync::CancellationToken;
@@ -44,7 +44,7 @@ impl Office {
             posts.clone(),
             told,
             env.clock,
-            Failures::default(),
+            OperatorFailures::default(),
             (stop.clone(), grace),
         ));
         Office { env, posts, stop, task }
@@ -86,11 +86,11 @@ fn about(name: &str) -> Arc<ObjectRef> {
 }
 
 fn refuse(code: u16) -> Fault {
-    Fault::always(Effect::Refuse { code, retry_after_seconds: None }).on("POST", "/events")
+    Fault::always(FaultEffect::Refuse { code, retry_after_seconds: None }).on("POST", "/events")
 }
 
 fn late(seconds: u64) -> Fault {
-    Fault::always(Effect::Latency(Duration::from_secs(seconds))).on("POST", "/events")
+    Fault::always(FaultEffect::Latency(Duration::from_secs(seconds))).on("POST", "/events")
 }
 
 #[test]

@@ -8,7 +8,7 @@ use kopf::{
     settings::Settings,
     testing::{self, examples},
 };
-use kopf_apiserver::{Effect, Fault};
+use kopf_apiserver::{Fault, FaultEffect};
 use parking_lot::Mutex;
 use serde_json::json;
 
@@ -107,7 +107,7 @@ fn a_deletion_that_is_in_conflict_once_is_repeated() {
         let process = world.start(&world.source(LUA, RHAI)).await;
         world.env.until(5).await;
         assert_eq!(world.configs("x"), ["c=1", "a=1", "b=1"], "{}", world.log.text());
-        let effect = Effect::Refuse { code: 409, retry_after_seconds: None };
+        let effect = FaultEffect::Refuse { code: 409, retry_after_seconds: None };
         world
             .env
             .server
@@ -129,7 +129,7 @@ fn a_deletion_that_is_in_conflict_once_is_repeated() {
 fn a_function_that_is_undone_by_the_finalization_is_not_called_before_the_finalizer_is_there() {
     in_both(|world| async move {
         world.env.server.fault({
-            let effect = Effect::Refuse { code: 403, retry_after_seconds: None };
+            let effect = FaultEffect::Refuse { code: 403, retry_after_seconds: None };
             Fault::always(effect).times(1).on("PATCH", "/kopfexamples/one")
         });
         let process = world.start(&world.source(LUA, RHAI)).await;
@@ -151,7 +151,7 @@ fn an_edited_handler_deletes_a_child_of_another_namespace_that_its_watch_has_not
         let process = world.start(&world.source(LUA, RHAI)).await;
         world.env.until(5).await;
         // The watch stays open, but shows no more events.
-        world.env.server.fault(Fault::always(Effect::Stall).times(1).on("GET", "/configmaps"));
+        world.env.server.fault(Fault::always(FaultEffect::Stall).times(1).on("GET", "/configmaps"));
         edit(&world, &json!({ "names": ["a", "far/c"] }));
         world.env.until(10).await;
         assert_eq!(world.configs("x"), ["c=1", "a=1"], "{}", world.log.text());

@@ -9,7 +9,7 @@ use kopf::{
     },
     reactor::Operator,
     scripting::{Placement, ScriptHost, Source},
-    testing::{Environment, LogCapture, Running, examples, run_paused},
+    testing::{Environment, LogCapture, RunningOperator, examples, run_paused},
 };
 use kopf_apiserver::ApiServer;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ pub(super) struct World {
 
 /// One process of an operator.
 pub(super) struct Process {
-    pub(super) running: Running,
+    pub(super) running: RunningOperator,
     host: Arc<ScriptHost>,
 }
 
@@ -61,7 +61,7 @@ impl World {
         let loaded = self.env.load(vec![source.clone()], Placement::CurrentRuntime);
         let (host, handlers) = loaded.await;
         let operator = self.env.operator(Arc::clone(&host) as _, handlers);
-        Process { running: Running::start(change(operator)), host }
+        Process { running: RunningOperator::start(change(operator)), host }
     }
 
     /// Creates an object with this spec.

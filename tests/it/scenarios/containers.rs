@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::{StreamExt as _, stream};
-use kopf_apiserver::streaming::{Exit, PodStreams, Process};
+use kopf_apiserver::streaming::{Exit, PodProcess, PodStreams};
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -12,12 +12,12 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 /// it: with one file.
 pub(super) fn containers() -> PodStreams {
     let file: Arc<Mutex<Vec<u8>>> = Arc::default();
-    let exec = move |process: Process| run(process, Arc::clone(&file));
+    let exec = move |process: PodProcess| run(process, Arc::clone(&file));
     let line = || stream::iter([Bytes::from_static(b"2 findings\n")]).boxed();
     PodStreams::default().exec(exec).logs(move |_request| Some(line()))
 }
 
-async fn run(mut process: Process, file: Arc<Mutex<Vec<u8>>>) -> Exit {
+async fn run(mut process: PodProcess, file: Arc<Mutex<Vec<u8>>>) -> Exit {
     let words: Vec<&str> = process.command.iter().map(String::as_str).collect();
     let (stdin, stdout) = (&mut process.stdin, &mut process.stdout);
     let written = match words.as_slice() {

@@ -9,7 +9,7 @@ use kopf::{
     reactor::Operator,
     scripting::{Prepared, ScriptHost, Source},
     settings::Settings,
-    testing::{self, EXAMPLES, Environment, Running, run_paused},
+    testing::{self, EXAMPLES, Environment, RunningOperator, run_paused},
 };
 use kopf_apiserver::ApiServer;
 
@@ -36,7 +36,7 @@ struct ScenarioRun {
 /// A running operator and its scripts.
 struct ScriptedOperator {
     host: Arc<ScriptHost>,
-    running: Running,
+    running: RunningOperator,
 }
 
 impl ScenarioRun {
@@ -128,7 +128,7 @@ impl ScenarioRun {
             ..self.env.operator(Arc::<ScriptHost>::clone(&host), handlers)
         };
         let transcript = self.transcript.clone();
-        let running = Running::start_reporting(operator, move |failure| {
+        let running = RunningOperator::start_reporting(operator, move |failure| {
             transcript.note("operator", &format!("ends: {failure}"));
         });
         ScriptedOperator { host, running }

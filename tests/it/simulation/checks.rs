@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use kopf::{
     telemetry::HealthState,
-    testing::{EXAMPLES, Running, pass},
+    testing::{EXAMPLES, RunningOperator, pass},
 };
 use serde_json::Value;
 use tokio::time::{self, Instant};
@@ -165,7 +165,7 @@ async fn check_queues(world: &World) {
     world.history.complain("at the end, there are queues of objects");
 }
 
-fn memory(running: &Running) -> (i64, i64) {
+fn memory(running: &RunningOperator) -> (i64, i64) {
     let metrics = running.health.metrics();
     let samples = metrics.samples();
     let known = samples.iter().find(|(name, ..)| *name == "kopf_objects_known");

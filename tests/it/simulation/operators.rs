@@ -20,7 +20,7 @@ use kopf::{
     reactor::{Connect, Failure, Operator},
     scripting::{Placement, Prepared, ScriptHost, Source},
     settings::Settings,
-    testing::{self, Environment, LogLine, NativeScripts, Running},
+    testing::{self, Environment, LogLine, NativeScripts, RunningOperator},
 };
 use parking_lot::Mutex;
 use tokio::{
@@ -82,7 +82,7 @@ struct Slot {
 /// A process.
 pub(super) struct Process {
     pub(super) number: u64,
-    pub(super) running: Running,
+    pub(super) running: RunningOperator,
     host: Option<Arc<ScriptHost>>,
 }
 
@@ -226,7 +226,7 @@ impl Operators {
             history.fail_process(number, &failure.to_string());
             ends.push(number, "has failed");
         };
-        let running = Running::start_reporting(operator, report);
+        let running = RunningOperator::start_reporting(operator, report);
         self.slots[slot].process = Some(Process { number, running, host });
     }
 
@@ -344,7 +344,7 @@ impl Operators {
     }
 }
 
-fn candidate(generation: Generation) -> (Candidate, oneshot::Receiver<testing::Answer>) {
+fn candidate(generation: Generation) -> (Candidate, oneshot::Receiver<testing::ReloadResult>) {
     let (verdict, answer) = oneshot::channel();
     (Candidate { generation, verdict, withdrawn: CancellationToken::new() }, answer)
 }

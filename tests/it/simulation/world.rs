@@ -12,7 +12,7 @@ use kopf::{
     testing::{self, BASE, EXAMPLES, Environment, cluster_peering, definition, examples, object},
 };
 use kopf_apiserver::{
-    ApiServer, Effect, Fault,
+    ApiServer, Fault, FaultEffect,
     controllers::{self, Controllers},
     snapshot::Snapshot,
 };
@@ -415,7 +415,7 @@ impl World {
             }
             Action::Connect => self.operators.is_down.store(false, Ordering::Relaxed),
             Action::Hide(pause) => {
-                let hidden = Effect::HiddenGroup("kopf.dev".into());
+                let hidden = FaultEffect::HiddenGroup("kopf.dev".into());
                 server.fault(Fault::always(hidden).on("GET", "/apis"));
                 server.close_watches();
                 self.later(*pause, Action::Show);
@@ -427,7 +427,7 @@ impl World {
                 self.steps.iter().for_each(|it| it.set_ahead(*seconds));
             }
             Action::Quota(pause) => {
-                let refuse = Effect::Refuse { code: 403, retry_after_seconds: None };
+                let refuse = FaultEffect::Refuse { code: 403, retry_after_seconds: None };
                 server.fault(Fault::always(refuse.clone()).on("POST", "/configmaps"));
                 server.fault(Fault::always(refuse).on("PATCH", "/kopfexamples").chance(0.5));
                 self.later(*pause, Action::NoQuota);

@@ -14,7 +14,7 @@ use kopf::logic::{
     handlers::{function::Function, handler::Handler},
 };
 use kopf::ports::{BoxFuture, Clock, ReviewClient, ReviewRequest, Reviewer};
-use kopf::settings::Execution;
+use kopf::settings::ExecutionSettings;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -148,7 +148,7 @@ async fn response(vector: &Vector) -> Result<Value, String> {
     };
     reviewer.serve(AdmissionHandlers {
         live: Arc::new(LiveGeneration::default()),
-        execution: Execution::default(),
+        execution: ExecutionSettings::default(),
         resources: resources(vector).into_iter().map(of).collect(),
     });
     let request = ReviewRequest {

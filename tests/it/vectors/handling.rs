@@ -190,7 +190,7 @@ async fn send(
     let logger = Logger::of_object(kopf::call::LoggerKind::Local, Arc::default());
     let unedited = CancellationToken::new();
     let patcher = Patcher {
-        persistence: &kopf::settings::Persistence::default(),
+        persistence: &kopf::settings::PersistenceSettings::default(),
         cluster: &cluster,
         scripts: &scripts,
         resource: &resource,

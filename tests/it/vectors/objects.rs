@@ -13,7 +13,7 @@ use kopf::{
             url::{self, Target},
         },
     },
-    settings::{FieldPath, Posting},
+    settings::{FieldPath, PostingSettings},
 };
 use serde_json::{Map, Value, json};
 
@@ -170,10 +170,10 @@ fn k8s_events() {
     });
 }
 
-pub(super) fn settings(changes: &Value) -> Posting {
-    let default = Posting::default();
+pub(super) fn settings(changes: &Value) -> PostingSettings {
+    let default = PostingSettings::default();
     let string = |key: &str, default: String| changes[key].as_str().map_or(default, str::to_owned);
-    Posting {
+    PostingSettings {
         enabled: changes["enabled"] != false,
         loggers: changes["loggers"] == true,
         level: changes["level"]
@@ -182,7 +182,7 @@ pub(super) fn settings(changes: &Value) -> Posting {
         reporting_component: string("reporting_component", default.reporting_component),
         reporting_instance: string("reporting_instance", default.reporting_instance),
         event_name_prefix: string("event_name_prefix", default.event_name_prefix),
-        ..Posting::default()
+        ..PostingSettings::default()
     }
 }
 
@@ -196,7 +196,7 @@ fn object_ref(spec: &Value) -> ObjectRef {
     }
 }
 
-fn posted(input: &Value, settings: &Posting) -> Value {
+fn posted(input: &Value, settings: &PostingSettings) -> Value {
     let note = Note {
         kind: text(&input["type"]),
         reason: text(&input["reason"]),
@@ -229,7 +229,7 @@ fn posted(input: &Value, settings: &Posting) -> Value {
     })
 }
 
-fn called(input: &Value, settings: &Posting) -> Value {
+fn called(input: &Value, settings: &PostingSettings) -> Value {
     let options = &input["kwargs"];
     let (reason, message) = (options["reason"].as_str(), text(&options["message"]));
     let note = match input["fn"].as_str() {
@@ -269,7 +269,7 @@ fn flatten<'a>(objects: &'a Value, found: &mut Vec<&'a Value>) {
     }
 }
 
-fn logged(input: &Value, settings: &Posting) -> Value {
+fn logged(input: &Value, settings: &PostingSettings) -> Value {
     // Other loggers are local to the process: the operator never requests their lines.
     if input["logger"] != "ObjectLogger" {
         return Value::Null;

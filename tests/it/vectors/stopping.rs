@@ -10,7 +10,7 @@ use kopf::{
             outcome::{LogLevel, LogLine},
         },
     },
-    settings::Background,
+    settings::BackgroundSettings,
 };
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ fn daemon_stopping() {
 struct Stopping<'a> {
     handler: &'a Handler,
     timeouts: StopTimeouts,
-    settings: Background,
+    settings: BackgroundSettings,
     /// The time that it takes to exit after the flag, and after the cancellation.
     exits: [Option<Duration>; 2],
     now: Duration,
@@ -47,7 +47,8 @@ struct Stopping<'a> {
 impl<'a> Stopping<'a> {
     fn new(input: &Value, handler: &'a Handler) -> Self {
         let given = &input["settings"];
-        let mut settings = Background { instant_exit_timeout: None, ..Background::default() };
+        let mut settings =
+            BackgroundSettings { instant_exit_timeout: None, ..BackgroundSettings::default() };
         if let Some(polling) = catalogue::seconds(&given["cancellation_polling"]) {
             settings.cancellation_polling = polling;
         }

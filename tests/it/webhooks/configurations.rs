@@ -12,7 +12,7 @@ use kopf::logic::{
 use kopf::ports::{BoxFuture, Candidate, RunningServer, WebhookParts, WebhookServer, WebhookSetup};
 use kopf::reactor::{Failure, Operator};
 use kopf::settings::Settings;
-use kopf::testing::{Running, run_paused};
+use kopf::testing::{RunningOperator, run_paused};
 use kopf::webhooks::LocalWebhooks;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -70,13 +70,13 @@ fn an_operator_whose_successor_has_started_leaves_the_configurations_alone() {
             identity: kopf::testing::identity("first"),
             ..operator(&env, BOTH, &local).await
         };
-        let first = Running::start(first);
+        let first = RunningOperator::start(first);
         env.until(5).await;
         let second = Operator {
             identity: kopf::testing::identity("second"),
             ..operator(&env, BOTH, &local).await
         };
-        let second = Running::start(second);
+        let second = RunningOperator::start(second);
         env.until(10).await;
         first.stop().await;
         assert_eq!(names(&env.get(VALIDATING, NAME)).len(), 2);
@@ -93,7 +93,7 @@ fn the_last_of_several_replicas_removes_the_configurations() {
             let mut replica = operator(&env, BOTH, &local).await;
             replica.identity = kopf::testing::identity(name);
             replica.settings.lock().leadership.enabled = true;
-            Running::start(replica)
+            RunningOperator::start(replica)
         };
         let pass = async |seconds| env.until(env.start.elapsed().as_secs() + seconds).await;
         let leader = start("leader").await;
@@ -151,7 +151,7 @@ fn with_a_url_the_objects_that_the_operator_needs_are_not_reviewed() {
             settings.leadership.name = "mine".into();
             settings.leadership.namespace = Some("elections".into());
         }
-        let running = Running::start(operator);
+        let running = RunningOperator::start(operator);
         env.until(60).await;
         assert_eq!(names(&env.get(VALIDATING, NAME)).len(), 3, "it leads");
         assert_eq!(env.get(VALIDATING, NAME)["webhooks"][2]["matchConditions"], Value::Null);

@@ -2,7 +2,7 @@
 
 use kopf::reactor::Operator;
 use kopf::scripting::{Placement, Source, Terms};
-use kopf::testing::{Environment, Running, run_paused};
+use kopf::testing::{Environment, RunningOperator, run_paused};
 use kopf::webhooks::LocalWebhooks;
 use kopf_apiserver::{ApiServer, Post};
 use serde_json::{Value, json};
@@ -119,12 +119,12 @@ async fn started(
     versions: &[&str],
     file: &str,
     script: &str,
-) -> (Environment, LocalWebhooks, Running) {
+) -> (Environment, LocalWebhooks, RunningOperator) {
     let (env, local) = environment();
     let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     let (status, body) = send(&env, "POST", crds, &definition(versions)).await;
     assert_eq!(status, 201, "{body}");
-    let running = Running::start(operator(&env, file, script, &local).await);
+    let running = RunningOperator::start(operator(&env, file, script, &local).await);
     env.until(5).await;
     (env, local, running)
 }

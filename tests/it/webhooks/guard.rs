@@ -10,7 +10,7 @@ use kopf::reactor::Operator;
 use kopf::scripting::{Placement, Terms};
 use kopf::settings::Settings;
 use kopf::sources::{MapGuard, MapOption, Maps};
-use kopf::testing::{Environment, Running, client, namespace, run_paused};
+use kopf::testing::{Environment, RunningOperator, client, namespace, run_paused};
 use kopf::webhooks::{GuardedWebhooks, HttpsWebhooks, LocalWebhooks};
 use kopf_apiserver::{ApiServer, Post};
 use serde_json::{Value, json};
@@ -73,7 +73,7 @@ fn refuses_broken_edits(
             local.clone(),
             GuardedWebhooks { server: HttpsWebhooks::default(), guard: Arc::new(guard) },
         ));
-        let running = Running::start(Operator {
+        let running = RunningOperator::start(Operator {
             webhooks: Some(webhooks),
             ..operator(&env, "", &local).await
         });

@@ -13,7 +13,7 @@ use kopf::logic::admission::review::ReviewError;
 use kopf::ports::{
     BoxFuture, Clock, Cluster, ReviewRequest, Reviewer, WebhookParts, WebhookServer as _,
 };
-use kopf::settings::{Admission, Settings, VerifyMode, WebhookServer, WebhookService};
+use kopf::settings::{AdmissionSettings, Settings, VerifyMode, WebhookServer, WebhookService};
 use kopf::telemetry::RefusedLabels;
 use kopf::testing::{Environment, client, namespace};
 use kopf::webhooks::HttpsWebhooks;
@@ -50,7 +50,7 @@ struct Server {
 }
 
 impl Server {
-    async fn start(env: &Environment, admission: Admission) -> Self {
+    async fn start(env: &Environment, admission: AdmissionSettings) -> Self {
         let (stop, health) = (CancellationToken::new(), kopf::telemetry::Health::default());
         let settings = Arc::new(Settings { admission, ..Settings::default() });
         let cluster = KubeCluster::over(client(&env.server), Arc::clone(&settings));
@@ -87,9 +87,12 @@ fn environment() -> Environment {
     env
 }
 
-fn server(options: WebhookServer) -> Admission {
+fn server(options: WebhookServer) -> AdmissionSettings {
     let addr = Some("127.0.0.1".to_owned());
-    Admission { server: Some(WebhookServer { addr, ..options }), ..Admission::default() }
+    AdmissionSettings {
+        server: Some(WebhookServer { addr, ..options }),
+        ..AdmissionSettings::default()
+    }
 }
 
 /// Sends a request to the server at a URL. The error is that of the connection.
@@ -221,7 +224,7 @@ async fn clients_are_verified_and_described() {
 async fn replicas_share_the_certificates_of_a_secret() {
     let env = environment();
     let service = WebhookService { namespace: "ops".into(), name: "hooks".into(), port: None };
-    let admission = |port| Admission {
+    let admission = |port| AdmissionSettings {
         service: Some(service.clone()),
         server: Some(WebhookServer {
             addr: Some("127.0.0.1".into()),
@@ -229,7 +232,7 @@ async fn replicas_share_the_certificates_of_a_secret() {
             extra_sans: vec!["127.0.0.1".into()],
             ..WebhookServer::default()
         }),
-        ..Admission::default()
+        ..AdmissionSettings::default()
     };
     let (one_port, other_port) = (free_port(), free_port());
     let (one, other) = tokio::join!(

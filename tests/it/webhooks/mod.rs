@@ -13,7 +13,9 @@ use std::sync::Arc;
 use kopf::reactor::Operator;
 use kopf::scripting::{Placement, Source, Terms};
 use kopf::telemetry::{Metrics, ReviewLabels};
-use kopf::testing::{Environment, LogCapture, Running, examples as kopfexamples, run_paused};
+use kopf::testing::{
+    Environment, LogCapture, RunningOperator, examples as kopfexamples, run_paused,
+};
 use kopf::webhooks::LocalWebhooks;
 use kopf_apiserver::{ApiServer, Post};
 use serde_json::{Value, json};
@@ -56,8 +58,8 @@ async fn operator_in(
 }
 
 /// Starts an operator, and waits until its webhooks are configured.
-async fn started(env: &Environment, script: &str, local: &LocalWebhooks) -> Running {
-    let running = Running::start(operator(env, script, local).await);
+async fn started(env: &Environment, script: &str, local: &LocalWebhooks) -> RunningOperator {
+    let running = RunningOperator::start(operator(env, script, local).await);
     env.until(env.start.elapsed().as_secs() + 5).await;
     running
 }
@@ -68,7 +70,7 @@ struct Case {
     local: LocalWebhooks,
     metrics: Metrics,
     log: LogCapture,
-    running: Running,
+    running: RunningOperator,
 }
 
 impl Case {
@@ -103,7 +105,7 @@ fn in_both<F: Future<Output = Case>>(lua: &str, rhai: &str, test: impl Fn(Case) 
             let log = LogCapture::of("kopf");
             let operator = operator_in(&env, script, &local).await;
             let metrics = operator.health.metrics().clone();
-            let running = Running::start(operator);
+            let running = RunningOperator::start(operator);
             env.until(5).await;
             let case = test(Case { env, local, metrics, log, running }).await;
             case.running.stop().await;

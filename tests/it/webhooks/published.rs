@@ -13,7 +13,7 @@ use kopf::logic::admission::server::Publishing;
 use kopf::ports::{
     AskTunnel, BoxFuture, Clock, Cluster, ReviewRequest, Reviewer, WebhookParts, WebhookServer as _,
 };
-use kopf::settings::{Admission, LocalCluster, Settings, WebhookServer};
+use kopf::settings::{AdmissionSettings, LocalCluster, Settings, WebhookServer};
 use kopf::webhooks::HttpsWebhooks;
 use parking_lot::Mutex;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
@@ -117,7 +117,7 @@ async fn published(cluster: KubeCluster, wanted: LocalCluster) -> (ClientConfig,
         cluster: Some(wanted),
         ..WebhookServer::default()
     };
-    let admission = Admission { server: Some(server), ..Admission::default() };
+    let admission = AdmissionSettings { server: Some(server), ..AdmissionSettings::default() };
     let stop = CancellationToken::new();
     let parts = WebhookParts {
         reviewer: Arc::new(Silent),

@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::{NODE, NODE_IP};
 use crate::controllers::{
-    Controller, NO_STEP, Plan,
-    cache::{Cache, Key, Update},
+    Controller, NO_STEP, ReconcileResult,
+    cache::{Cache, ObjectKey, Update},
     conditions,
-    time::Moment,
+    time::DecisionTime,
     write::{Write, set},
 };
 
@@ -16,15 +16,15 @@ pub(crate) const NODES: &str = "nodes";
 pub(super) const CONTROLLER: Controller =
     Controller { reads: &[NODES], affected, reconcile, step: NO_STEP, start: &[(NODES, NODE)] };
 
-fn affected(_world: &Cache, update: &Update<'_>, found: &mut Vec<Key>) {
+fn affected(_world: &Cache, update: &Update<'_>, found: &mut Vec<ObjectKey>) {
     if update.key.resource == NODES && update.key.name == NODE {
         found.push(update.key.clone());
     }
 }
 
-fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
+fn reconcile(cache: &Cache, key: &ObjectKey, moment: &DecisionTime) -> ReconcileResult {
     if cache.def(NODES).is_none() {
-        return Plan::none();
+        return ReconcileResult::none();
     }
     match cache.body(key) {
         None => vec![Write::Create { resource: NODES, body: node(moment) }].into(),
@@ -32,11 +32,11 @@ fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
         Some(body) if conditions::find(body, "Ready").is_none() => {
             vec![Write::change(key, body, vec![set(["status"], status(moment))])].into()
         }
-        Some(_) => Plan::none(),
+        Some(_) => ReconcileResult::none(),
     }
 }
 
-fn node(moment: &Moment) -> Value {
+fn node(moment: &DecisionTime) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Node",
@@ -53,7 +53,7 @@ fn node(moment: &Moment) -> Value {
     })
 }
 
-fn status(moment: &Moment) -> Value {
+fn status(moment: &DecisionTime) -> Value {
     let condition = |kind: &str, status: &str, reason: &str, message: &str| {
         json!({
             "type": kind,

@@ -1,6 +1,6 @@
 //! The stages of Pods: scheduled, started, running, terminated, removed.
 //!
-//! The `Stage` of a Pod is derived from the Pod alone; its duration comes from annotations.
+//! The `PodStage` of a Pod is derived from the Pod alone; its duration comes from annotations.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use super::{NODE, node::NODES, status};
 use crate::{
     controllers::{
-        Controller, Plan,
-        cache::{Cache, Key, Update},
+        Controller, ReconcileResult,
+        cache::{Cache, ObjectKey, Update},
         kubelet::volumes,
-        time::{Moment, duration},
+        time::{DecisionTime, duration},
         workloads::pods::{self, PODS},
         write::{Write, set},
     },
@@ -29,7 +29,7 @@ const DEFAULT: Duration = Duration::from_secs(1);
 const RESTART: Duration = Duration::from_secs(10);
 const RESTART_MAX: Duration = Duration::from_mins(5);
 
-fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<Key>) {
+fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<ObjectKey>) {
     match update.key.resource.as_str() {
         PODS => found.push(update.key.clone()),
         // Pods may be waiting for a node or for a volume.
@@ -52,7 +52,7 @@ fn waits(pod: Option<&Value>) -> bool {
 
 /// The stage of a Pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum PodStage {
     /// It is not scheduled yet.
     Unbound,
     /// It is on another node, or terminated: nothing is left to do.
@@ -70,7 +70,7 @@ enum Stage {
     Stopping,
 }
 
-impl Stage {
+impl PodStage {
     fn of(pod: &Value) -> Self {
         let node = text(pod, "/spec/nodeName");
         if object::deleting(pod) {
@@ -90,15 +90,15 @@ impl Stage {
 }
 
 /// Identifies the current step: a restart of containers restarts the time of the step, a change of labels does not.
-fn step(cache: &Cache, key: &Key) -> String {
+fn step(cache: &Cache, key: &ObjectKey) -> String {
     let Some(pod) = cache.body(key) else { return String::new() };
-    let stage = match Stage::of(pod) {
+    let stage = match PodStage::of(pod) {
         // Both are part of one run.
-        Stage::Running | Stage::Ready => "run",
-        Stage::Creating => "create",
-        Stage::Restarting => "restart",
-        Stage::Stopping => "stop",
-        Stage::Unbound | Stage::Bound | Stage::NotOurs => return String::new(),
+        PodStage::Running | PodStage::Ready => "run",
+        PodStage::Creating => "create",
+        PodStage::Restarting => "restart",
+        PodStage::Stopping => "stop",
+        PodStage::Unbound | PodStage::Bound | PodStage::NotOurs => return String::new(),
     };
     format!("{stage} {} {}", object::meta(pod, "uid"), status::restarts(pod))
 }
@@ -125,26 +125,27 @@ fn runs_for(pod: &Value) -> Option<Duration> {
     given.or_else(|| ends.then_some(DEFAULT))
 }
 
-fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
-    let Some(pod) = cache.body(key) else { return Plan::none() };
-    let mut plan = Plan::none();
+fn reconcile(cache: &Cache, key: &ObjectKey, moment: &DecisionTime) -> ReconcileResult {
+    let Some(pod) = cache.body(key) else { return ReconcileResult::none() };
+    let mut plan = ReconcileResult::none();
     // Returns whether this time is over, and requeues the Pod if not.
-    let over = |after: Duration, plan: &mut Plan| match after.checked_sub(moment.in_step) {
+    let over = |after: Duration, plan: &mut ReconcileResult| match after.checked_sub(moment.in_step)
+    {
         Some(left) if !left.is_zero() => {
             plan.requeue_after(left);
             false
         }
         Some(_) | None => true,
     };
-    let status = match Stage::of(pod) {
-        Stage::NotOurs => return plan,
-        Stage::Unbound => return bind(cache, key, pod, moment).into(),
-        Stage::Bound => Some(status::creating(pod, moment)),
-        Stage::Creating => {
+    let status = match PodStage::of(pod) {
+        PodStage::NotOurs => return plan,
+        PodStage::Unbound => return bind(cache, key, pod, moment).into(),
+        PodStage::Bound => Some(status::creating(pod, moment)),
+        PodStage::Creating => {
             let starts = annotated_duration(pod, "dev.kopf/starts-after").unwrap_or(DEFAULT);
             over(starts, &mut plan).then(|| status::running(key, pod, moment))
         }
-        Stage::Running | Stage::Ready => match runs_for(pod) {
+        PodStage::Running | PodStage::Ready => match runs_for(pod) {
             Some(time) if over(time, &mut plan) => Some(status::ended(pod, moment)),
             Some(_) | None if pods::ready(pod) => None,
             Some(_) | None => {
@@ -152,12 +153,12 @@ fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
                 over(ready, &mut plan).then(|| status::ready(pod, moment))
             }
         },
-        Stage::Restarting => {
+        PodStage::Restarting => {
             let doublings = u32::try_from(status::restarts(pod)).unwrap_or(0).min(5);
             let wait = RESTART.saturating_mul(1 << doublings).min(RESTART_MAX);
             over(wait, &mut plan).then(|| status::restarted(pod, moment))
         }
-        Stage::Stopping => {
+        PodStage::Stopping => {
             let wait = annotated_duration(pod, "dev.kopf/stops-after").unwrap_or(DEFAULT);
             if over(wait.min(grace(pod)), &mut plan) {
                 plan.writes = release(key, pod, moment);
@@ -180,7 +181,7 @@ fn grace(pod: &Value) -> Duration {
 }
 
 /// Removes a Pod whose containers have stopped. Finalizers may still keep it.
-fn release(key: &Key, pod: &Value, moment: &Moment) -> Vec<Write> {
+fn release(key: &ObjectKey, pod: &Value, moment: &DecisionTime) -> Vec<Write> {
     let mut edits = vec![set(["metadata", "deletionGracePeriodSeconds"], 0)];
     if !pods::ended(pod) && !text(pod, "/spec/nodeName").is_empty() {
         edits.insert(0, set(["status"], status::stopped(pod, moment)));
@@ -193,7 +194,7 @@ fn release(key: &Key, pod: &Value, moment: &Moment) -> Vec<Write> {
 }
 
 /// Schedules a Pod to the node, or sets the reason why it cannot be.
-fn bind(cache: &Cache, key: &Key, pod: &Value, moment: &Moment) -> Vec<Write> {
+fn bind(cache: &Cache, key: &ObjectKey, pod: &Value, moment: &DecisionTime) -> Vec<Write> {
     let scheduler = text(pod, "/spec/schedulerName");
     let gates = pod.pointer("/spec/schedulingGates").and_then(Value::as_array);
     if !matches!(scheduler, "" | "default-scheduler") || gates.is_some_and(|it| !it.is_empty()) {
@@ -207,8 +208,8 @@ fn bind(cache: &Cache, key: &Key, pod: &Value, moment: &Moment) -> Vec<Write> {
     vec![Write::change(key, pod, vec![set(["spec", "nodeName"], NODE), set(["status"], status)])]
 }
 
-fn volume_problem(cache: &Cache, key: &Key, pod: &Value) -> Option<String> {
-    let Some(node) = cache.body(&Key::new(NODES, "", NODE)) else {
+fn volume_problem(cache: &Cache, key: &ObjectKey, pod: &Value) -> Option<String> {
+    let Some(node) = cache.body(&ObjectKey::new(NODES, "", NODE)) else {
         return Some("no nodes available to schedule pods".into());
     };
     let none = |why: &str| Some(format!("0/1 nodes are available: 1 {why}."));

@@ -4,7 +4,9 @@ use serde_json::{Map, Value, json};
 
 use super::{NODE_IP, pods, pods::condition};
 use crate::{
-    controllers::{cache::Key, conditions, time::Moment, workloads::pods::ready as is_ready},
+    controllers::{
+        cache::ObjectKey, conditions, time::DecisionTime, workloads::pods::ready as is_ready,
+    },
     object::{self, number, text},
 };
 
@@ -30,7 +32,13 @@ pub(super) fn restarts(pod: &Value) -> i64 {
 }
 
 /// Sets a condition; the time of the transition is kept if its status is the same.
-fn put(status: &mut Value, kind: &str, value: &str, why: Option<(&str, &str)>, moment: &Moment) {
+fn put(
+    status: &mut Value,
+    kind: &str,
+    value: &str,
+    why: Option<(&str, &str)>,
+    moment: &DecisionTime,
+) {
     let mut new = condition(kind, value, why, &moment.stamp);
     let Some(fields) = status.as_object_mut() else { return };
     let list = fields.entry("conditions").or_insert_with(|| json!([]));
@@ -51,7 +59,7 @@ fn start(pod: &Value) -> Value {
 }
 
 /// Returns the status of a Pod that cannot be scheduled.
-pub(super) fn unschedulable(pod: &Value, message: &str, moment: &Moment) -> Value {
+pub(super) fn unschedulable(pod: &Value, message: &str, moment: &DecisionTime) -> Value {
     let mut status = start(pod);
     object::put(&mut status, "phase", Some("Pending".into()));
     put(&mut status, "PodScheduled", "False", Some(("Unschedulable", message)), moment);
@@ -59,7 +67,7 @@ pub(super) fn unschedulable(pod: &Value, message: &str, moment: &Moment) -> Valu
 }
 
 /// Returns the status of a scheduled Pod.
-pub(super) fn scheduled(pod: &Value, moment: &Moment) -> Value {
+pub(super) fn scheduled(pod: &Value, moment: &DecisionTime) -> Value {
     let mut status = start(pod);
     object::put(&mut status, "phase", Some("Pending".into()));
     put(&mut status, "PodScheduled", "True", None, moment);
@@ -71,7 +79,7 @@ fn names(pod: &Value) -> String {
     names.collect::<Vec<_>>().join(" ")
 }
 
-fn not_ready(status: &mut Value, pod: &Value, reason: &str, moment: &Moment) {
+fn not_ready(status: &mut Value, pod: &Value, reason: &str, moment: &DecisionTime) {
     let message = match reason {
         "ContainersNotReady" => format!("containers with unready status: [{}]", names(pod)),
         _ => String::new(),
@@ -105,7 +113,7 @@ fn each(status: &mut Value, pod: &Value, make: impl Fn(&Value, &Value) -> Value)
 }
 
 /// Returns the status while containers are being created.
-pub(super) fn creating(pod: &Value, moment: &Moment) -> Value {
+pub(super) fn creating(pod: &Value, moment: &DecisionTime) -> Value {
     let mut status = start(pod);
     object::put(&mut status, "phase", Some("Pending".into()));
     put(&mut status, "Initialized", "True", None, moment);
@@ -129,7 +137,7 @@ pub(super) fn creating(pod: &Value, moment: &Moment) -> Value {
 }
 
 /// Returns the status with running containers.
-pub(super) fn running(_key: &Key, pod: &Value, moment: &Moment) -> Value {
+pub(super) fn running(_key: &ObjectKey, pod: &Value, moment: &DecisionTime) -> Value {
     let mut status = start(pod);
     object::put(&mut status, "phase", Some("Running".into()));
     let ip = pods::address(pod);
@@ -169,7 +177,7 @@ fn terminated(started: &str, finished: &str, code: i64) -> Value {
 }
 
 /// Returns the status with ready containers.
-pub(super) fn ready(pod: &Value, moment: &Moment) -> Value {
+pub(super) fn ready(pod: &Value, moment: &DecisionTime) -> Value {
     let mut status = start(pod);
     each(&mut status, pod, |_, old| {
         let mut entry = old.clone();
@@ -190,7 +198,7 @@ pub(super) fn ready(pod: &Value, moment: &Moment) -> Value {
 }
 
 /// Returns the status after containers have exited by themselves: the Pod ends, or they wait for their restart.
-pub(super) fn ended(pod: &Value, moment: &Moment) -> Value {
+pub(super) fn ended(pod: &Value, moment: &DecisionTime) -> Value {
     let code = pods::exit_code(pod);
     let ends = match text(pod, "/spec/restartPolicy") {
         "Never" => true,
@@ -219,7 +227,7 @@ pub(super) fn ended(pod: &Value, moment: &Moment) -> Value {
     status
 }
 
-fn finished(pod: &Value, code: i64, moment: &Moment) -> Value {
+fn finished(pod: &Value, code: i64, moment: &DecisionTime) -> Value {
     let mut status = start(pod);
     let (phase, reason) =
         if code == 0 { ("Succeeded", "PodCompleted") } else { ("Failed", "PodFailed") };
@@ -230,7 +238,7 @@ fn finished(pod: &Value, code: i64, moment: &Moment) -> Value {
     status
 }
 
-fn stop(status: &mut Value, pod: &Value, code: i64, moment: &Moment) {
+fn stop(status: &mut Value, pod: &Value, code: i64, moment: &DecisionTime) {
     each(status, pod, |spec, old| {
         let restarts = number(old, "/restartCount").unwrap_or(0);
         let last = old.get("lastState").cloned().unwrap_or_else(|| json!({}));
@@ -242,7 +250,7 @@ fn stop(status: &mut Value, pod: &Value, code: i64, moment: &Moment) {
 }
 
 /// Returns the status after containers have been restarted.
-pub(super) fn restarted(pod: &Value, moment: &Moment) -> Value {
+pub(super) fn restarted(pod: &Value, moment: &DecisionTime) -> Value {
     let mut status = start(pod);
     each(&mut status, pod, |spec, old| {
         let restarts = number(old, "/restartCount").unwrap_or(0).saturating_add(1);
@@ -254,7 +262,7 @@ pub(super) fn restarted(pod: &Value, moment: &Moment) -> Value {
 }
 
 /// Returns the status after containers have been stopped by the deletion of the Pod.
-pub(super) fn stopped(pod: &Value, moment: &Moment) -> Value {
+pub(super) fn stopped(pod: &Value, moment: &DecisionTime) -> Value {
     let mut status = start(pod);
     if is_ready(pod) || text(pod, "/status/phase") == "Running" {
         not_ready(&mut status, pod, "ContainersNotReady", moment);

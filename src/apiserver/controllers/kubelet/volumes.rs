@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use crate::{
     controllers::{
-        Controller, NO_STEP, Plan,
-        cache::{Cache, Key, Update},
-        time::Moment,
+        Controller, NO_STEP, ReconcileResult,
+        cache::{Cache, ObjectKey, Update},
+        time::DecisionTime,
         write::{Write, set},
     },
     object::{self, text},
@@ -19,7 +19,7 @@ const PROVISIONER: &str = "dev.kopf/none";
 pub(super) const CONTROLLER: Controller =
     Controller { reads: &[CLAIMS, VOLUMES], affected, reconcile, step: NO_STEP, start: &[] };
 
-fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<Key>) {
+fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<ObjectKey>) {
     if update.key.resource == CLAIMS || update.key.resource == VOLUMES {
         found.push(update.key.clone());
     }
@@ -29,20 +29,20 @@ fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<Key>) {
         found.extend(claims);
     }
     if update.key.resource == CLAIMS {
-        let volumes = sides().map(|it| Key::new(VOLUMES, "", text(it, "/spec/volumeName")));
+        let volumes = sides().map(|it| ObjectKey::new(VOLUMES, "", text(it, "/spec/volumeName")));
         found.extend(volumes.filter(|it| !it.name.is_empty()));
     }
 }
 
 /// Returns the claim that a volume is bound to.
-fn claim_of(volume: &Value) -> Key {
+fn claim_of(volume: &Value) -> ObjectKey {
     let part = |field: &str| text(volume, &format!("/spec/claimRef/{field}")).to_owned();
-    Key::new(CLAIMS, &part("namespace"), &part("name"))
+    ObjectKey::new(CLAIMS, &part("namespace"), &part("name"))
 }
 
-fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
+fn reconcile(cache: &Cache, key: &ObjectKey, moment: &DecisionTime) -> ReconcileResult {
     let Some(body) = cache.body(key).filter(|it| !object::deleting(it)) else {
-        return Plan::none();
+        return ReconcileResult::none();
     };
     if key.resource == VOLUMES {
         volume(cache, key, body, moment).into()
@@ -52,7 +52,7 @@ fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
 }
 
 /// Binds a claim that has no volume yet.
-fn claim(cache: &Cache, key: &Key, body: &Value) -> Vec<Write> {
+fn claim(cache: &Cache, key: &ObjectKey, body: &Value) -> Vec<Write> {
     if text(body, "/status/phase") == "Bound" || cache.def(VOLUMES).is_none() {
         return Vec::new();
     }
@@ -60,7 +60,7 @@ fn claim(cache: &Cache, key: &Key, body: &Value) -> Vec<Write> {
     let name =
         if asked.is_empty() { format!("pvc-{}", object::meta(body, "uid")) } else { asked.into() };
     let mut writes = Vec::new();
-    let known = cache.body(&Key::new(VOLUMES, "", &name));
+    let known = cache.body(&ObjectKey::new(VOLUMES, "", &name));
     match known {
         None if !asked.is_empty() => return Vec::new(),
         None => writes.push(Write::Create { resource: VOLUMES, body: provision(key, body, &name) }),
@@ -69,7 +69,7 @@ fn claim(cache: &Cache, key: &Key, body: &Value) -> Vec<Write> {
             if !owner.is_empty() && owner != object::meta(body, "uid") {
                 return Vec::new();
             }
-            let at = Key::new(VOLUMES, "", &name);
+            let at = ObjectKey::new(VOLUMES, "", &name);
             let edits = vec![
                 set(["spec", "claimRef"], reference(key, body)),
                 set(["status", "phase"], "Bound"),
@@ -98,7 +98,7 @@ fn claim(cache: &Cache, key: &Key, body: &Value) -> Vec<Write> {
     writes
 }
 
-fn reference(key: &Key, body: &Value) -> Value {
+fn reference(key: &ObjectKey, body: &Value) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -109,7 +109,7 @@ fn reference(key: &Key, body: &Value) -> Value {
 }
 
 /// Returns a volume of the requested size. No storage is behind it.
-fn provision(key: &Key, body: &Value, name: &str) -> Value {
+fn provision(key: &ObjectKey, body: &Value, name: &str) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "PersistentVolume",
@@ -131,7 +131,7 @@ fn provision(key: &Key, body: &Value, name: &str) -> Value {
 }
 
 /// Updates the phase of a volume; deletes it after its claim, if its reclaim policy says so.
-fn volume(cache: &Cache, key: &Key, body: &Value, _moment: &Moment) -> Vec<Write> {
+fn volume(cache: &Cache, key: &ObjectKey, body: &Value, _moment: &DecisionTime) -> Vec<Write> {
     let uid = text(body, "/spec/claimRef/uid");
     let phase = text(body, "/status/phase");
     if uid.is_empty() {
@@ -149,12 +149,12 @@ fn volume(cache: &Cache, key: &Key, body: &Value, _moment: &Moment) -> Vec<Write
 }
 
 /// Returns the reason why a Pod cannot start because of its volumes.
-pub(super) fn volume_problem(cache: &Cache, key: &Key, pod: &Value) -> Option<String> {
+pub(super) fn volume_problem(cache: &Cache, key: &ObjectKey, pod: &Value) -> Option<String> {
     let volumes = pod.pointer("/spec/volumes").and_then(Value::as_array);
     let names =
         volumes.into_iter().flatten().map(|it| text(it, "/persistentVolumeClaim/claimName"));
     for name in names.filter(|it| !it.is_empty()) {
-        let claim = cache.body(&Key::new(CLAIMS, &key.namespace, name));
+        let claim = cache.body(&ObjectKey::new(CLAIMS, &key.namespace, name));
         match claim {
             None => return Some(format!("persistentvolumeclaim {name:?} not found")),
             Some(it) if text(it, "/status/phase") != "Bound" => {

@@ -22,7 +22,7 @@ fn config_map(name: &str, owners: &[Value], finalizers: &[&str]) -> Value {
 }
 
 /// Creates an owner with three dependents: one that blocks, one with a finalizer that does not block, one with both.
-fn family(cluster: &Cluster) {
+fn family(cluster: &TestCluster) {
     let owner = cluster.create("configmaps", config_map("owner", &[], &[]));
     cluster.create("configmaps", config_map("d1", &[owned_by(&owner, true)], &[]));
     cluster.create("configmaps", config_map("d2", &[owned_by(&owner, false)], &["x.dev/f"]));
@@ -31,7 +31,7 @@ fn family(cluster: &Cluster) {
 
 #[tokio::test(start_paused = true)]
 async fn a_background_deletion_removes_the_owner_before_its_dependents() {
-    let cluster = Cluster::new(GARBAGE);
+    let cluster = TestCluster::new(GARBAGE);
     family(&cluster);
     cluster.wait(1).await;
     cluster.delete("configmaps", "owner");
@@ -49,7 +49,7 @@ async fn a_background_deletion_removes_the_owner_before_its_dependents() {
 
 #[tokio::test(start_paused = true)]
 async fn a_foreground_deletion_waits_for_blocking_dependents() {
-    let cluster = Cluster::new(GARBAGE);
+    let cluster = TestCluster::new(GARBAGE);
     family(&cluster);
     cluster.merge(
         "configmaps",
@@ -81,7 +81,7 @@ async fn a_foreground_deletion_waits_for_blocking_dependents() {
 
 #[tokio::test(start_paused = true)]
 async fn orphans_lose_their_owner_reference() {
-    let cluster = Cluster::new(GARBAGE);
+    let cluster = TestCluster::new(GARBAGE);
     family(&cluster);
     cluster.merge("configmaps", "owner", json!({ "metadata": { "finalizers": ["orphan"] } }));
     cluster.wait(1).await;
@@ -92,7 +92,7 @@ async fn orphans_lose_their_owner_reference() {
 
 #[tokio::test(start_paused = true)]
 async fn one_existing_owner_is_enough_and_references_to_others_are_removed() {
-    let cluster = Cluster::new(GARBAGE);
+    let cluster = TestCluster::new(GARBAGE);
     let [a, b] = ["a", "b"].map(|it| cluster.create("configmaps", config_map(it, &[], &[])));
     let owners = [owned_by(&a, true), owned_by(&b, true)];
     cluster.create("configmaps", config_map("d", &owners, &[]));
@@ -112,7 +112,7 @@ async fn one_existing_owner_is_enough_and_references_to_others_are_removed() {
 
 #[tokio::test(start_paused = true)]
 async fn an_owner_is_identified_by_uid_and_namespace() {
-    let cluster = Cluster::new(GARBAGE);
+    let cluster = TestCluster::new(GARBAGE);
     let here = cluster.create("configmaps", config_map("here", &[], &[]));
     let mut other = config_map("other", &[], &[]);
     other["metadata"]["namespace"] = json!("elsewhere");
@@ -145,7 +145,7 @@ async fn an_owner_is_identified_by_uid_and_namespace() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cycle_can_be_deleted_in_the_foreground() {
-    let cluster = Cluster::new(GARBAGE);
+    let cluster = TestCluster::new(GARBAGE);
     let a = cluster.create("configmaps", config_map("a", &[], &[]));
     let b = cluster.create("configmaps", config_map("b", &[owned_by(&a, true)], &[]));
     let circle = json!({ "metadata": {
@@ -161,7 +161,7 @@ async fn a_cycle_can_be_deleted_in_the_foreground() {
 
 #[tokio::test(start_paused = true)]
 async fn a_foreground_deletion_of_a_chain_starts_at_its_end() {
-    let cluster = Cluster::new(GARBAGE);
+    let cluster = TestCluster::new(GARBAGE);
     let a = cluster.create("configmaps", config_map("a", &[], &["foregroundDeletion"]));
     let b = cluster.create("configmaps", config_map("b", &[owned_by(&a, true)], &[]));
     cluster.create("configmaps", config_map("c", &[owned_by(&b, true)], &["x.dev/f"]));
@@ -190,7 +190,7 @@ async fn a_foreground_deletion_of_a_chain_starts_at_its_end() {
 
 #[tokio::test(start_paused = true)]
 async fn garbage_is_collected_at_the_start() {
-    let cluster = Cluster::new(Controllers::default());
+    let cluster = TestCluster::new(Controllers::default());
     family(&cluster);
     cluster.delete("configmaps", "owner");
     cluster.server.compact();

@@ -20,7 +20,7 @@ fn job(spec: &Value) -> Value {
 }
 
 /// Ends all running Pods in this phase.
-fn end(cluster: &Cluster, phase: &str) {
+fn end(cluster: &TestCluster, phase: &str) {
     for pod in cluster.server.list("pods") {
         if text(&pod, "/status/phase").is_empty() {
             let state = json!({ "terminated": { "finishedAt": cluster.server.now() } });
@@ -33,7 +33,7 @@ fn end(cluster: &Cluster, phase: &str) {
 
 #[tokio::test(start_paused = true)]
 async fn a_job_is_complete_when_enough_pods_have_succeeded() {
-    let cluster = Cluster::new(WORKLOADS);
+    let cluster = TestCluster::new(WORKLOADS);
     cluster.create(
         "jobs.batch",
         job(&json!({ "completions": 3, "parallelism": 2, "ttlSecondsAfterFinished": 5 })),
@@ -81,7 +81,7 @@ async fn a_job_is_complete_when_enough_pods_have_succeeded() {
 
 #[tokio::test(start_paused = true)]
 async fn a_job_gives_up_after_too_many_failures() {
-    let cluster = Cluster::new(WORKLOADS);
+    let cluster = TestCluster::new(WORKLOADS);
     cluster.create(
         "jobs.batch",
         job(&json!({ "completions": 1, "parallelism": 1, "backoffLimit": 1 })),
@@ -117,7 +117,7 @@ async fn a_job_gives_up_after_too_many_failures() {
 
 #[tokio::test(start_paused = true)]
 async fn a_job_has_a_deadline() {
-    let cluster = Cluster::new(WORKLOADS);
+    let cluster = TestCluster::new(WORKLOADS);
     cluster.create("jobs.batch", job(&json!({ "completions": 1, "activeDeadlineSeconds": 7 })));
     cluster.wait(1).await;
     cluster
@@ -132,7 +132,7 @@ async fn a_job_has_a_deadline() {
 
 #[tokio::test(start_paused = true)]
 async fn a_suspended_job_starts_later() {
-    let cluster = Cluster::new(WORKLOADS);
+    let cluster = TestCluster::new(WORKLOADS);
     cluster.create("jobs.batch", job(&json!({ "completions": 1, "suspend": true })));
     cluster.check(1, expect!["0 + jobs.batch ns/j Suspended=True JobSuspended"]).await;
     cluster.merge("jobs.batch", "j", json!({ "spec": { "suspend": false } }));
@@ -163,7 +163,7 @@ fn cron_job(spec: &Value) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn a_cron_job_starts_jobs_on_time_and_deletes_old_ones() {
-    let cluster = Cluster::new(WORKLOADS);
+    let cluster = TestCluster::new(WORKLOADS);
     let spec = json!({ "schedule": "*/2 * * * *", "successfulJobsHistoryLimit": 1 });
     cluster.create("cronjobs.batch", cron_job(&spec));
     cluster.check(119, expect!["0 + cronjobs.batch ns/cj"]).await;
@@ -197,7 +197,7 @@ async fn a_cron_job_starts_jobs_on_time_and_deletes_old_ones() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cron_job_that_forbids_concurrency_waits_for_the_running_job() {
-    let cluster = Cluster::new(WORKLOADS);
+    let cluster = TestCluster::new(WORKLOADS);
     let spec = json!({ "schedule": "* * * * *", "concurrencyPolicy": "Forbid" });
     cluster.create("cronjobs.batch", cron_job(&spec));
     cluster.wait(200).await;
@@ -213,7 +213,7 @@ async fn a_cron_job_that_forbids_concurrency_waits_for_the_running_job() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cron_job_that_replaces_ends_the_running_job() {
-    let cluster = Cluster::new(WORKLOADS);
+    let cluster = TestCluster::new(WORKLOADS);
     let spec = json!({ "schedule": "@every 1m", "concurrencyPolicy": "Replace" });
     cluster.create("cronjobs.batch", cron_job(&spec));
     cluster.wait(61).await;

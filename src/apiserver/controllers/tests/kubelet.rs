@@ -26,7 +26,7 @@ fn pod(policy: &str, annotations: &Value) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn a_pod_is_scheduled_started_and_ready_and_stops_when_it_is_deleted() {
-    let cluster = Cluster::new(KUBELET);
+    let cluster = TestCluster::new(KUBELET);
     cluster.create("pods", pod("Always", &json!({ "dev.kopf/ready-after": "2s" })));
     cluster
         .check(
@@ -52,7 +52,7 @@ async fn a_pod_is_scheduled_started_and_ready_and_stops_when_it_is_deleted() {
 
 #[tokio::test(start_paused = true)]
 async fn a_pod_without_restarts_ends() {
-    let cluster = Cluster::new(KUBELET);
+    let cluster = TestCluster::new(KUBELET);
     cluster.create(
         "pods",
         pod("Never", &json!({ "dev.kopf/exit-code": "3", "dev.kopf/runs-for": "4s" })),
@@ -73,7 +73,7 @@ async fn a_pod_without_restarts_ends() {
 
 #[tokio::test(start_paused = true)]
 async fn restarts_of_a_failing_pod_back_off() {
-    let cluster = Cluster::new(KUBELET);
+    let cluster = TestCluster::new(KUBELET);
     cluster.create("pods", pod("OnFailure", &json!({ "dev.kopf/exit-code": "1" })));
     cluster
         .check(
@@ -105,7 +105,7 @@ async fn restarts_of_a_failing_pod_back_off() {
 
 #[tokio::test(start_paused = true)]
 async fn a_pod_with_finalizers_stops_but_stays() {
-    let cluster = Cluster::new(KUBELET);
+    let cluster = TestCluster::new(KUBELET);
     let mut held = pod("Always", &json!({}));
     held["metadata"]["finalizers"] = json!(["x.dev/f"]);
     cluster.create("pods", held);
@@ -126,14 +126,14 @@ async fn a_pod_with_finalizers_stops_but_stays() {
 
 #[tokio::test(start_paused = true)]
 async fn a_pod_waits_for_its_node_and_its_volume() {
-    let cluster = Cluster::new(KUBELET);
+    let cluster = TestCluster::new(KUBELET);
     let mut wanted = pod("Always", &json!({}));
     wanted["spec"]["volumes"] =
         json!([{ "name": "v", "persistentVolumeClaim": { "claimName": "data" } }]);
     wanted["spec"]["nodeSelector"] = json!({ "disk": "ssd" });
     cluster.create("pods", wanted);
     cluster.wait(1).await;
-    let message = |cluster: &Cluster| {
+    let message = |cluster: &TestCluster| {
         text(&cluster.get("pods", "p"), "/status/conditions/0/message").to_owned()
     };
     assert_eq!(message(&cluster), "0/1 nodes are available: 1 node(s) didn't match node selector.");
@@ -168,7 +168,7 @@ async fn a_pod_waits_for_its_node_and_its_volume() {
 
 #[tokio::test(start_paused = true)]
 async fn a_job_runs_to_its_end() {
-    let cluster = Cluster::new(KUBELET);
+    let cluster = TestCluster::new(KUBELET);
     let mut template = template("j", "x");
     template["spec"]["restartPolicy"] = json!("Never");
     let spec = json!({ "completions": 2, "parallelism": 1, "template": template });
@@ -183,7 +183,7 @@ async fn a_job_runs_to_its_end() {
 
 #[tokio::test(start_paused = true)]
 async fn an_idle_cluster_writes_nothing_and_has_no_timers() {
-    let cluster = Cluster::new(KUBELET);
+    let cluster = TestCluster::new(KUBELET);
     cluster.create(
         "deployments.apps",
         json!({
@@ -204,7 +204,7 @@ async fn an_idle_cluster_writes_nothing_and_has_no_timers() {
 
 #[tokio::test(start_paused = true)]
 async fn restarted_controllers_change_nothing() {
-    let cluster = Cluster::new(KUBELET);
+    let cluster = TestCluster::new(KUBELET);
     cluster.create("pods", pod("Always", &json!({})));
     cluster.wait(10).await;
     let revision = cluster.server.revision();

@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::{task::JoinSet, time::Instant};
 
-use super::{Controllers, cache::Key, run};
+use super::{Controllers, cache::ObjectKey, run};
 use crate::{
     ApiServer, ResourceDef,
     object::{self, text},
@@ -30,14 +30,14 @@ use crate::{
 const START: i64 = 1_767_225_600;
 
 /// A server with its controllers, and a task that records what happens.
-struct Cluster {
+struct TestCluster {
     server: ApiServer,
     recorded: Arc<Mutex<Vec<String>>>,
     /// Ends with the test.
     _tasks: JoinSet<()>,
 }
 
-impl Cluster {
+impl TestCluster {
     fn new(options: Controllers) -> Self {
         let start = Instant::now();
         let clock = move || {
@@ -135,7 +135,7 @@ fn resources() -> Vec<ResourceDef> {
 async fn listen(server: ApiServer, recorded: Arc<Mutex<Vec<String>>>, start: Instant) {
     // A new server has no changes yet.
     let mut seen = 0;
-    let mut known: BTreeMap<Key, String> = BTreeMap::new();
+    let mut known: BTreeMap<ObjectKey, String> = BTreeMap::new();
     loop {
         server.moved(seen).await;
         // Virtual time advances only when all tasks are idle, so the order of tasks makes no difference.
@@ -144,7 +144,7 @@ async fn listen(server: ApiServer, recorded: Arc<Mutex<Vec<String>>>, start: Ins
         seen = revision;
         let mut told_of = BTreeSet::new();
         for change in changes {
-            let key = Key::new(&change.resource, &change.namespace, &change.name);
+            let key = ObjectKey::new(&change.resource, &change.namespace, &change.name);
             if !told_of.insert(key.clone()) {
                 continue;
             }

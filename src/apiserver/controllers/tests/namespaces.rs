@@ -23,7 +23,7 @@ fn namespace() -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn a_cluster_has_its_namespaces_with_their_initial_objects() {
-    let cluster = Cluster::new(NAMESPACES);
+    let cluster = TestCluster::new(NAMESPACES);
     cluster
         .check(
             1,
@@ -58,7 +58,7 @@ async fn a_cluster_has_its_namespaces_with_their_initial_objects() {
 
 #[tokio::test(start_paused = true)]
 async fn a_deleted_namespace_is_emptied_and_then_removed() {
-    let cluster = Cluster::new(NAMESPACES);
+    let cluster = TestCluster::new(NAMESPACES);
     cluster.create("namespaces", namespace());
     for (name, finalizers) in
         [("a", json!([])), ("b", json!(["x.dev/f"])), ("c", json!(["x.dev/f", "y.dev/f"]))]
@@ -99,7 +99,7 @@ async fn a_deleted_namespace_is_emptied_and_then_removed() {
 
 #[tokio::test(start_paused = true)]
 async fn an_empty_namespace_is_removed_at_once_unless_it_has_other_finalizers() {
-    let cluster = Cluster::new(NAMESPACES);
+    let cluster = TestCluster::new(NAMESPACES);
     let mut held = namespace();
     held["spec"]["finalizers"] = json!(["kubernetes", "z.dev/f"]);
     cluster.create("namespaces", held);
@@ -117,7 +117,7 @@ async fn an_empty_namespace_is_removed_at_once_unless_it_has_other_finalizers() 
 
 #[tokio::test(start_paused = true)]
 async fn a_deleted_crd_is_removed_after_its_objects() {
-    let cluster = Cluster::new(NAMESPACES);
+    let cluster = TestCluster::new(NAMESPACES);
     cluster.wait(1).await;
     cluster.create(
         CRDS,

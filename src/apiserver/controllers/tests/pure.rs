@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::controllers::{
-    time::{Moment, duration},
-    workloads::{Limits, portion},
+    time::{DecisionTime, duration},
+    workloads::{RolloutLimits, portion},
 };
 
 #[test]
@@ -24,7 +24,7 @@ fn surge_is_rounded_up_and_unavailability_down() {
     assert_eq!(portion(&json!("nonsense"), 3, false), 0);
     let limits = |surge: Value, unavailable: Value| {
         let rolling = json!({ "maxSurge": surge, "maxUnavailable": unavailable });
-        let limits = Limits::of(
+        let limits = RolloutLimits::of(
             &json!({ "spec": { "replicas": 1, "strategy": { "rollingUpdate": rolling } } }),
         );
         (limits.surge, limits.unavailable)
@@ -36,7 +36,7 @@ fn surge_is_rounded_up_and_unavailability_down() {
 
 #[test]
 fn a_moment_counts_seconds_and_never_waits_for_the_past() {
-    let moment = Moment::new("2026-01-01T00:00:10Z".into(), Duration::ZERO);
+    let moment = DecisionTime::new("2026-01-01T00:00:10Z".into(), Duration::ZERO);
     assert_eq!(moment.until("2026-01-01T00:00:05Z", 7), Some(Duration::from_secs(2)));
     assert_eq!(moment.until("2026-01-01T00:00:05Z", 5), None);
     assert_eq!(moment.until("nonsense", 5), None);

@@ -12,7 +12,7 @@ const WORKLOADS: Controllers = Controllers {
     kubelet: false,
 };
 
-fn pod(cluster: &Cluster, name: &str, ip: &str, ready: bool) {
+fn pod(cluster: &TestCluster, name: &str, ip: &str, ready: bool) {
     let ready = if ready { "True" } else { "False" };
     let ports = json!([{ "name": "http", "containerPort": 8080 }]);
     cluster.create("pods", json!({
@@ -24,7 +24,7 @@ fn pod(cluster: &Cluster, name: &str, ip: &str, ready: bool) {
 
 #[tokio::test(start_paused = true)]
 async fn endpoints_follow_the_pods_of_a_service() {
-    let cluster = Cluster::new(WORKLOADS);
+    let cluster = TestCluster::new(WORKLOADS);
     let ports = json!([{ "port": 80, "targetPort": "http" }]);
     cluster.create(
         "services",
@@ -67,7 +67,7 @@ async fn endpoints_follow_the_pods_of_a_service() {
 
 #[tokio::test(start_paused = true)]
 async fn a_service_without_a_selector_is_left_alone() {
-    let cluster = Cluster::new(WORKLOADS);
+    let cluster = TestCluster::new(WORKLOADS);
     cluster.create(
         "services",
         json!({ "metadata": meta("web"), "spec": { "ports": [{ "port": 80 }] } }),
@@ -80,7 +80,7 @@ async fn a_service_without_a_selector_is_left_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn a_large_service_has_several_slices() {
-    let cluster = Cluster::new(WORKLOADS);
+    let cluster = TestCluster::new(WORKLOADS);
     for number in 0..150 {
         pod(&cluster, &format!("p{number:03}"), &format!("10.0.0.{number}"), true);
     }
@@ -88,7 +88,7 @@ async fn a_large_service_has_several_slices() {
         json!({ "clusterIP": "None", "selector": { "app": "web" }, "ports": [{ "port": 80 }] });
     cluster.create("services", json!({ "metadata": meta("web"), "spec": spec }));
     cluster.wait(1).await;
-    let sizes = |cluster: &Cluster| -> Vec<usize> {
+    let sizes = |cluster: &TestCluster| -> Vec<usize> {
         let slices = cluster.server.list("endpointslices.discovery.k8s.io");
         slices.iter().map(|it| it["endpoints"].as_array().map_or(0, Vec::len)).collect()
     };

@@ -30,7 +30,7 @@ fn image(image: &str) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn a_deployment_becomes_available() {
-    let cluster = Cluster::new(WORKLOADS);
+    let cluster = TestCluster::new(WORKLOADS);
     cluster.create("deployments.apps", deployment(2, "nginx"));
     cluster.check(1, expect![[r"
         0 + deployments.apps ns/web observedGeneration=1 replicas=2 updatedReplicas=2 unavailableReplicas=2; Available=False MinimumReplicasUnavailable, Progressing=True ReplicaSetUpdated
@@ -54,7 +54,7 @@ async fn a_deployment_becomes_available() {
 
 #[tokio::test(start_paused = true)]
 async fn a_rolling_update_proceeds_in_steps() {
-    let cluster = Cluster::new(WORKLOADS);
+    let cluster = TestCluster::new(WORKLOADS);
     cluster.create("deployments.apps", deployment(2, "nginx"));
     cluster.wait(1).await;
     cluster.make_ready();
@@ -83,7 +83,7 @@ async fn a_rolling_update_proceeds_in_steps() {
 
 #[tokio::test(start_paused = true)]
 async fn an_old_template_gets_a_new_revision() {
-    let cluster = Cluster::new(WORKLOADS);
+    let cluster = TestCluster::new(WORKLOADS);
     cluster.create("deployments.apps", deployment(1, "nginx"));
     for wanted in ["nginx:2", "nginx"] {
         cluster.wait(1).await;
@@ -107,7 +107,7 @@ async fn an_old_template_gets_a_new_revision() {
 
 #[tokio::test(start_paused = true)]
 async fn recreation_waits_for_the_removal_of_the_old_pods() {
-    let cluster = Cluster::new(WORKLOADS);
+    let cluster = TestCluster::new(WORKLOADS);
     let mut wanted = deployment(2, "nginx");
     wanted["spec"]["strategy"] = json!({ "type": "Recreate" });
     cluster.create("deployments.apps", wanted);
@@ -137,7 +137,7 @@ async fn recreation_waits_for_the_removal_of_the_old_pods() {
 
 #[tokio::test(start_paused = true)]
 async fn pause_scale_and_resume() {
-    let cluster = Cluster::new(WORKLOADS);
+    let cluster = TestCluster::new(WORKLOADS);
     cluster.create("deployments.apps", deployment(2, "nginx"));
     cluster.wait(1).await;
     cluster.make_ready();
@@ -159,7 +159,7 @@ async fn pause_scale_and_resume() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stuck_rollout_is_reported_after_the_deadline() {
-    let cluster = Cluster::new(WORKLOADS);
+    let cluster = TestCluster::new(WORKLOADS);
     cluster.create("deployments.apps", deployment(1, "nginx"));
     cluster.wait(599).await;
     cluster.check(3, expect!["601 ~ deployments.apps ns/web observedGeneration=1 replicas=1 updatedReplicas=1 unavailableReplicas=1; Available=False MinimumReplicasUnavailable, Progressing=False ProgressDeadlineExceeded"]).await;
@@ -167,7 +167,7 @@ async fn a_stuck_rollout_is_reported_after_the_deadline() {
 
 #[tokio::test(start_paused = true)]
 async fn the_dependents_of_a_deleted_deployment_are_deleted() {
-    let cluster = Cluster::new(WORKLOADS);
+    let cluster = TestCluster::new(WORKLOADS);
     cluster.create("deployments.apps", deployment(2, "nginx"));
     cluster.wait(1).await;
     cluster.delete("deployments.apps", "web");
@@ -185,7 +185,7 @@ async fn the_dependents_of_a_deleted_deployment_are_deleted() {
 
 #[tokio::test(start_paused = true)]
 async fn a_replica_set_replaces_lost_pods_adopts_loose_ones_and_releases_others() {
-    let cluster = Cluster::new(WORKLOADS);
+    let cluster = TestCluster::new(WORKLOADS);
     let stray = json!({ "name": "stray", "namespace": "ns", "labels": { "app": "rs" } });
     cluster.create("pods", json!({ "metadata": stray }));
     cluster.create(
@@ -241,7 +241,7 @@ fn stateful_set() -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn a_stateful_set_scales_up_and_down_in_order() {
-    let cluster = Cluster::new(WORKLOADS);
+    let cluster = TestCluster::new(WORKLOADS);
     cluster.create("statefulsets.apps", stateful_set());
     cluster
         .check(
@@ -305,7 +305,7 @@ async fn a_stateful_set_scales_up_and_down_in_order() {
 
 #[tokio::test(start_paused = true)]
 async fn a_daemon_set_runs_on_every_matching_node() {
-    let cluster = Cluster::new(WORKLOADS);
+    let cluster = TestCluster::new(WORKLOADS);
     let taint = json!({ "key": "k", "effect": "NoSchedule" });
     cluster.create("nodes", json!({ "metadata": { "name": "n1" } }));
     cluster.create("nodes", json!({ "metadata": { "name": "n2" }, "spec": { "taints": [taint] } }));

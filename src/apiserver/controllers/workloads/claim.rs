@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 
 use crate::{
     controllers::{
-        cache::{Cache, Key, Update},
-        write::{Edit, Write},
+        cache::{Cache, ObjectKey, Update},
+        write::{FieldEdit, Write},
     },
     labels, object,
 };
 
 /// The children of an owner, and the writes that keep this relation correct.
 pub(crate) struct Claimed<'a> {
-    pub(crate) children: Vec<(&'a Key, &'a Arc<Value>)>,
+    pub(crate) children: Vec<(&'a ObjectKey, &'a Arc<Value>)>,
     /// Writes that adopt or release children.
     pub(crate) writes: Vec<Write>,
 }
@@ -22,7 +22,7 @@ pub(crate) struct Claimed<'a> {
 /// Returns the children of an owner with a label selector in `spec.selector`.
 pub(crate) fn claim<'a>(
     cache: &'a Cache,
-    owner: &'a Key,
+    owner: &'a ObjectKey,
     body: &'a Value,
     child: &'a str,
     kind: (&str, &str),
@@ -35,12 +35,12 @@ pub(crate) fn claim<'a>(
     let mut writes = Vec::new();
     if !object::deleting(body) {
         let lost = lost.iter().filter(|(_, it)| !object::deleting(it));
-        let release = || vec![Edit::DropOwners(vec![uid.into()])];
+        let release = || vec![FieldEdit::DropOwners(vec![uid.into()])];
         writes.extend(lost.map(|(key, it)| Write::change(key, it, release())));
         let strays = cache
             .loose(child, &owner.namespace)
             .filter(|(_, it)| !object::deleting(it) && labels::selects(selector, labels::of(it)));
-        let adopt = || vec![Edit::Adopt(reference(body, kind))];
+        let adopt = || vec![FieldEdit::Adopt(reference(body, kind))];
         writes.extend(strays.map(|(key, it)| Write::change(key, it, adopt())));
     }
     Claimed { children, writes }
@@ -63,7 +63,7 @@ pub(crate) fn affected_owners(
     cache: &Cache,
     update: &Update<'_>,
     (parent, child): (&str, &str),
-    found: &mut Vec<Key>,
+    found: &mut Vec<ObjectKey>,
 ) {
     if update.key.resource == parent {
         found.push(update.key.clone());

@@ -9,16 +9,16 @@ use serde_json::{Value, json};
 use crate::sorted;
 use crate::{
     controllers::{
-        Controller, NO_STEP, Plan,
-        cache::{Cache, Key, Update},
+        Controller, NO_STEP, ReconcileResult,
+        cache::{Cache, ObjectKey, Update},
         conditions,
-        time::Moment,
+        time::DecisionTime,
         workloads::{
             claim,
             jobs::{self, JOBS},
             pods,
         },
-        write::{Edit, Write, set, unset},
+        write::{FieldEdit, Write, set, unset},
     },
     object::{self, number, text},
 };
@@ -32,7 +32,7 @@ const MISSED_MAX: usize = 100;
 pub(crate) const CONTROLLER: Controller =
     Controller { reads: &[CRON_JOBS, JOBS], affected, reconcile, step: NO_STEP, start: &[] };
 
-fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<Key>) {
+fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<ObjectKey>) {
     if update.key.resource == CRON_JOBS {
         found.push(update.key.clone());
     }
@@ -45,16 +45,16 @@ fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<Key>) {
     }
 }
 
-type Jobs<'a> = Vec<(&'a Key, &'a Arc<Value>)>;
+type Jobs<'a> = Vec<(&'a ObjectKey, &'a Arc<Value>)>;
 
-fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
+fn reconcile(cache: &Cache, key: &ObjectKey, moment: &DecisionTime) -> ReconcileResult {
     let Some(body) = cache.body(key).filter(|it| !object::deleting(it)) else {
-        return Plan::none();
+        return ReconcileResult::none();
     };
     let all: Jobs<'_> = cache.managed(object::meta(body, "uid"), JOBS).collect();
     let (ended, active): (Jobs<'_>, Jobs<'_>) =
         all.into_iter().partition(|(_, it)| jobs::finished(it).is_some());
-    let mut plan = Plan::none();
+    let mut plan = ReconcileResult::none();
     prune(body, &ended, &mut plan);
     let mut edits = vec![list_active(&active)];
     let success = ended.iter().map(|(_, it)| text(it, "/status/completionTime"));
@@ -63,7 +63,7 @@ fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
         edits.push(set(["status", "lastSuccessfulTime"], success));
     }
     if !object::flag(body, "/spec/suspend")
-        && let Some(schedule) = Schedule::of(body)
+        && let Some(schedule) = CronSchedule::of(body)
         && let Some(time) = due(body, &schedule, &mut plan, moment)
     {
         start(cache, (key, body), (&active, time), &mut plan, &mut edits);
@@ -73,7 +73,7 @@ fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
 }
 
 /// Deletes old Jobs beyond the limits of the history, the oldest first.
-fn prune(body: &Value, ended: &Jobs<'_>, plan: &mut Plan) {
+fn prune(body: &Value, ended: &Jobs<'_>, plan: &mut ReconcileResult) {
     let limits =
         [("Complete", "successfulJobsHistoryLimit", 3), ("Failed", "failedJobsHistoryLimit", 1)];
     for (condition, field, default) in limits {
@@ -88,8 +88,8 @@ fn prune(body: &Value, ended: &Jobs<'_>, plan: &mut Plan) {
     }
 }
 
-fn list_active(active: &Jobs<'_>) -> Edit {
-    let reference = |(key, it): &(&Key, &Arc<Value>)| {
+fn list_active(active: &Jobs<'_>) -> FieldEdit {
+    let reference = |(key, it): &(&ObjectKey, &Arc<Value>)| {
         json!({
             "kind": "Job",
             "namespace": key.namespace,
@@ -106,7 +106,12 @@ fn list_active(active: &Jobs<'_>) -> Edit {
 }
 
 /// Returns the latest time that is due and has not started a Job yet. Without one, requeues for the next time.
-fn due(body: &Value, schedule: &Schedule, plan: &mut Plan, moment: &Moment) -> Option<Timestamp> {
+fn due(
+    body: &Value,
+    schedule: &CronSchedule,
+    plan: &mut ReconcileResult,
+    moment: &DecisionTime,
+) -> Option<Timestamp> {
     let last = text(body, "/status/lastScheduleTime");
     let last = if last.is_empty() { object::meta(body, "creationTimestamp") } else { last };
     let mut from: Timestamp = last.parse().ok()?;
@@ -127,30 +132,30 @@ fn shift(time: Timestamp, seconds: i64) -> Option<Timestamp> {
 /// Starts the Job of a scheduled time, if the concurrency policy allows it.
 fn start(
     cache: &Cache,
-    (key, body): (&Key, &Value),
+    (key, body): (&ObjectKey, &Value),
     (active, time): (&Jobs<'_>, Timestamp),
-    plan: &mut Plan,
-    edits: &mut Vec<Edit>,
+    plan: &mut ReconcileResult,
+    edits: &mut Vec<FieldEdit>,
 ) {
     match text(body, "/spec/concurrencyPolicy") {
         // The Job starts when the running one has ended, unless it is too late then.
         "Forbid" if !active.is_empty() => return,
         "Replace" => {
             let delete =
-                |(key, it): &(&Key, &Arc<Value>)| Write::delete(key, object::meta(it, "uid"));
+                |(key, it): &(&ObjectKey, &Arc<Value>)| Write::delete(key, object::meta(it, "uid"));
             plan.writes.extend(active.iter().map(delete));
         }
         _ => {}
     }
     let name = format!("{}-{}", key.name, time.as_second() / 60);
-    if cache.get(&Key::new(JOBS, &key.namespace, &name)).is_none() {
+    if cache.get(&ObjectKey::new(JOBS, &key.namespace, &name)).is_none() {
         let body = job(key, body, &name, time);
         plan.writes.push(Write::Create { resource: JOBS, body });
     }
     edits.push(set(["status", "lastScheduleTime"], time.to_string()));
 }
 
-fn job(key: &Key, body: &Value, name: &str, time: Timestamp) -> Value {
+fn job(key: &ObjectKey, body: &Value, name: &str, time: Timestamp) -> Value {
     let template = body.pointer("/spec/jobTemplate").cloned().unwrap_or_default();
     let mut job = json!({
         "apiVersion": "batch/v1",
@@ -169,13 +174,13 @@ fn job(key: &Key, body: &Value, name: &str, time: Timestamp) -> Value {
 }
 
 /// The times at which a Job starts.
-enum Schedule {
+enum CronSchedule {
     Times(Crontab),
     /// An interval in seconds: `@every`.
     Interval(i64),
 }
 
-impl Schedule {
+impl CronSchedule {
     /// Parses the schedule; `None` if it is invalid. The server refuses those, but older objects may have them.
     fn of(body: &Value) -> Option<Self> {
         let text_of = text(body, "/spec/schedule").trim();

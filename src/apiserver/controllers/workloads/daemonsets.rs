@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use crate::sorted;
 use crate::{
     controllers::{
-        Controller, NO_STEP, Plan,
-        cache::{Cache, Key, Update},
-        time::Moment,
+        Controller, NO_STEP, ReconcileResult,
+        cache::{Cache, ObjectKey, Update},
+        time::DecisionTime,
         workloads::{
             claim,
             pods::{self, PODS},
@@ -46,7 +46,7 @@ pub(crate) const CONTROLLER: Controller = Controller {
     start: &[],
 };
 
-fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<Key>) {
+fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<ObjectKey>) {
     claim::affected_owners(cache, update, (DAEMON_SETS, PODS), found);
     claim::affected_owners(cache, update, (DAEMON_SETS, REVISIONS), found);
     if update.key.resource == NODES {
@@ -54,11 +54,11 @@ fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<Key>) {
     }
 }
 
-type Pods<'a> = Vec<(&'a Key, &'a Arc<Value>)>;
+type Pods<'a> = Vec<(&'a ObjectKey, &'a Arc<Value>)>;
 
 /// A daemon set with its Pods and their nodes.
-struct View<'a> {
-    key: &'a Key,
+struct DaemonSetView<'a> {
+    key: &'a ObjectKey,
     body: &'a Value,
     newest: Newest,
     nodes: Vec<&'a str>,
@@ -66,10 +66,10 @@ struct View<'a> {
     placed: BTreeMap<&'a str, Pods<'a>>,
 }
 
-fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
-    let Some(body) = cache.body(key) else { return Plan::none() };
+fn reconcile(cache: &Cache, key: &ObjectKey, moment: &DecisionTime) -> ReconcileResult {
+    let Some(body) = cache.body(key) else { return ReconcileResult::none() };
     let claimed = claim::claim(cache, key, body, PODS, KIND);
-    let mut plan = Plan::from(claimed.writes);
+    let mut plan = ReconcileResult::from(claimed.writes);
     let newest = revisions::newest(cache, key, body, KIND, HASH);
     let mut placed: BTreeMap<&str, Pods<'_>> = BTreeMap::new();
     for pod in claimed.children {
@@ -78,12 +78,12 @@ fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
     let nodes =
         cache.all(NODES).filter(|(_, it)| it.body.as_ref().is_some_and(|it| fits(body, it)));
     let nodes: Vec<&str> = nodes.map(|(key, _)| key.name.as_str()).collect();
-    let view = View { key, body, newest, nodes, placed };
+    let view = DaemonSetView { key, body, newest, nodes, placed };
     if !object::deleting(body) && plan.writes.is_empty() {
         plan.writes.extend(view.newest.writes.iter().cloned());
         place(&view, &mut plan);
         replace(&view, moment, &mut plan);
-        let used = |_: &Key, it: &Value| {
+        let used = |_: &ObjectKey, it: &Value| {
             let hash = labels::of(it).get(HASH);
             let mut pods = view.placed.values().flatten();
             hash.is_some_and(|hash| *hash == view.newest.hash)
@@ -145,9 +145,10 @@ pub(crate) fn tolerates(toleration: &Value, taint: &Value) -> bool {
 }
 
 /// Plans one Pod on each matching node, and none on others.
-fn place(view: &View<'_>, plan: &mut Plan) {
-    let View { key, body, newest, nodes, placed } = view;
-    let delete = |(key, it): &(&Key, &Arc<Value>)| Write::delete(key, object::meta(it, "uid"));
+fn place(view: &DaemonSetView<'_>, plan: &mut ReconcileResult) {
+    let DaemonSetView { key, body, newest, nodes, placed } = view;
+    let delete =
+        |(key, it): &(&ObjectKey, &Arc<Value>)| Write::delete(key, object::meta(it, "uid"));
     for (node, pods) in placed {
         let mut living: Pods<'_> =
             pods.iter().filter(|(_, it)| !object::deleting(it)).copied().collect();
@@ -174,7 +175,7 @@ fn generation(body: &Value) -> String {
     }
 }
 
-fn pod(key: &Key, body: &Value, newest: &Newest, node: &str) -> Value {
+fn pod(key: &ObjectKey, body: &Value, newest: &Newest, node: &str) -> Value {
     let mut pod = pods::of_template(key, body, KIND);
     pods::label(&mut pod, HASH, &newest.hash);
     pods::label(&mut pod, GENERATION_LABEL, &generation(body));
@@ -203,8 +204,8 @@ fn is_new(pod: &Value, newest: &Newest) -> bool {
 }
 
 /// Deletes Pods of old revisions, as many at once as may be unavailable.
-fn replace(view: &View<'_>, moment: &Moment, plan: &mut Plan) {
-    let View { body, newest, nodes, placed, .. } = view;
+fn replace(view: &DaemonSetView<'_>, moment: &DecisionTime, plan: &mut ReconcileResult) {
+    let DaemonSetView { body, newest, nodes, placed, .. } = view;
     if text(body, "/spec/updateStrategy/type") == "OnDelete" {
         return;
     }
@@ -228,8 +229,8 @@ fn replace(view: &View<'_>, moment: &Moment, plan: &mut Plan) {
     plan.writes.extend(go.map(|(key, it)| Write::delete(key, object::meta(it, "uid"))));
 }
 
-fn status(view: &View<'_>, moment: &Moment, plan: &mut Plan) -> Value {
-    let View { body, newest, nodes, placed, .. } = view;
+fn status(view: &DaemonSetView<'_>, moment: &DecisionTime, plan: &mut ReconcileResult) -> Value {
+    let DaemonSetView { body, newest, nodes, placed, .. } = view;
     let seconds = number(body, "/spec/minReadySeconds").unwrap_or(0);
     let (mut scheduled, mut ready, mut available, mut updated) = (0, 0, 0, 0);
     for node in nodes {

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use crate::{
     controllers::{
-        Controller, NO_STEP, Plan,
-        cache::{Cache, Key, Update},
+        Controller, NO_STEP, ReconcileResult,
+        cache::{Cache, ObjectKey, Update},
         conditions,
-        time::Moment,
+        time::DecisionTime,
         workloads::{
             claim,
             pods::{self, PODS},
@@ -31,15 +31,15 @@ const BURST_MAX: i64 = 500;
 pub(crate) const CONTROLLER: Controller =
     Controller { reads: &[JOBS, PODS], affected, reconcile, step: NO_STEP, start: &[] };
 
-fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<Key>) {
+fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<ObjectKey>) {
     claim::affected_owners(cache, update, (JOBS, PODS), found);
 }
 
 /// A Job with its Pods, counted.
-struct View<'a> {
-    key: &'a Key,
+struct JobView<'a> {
+    key: &'a ObjectKey,
     body: &'a Value,
-    pods: Vec<(&'a Key, &'a Arc<Value>)>,
+    pods: Vec<(&'a ObjectKey, &'a Arc<Value>)>,
     active: i64,
     succeeded: i64,
     failed: i64,
@@ -51,10 +51,10 @@ pub(crate) fn finished(job: &Value) -> Option<&Value> {
     conditions::find(job, ended)
 }
 
-fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
-    let Some(body) = cache.body(key) else { return Plan::none() };
+fn reconcile(cache: &Cache, key: &ObjectKey, moment: &DecisionTime) -> ReconcileResult {
+    let Some(body) = cache.body(key) else { return ReconcileResult::none() };
     if object::deleting(body) {
-        return Plan::none();
+        return ReconcileResult::none();
     }
     if let Some(end) = finished(body) {
         return expire(key, body, end, moment);
@@ -67,7 +67,7 @@ fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
         let found = claimed.children.iter().filter(|(_, it)| wanted(it));
         i64::try_from(found.count()).unwrap_or(i64::MAX)
     };
-    let view = View {
+    let view = JobView {
         key,
         body,
         active: count(pods::active),
@@ -75,17 +75,19 @@ fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
         failed: count(|it| pods::phase(it) == "Failed"),
         pods: claimed.children,
     };
-    let mut plan = Plan::none();
+    let mut plan = ReconcileResult::none();
     let status = run(&view, &mut plan, moment);
     plan.writes.push(Write::change(key, body, vec![set(["status"], status)]));
     plan
 }
 
 /// Deletes a finished Job after `ttlSecondsAfterFinished`.
-fn expire(key: &Key, body: &Value, end: &Value, moment: &Moment) -> Plan {
-    let Some(seconds) = number(body, "/spec/ttlSecondsAfterFinished") else { return Plan::none() };
+fn expire(key: &ObjectKey, body: &Value, end: &Value, moment: &DecisionTime) -> ReconcileResult {
+    let Some(seconds) = number(body, "/spec/ttlSecondsAfterFinished") else {
+        return ReconcileResult::none();
+    };
     let since = end.get("lastTransitionTime").and_then(Value::as_str).unwrap_or_default();
-    let mut plan = Plan::none();
+    let mut plan = ReconcileResult::none();
     match moment.until(since, seconds) {
         Some(wait) => plan.requeue_after(wait),
         None => plan.writes.push(Write::Delete {
@@ -98,7 +100,7 @@ fn expire(key: &Key, body: &Value, end: &Value, moment: &Moment) -> Plan {
 }
 
 /// Plans the next Pods, and returns the status after them.
-fn run(view: &View<'_>, plan: &mut Plan, moment: &Moment) -> Value {
+fn run(view: &JobView<'_>, plan: &mut ReconcileResult, moment: &DecisionTime) -> Value {
     if object::flag(view.body, "/spec/suspend") {
         stop_all(view, plan);
         return suspended(view, moment);
@@ -142,10 +144,10 @@ fn run(view: &View<'_>, plan: &mut Plan, moment: &Moment) -> Value {
 
 /// Returns the reason and the message if the Job has failed.
 fn failure(
-    view: &View<'_>,
+    view: &JobView<'_>,
     start: &str,
-    plan: &mut Plan,
-    moment: &Moment,
+    plan: &mut ReconcileResult,
+    moment: &DecisionTime,
 ) -> Option<(&'static str, &'static str)> {
     let limit = number(view.body, "/spec/backoffLimit").unwrap_or(6);
     let restarts = || {
@@ -170,7 +172,12 @@ fn failure(
 }
 
 /// Creates or deletes Pods. Returns the number of active ones after it.
-fn replicate(view: &View<'_>, completions: Option<i64>, plan: &mut Plan, moment: &Moment) -> i64 {
+fn replicate(
+    view: &JobView<'_>,
+    completions: Option<i64>,
+    plan: &mut ReconcileResult,
+    moment: &DecisionTime,
+) -> i64 {
     let parallelism = number(view.body, "/spec/parallelism").unwrap_or(1);
     let wanted = match completions {
         Some(completions) => parallelism.min(completions - view.succeeded),
@@ -202,7 +209,7 @@ fn replicate(view: &View<'_>, completions: Option<i64>, plan: &mut Plan, moment:
 }
 
 /// Returns how long the next Pod must still wait because of earlier failures.
-fn backoff(view: &View<'_>, moment: &Moment) -> Option<Duration> {
+fn backoff(view: &JobView<'_>, moment: &DecisionTime) -> Option<Duration> {
     let failed = view.pods.iter().filter(|(_, it)| pods::phase(it) == "Failed");
     let last = failed.map(|(_, it)| end_of(it)).max()?;
     let doublings = u32::try_from((view.failed - 1).clamp(0, 16)).unwrap_or(0);
@@ -224,7 +231,7 @@ fn end_of(pod: &Value) -> &str {
     }
 }
 
-fn pod(view: &View<'_>) -> Value {
+fn pod(view: &JobView<'_>) -> Value {
     let mut pod = pods::of_template(view.key, view.body, KIND);
     // The server adds the generated labels to the template of a new Job; a Job with its own selector has none.
     let selector = view.body.pointer("/spec/selector");
@@ -237,12 +244,12 @@ fn pod(view: &View<'_>) -> Value {
     pod
 }
 
-fn stop_all(view: &View<'_>, plan: &mut Plan) {
+fn stop_all(view: &JobView<'_>, plan: &mut ReconcileResult) {
     let active = view.pods.iter().filter(|(_, it)| pods::active(it));
     plan.writes.extend(active.map(|(key, it)| Write::delete(key, object::meta(it, "uid"))));
 }
 
-fn counts(view: &View<'_>, active: i64, failed: i64) -> Value {
+fn counts(view: &JobView<'_>, active: i64, failed: i64) -> Value {
     let ready = view.pods.iter().filter(|(_, it)| pods::active(it) && pods::ready(it)).count();
     let ready = i64::try_from(ready).unwrap_or(i64::MAX).min(active);
     let mut status = json!({});
@@ -254,7 +261,7 @@ fn counts(view: &View<'_>, active: i64, failed: i64) -> Value {
     status
 }
 
-fn suspended(view: &View<'_>, moment: &Moment) -> Value {
+fn suspended(view: &JobView<'_>, moment: &DecisionTime) -> Value {
     let mut status = counts(view, 0, view.failed);
     let mut conditions = conditions::all(view.body);
     put_condition(&mut conditions, ("Suspended", "True", "JobSuspended", "Job suspended"), moment);
@@ -263,10 +270,10 @@ fn suspended(view: &View<'_>, moment: &Moment) -> Value {
 }
 
 fn end(
-    view: &View<'_>,
+    view: &JobView<'_>,
     status: &mut Value,
     (kind, reason, message): (&str, &str, &str),
-    moment: &Moment,
+    moment: &DecisionTime,
 ) {
     let mut conditions = conditions::all(view.body);
     put_condition(&mut conditions, (kind, "True", reason, message), moment);
@@ -277,7 +284,7 @@ fn end(
 fn put_condition(
     conditions: &mut Vec<Value>,
     (kind, status, reason, message): (&str, &str, &str, &str),
-    moment: &Moment,
+    moment: &DecisionTime,
 ) {
     let is_it = |it: &Value| {
         it.get("type").and_then(Value::as_str) == Some(kind)

@@ -15,7 +15,7 @@ mod statefulsets;
 
 use super::Controller;
 #[cfg(test)]
-pub(crate) use rollout::{Limits, annotation, portion};
+pub(crate) use rollout::{RolloutLimits, annotation, portion};
 
 /// In the order in which they run: owners first, which saves one batch.
 pub(super) const CONTROLLERS: [Controller; 7] = [

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    controllers::{cache::Key, conditions, time::Moment, workloads::claim},
+    controllers::{cache::ObjectKey, conditions, time::DecisionTime, workloads::claim},
     object::{self, text},
 };
 
@@ -29,7 +29,11 @@ pub(crate) fn ready(pod: &Value) -> bool {
 }
 
 /// Returns whether a Pod has been ready for `seconds`. If it is ready for a shorter time, also returns the time left.
-pub(crate) fn available(pod: &Value, seconds: i64, moment: &Moment) -> (bool, Option<Duration>) {
+pub(crate) fn available(
+    pod: &Value,
+    seconds: i64,
+    moment: &DecisionTime,
+) -> (bool, Option<Duration>) {
     let Some(condition) = conditions::find(pod, "Ready").filter(|_| ready(pod)) else {
         return (false, None);
     };
@@ -68,7 +72,7 @@ pub(crate) fn rank(pod: &Value) -> impl Ord + use<> {
 }
 
 /// Makes a Pod from the template of its owner, without a name.
-pub(crate) fn of_template(owner: &Key, body: &Value, kind: (&str, &str)) -> Value {
+pub(crate) fn of_template(owner: &ObjectKey, body: &Value, kind: (&str, &str)) -> Value {
     let template = body.pointer("/spec/template").cloned().unwrap_or_default();
     let mut metadata = Map::new();
     metadata.insert("generateName".into(), format!("{}-", owner.name).into());

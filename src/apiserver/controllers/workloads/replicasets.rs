@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use crate::{
     controllers::{
-        Controller, NO_STEP, Plan,
-        cache::{Cache, Key, Update},
-        time::Moment,
+        Controller, NO_STEP, ReconcileResult,
+        cache::{Cache, ObjectKey, Update},
+        time::DecisionTime,
         workloads::{claim, pods, pods::PODS},
         write::{Write, set},
     },
@@ -22,15 +22,15 @@ const BURST_MAX: usize = 500;
 pub(crate) const CONTROLLER: Controller =
     Controller { reads: &[REPLICA_SETS, PODS], affected, reconcile, step: NO_STEP, start: &[] };
 
-fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<Key>) {
+fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<ObjectKey>) {
     claim::affected_owners(cache, update, (REPLICA_SETS, PODS), found);
 }
 
-fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
-    let Some(body) = cache.body(key) else { return Plan::none() };
+fn reconcile(cache: &Cache, key: &ObjectKey, moment: &DecisionTime) -> ReconcileResult {
+    let Some(body) = cache.body(key) else { return ReconcileResult::none() };
     let claimed = claim::claim(cache, key, body, PODS, KIND);
-    let mut plan = Plan::from(claimed.writes);
-    let mut active: Vec<(&Key, &Value)> =
+    let mut plan = ReconcileResult::from(claimed.writes);
+    let mut active: Vec<(&ObjectKey, &Value)> =
         claimed.children.iter().map(|(key, it)| (*key, &***it)).collect();
     active.retain(|(_, it)| pods::active(it));
     // Loose Pods are counted after their adoption; until then no Pods are created in their place.
@@ -42,7 +42,12 @@ fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
     plan
 }
 
-fn replicate(key: &Key, body: &Value, active: &[(&Key, &Value)], plan: &mut Plan) {
+fn replicate(
+    key: &ObjectKey,
+    body: &Value,
+    active: &[(&ObjectKey, &Value)],
+    plan: &mut ReconcileResult,
+) {
     let wanted = number(body, "/spec/replicas").unwrap_or(1);
     let wanted = usize::try_from(wanted).unwrap_or(0);
     let missing = wanted.saturating_sub(active.len()).min(BURST_MAX);
@@ -59,7 +64,12 @@ fn replicate(key: &Key, body: &Value, active: &[(&Key, &Value)], plan: &mut Plan
     }
 }
 
-fn status(body: &Value, active: &[(&Key, &Value)], moment: &Moment, plan: &mut Plan) -> Value {
+fn status(
+    body: &Value,
+    active: &[(&ObjectKey, &Value)],
+    moment: &DecisionTime,
+    plan: &mut ReconcileResult,
+) -> Value {
     let template = body.pointer("/spec/template/metadata/labels").and_then(Value::as_object);
     let labelled = |pod: &Value| {
         let labels = labels::of(pod);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::sorted;
 use crate::{
     controllers::{
-        cache::{Cache, Key},
+        cache::{Cache, ObjectKey},
         workloads::{claim, pods, revision},
         write::{Write, set},
     },
@@ -26,7 +26,7 @@ pub(crate) struct Newest {
 /// Returns the revision of the current template. `label` is the label for its hash.
 pub(crate) fn newest(
     cache: &Cache,
-    key: &Key,
+    key: &ObjectKey,
     body: &Value,
     kind: (&str, &str),
     label: &'static str,
@@ -78,7 +78,7 @@ pub(crate) fn template(revision: &Value) -> Value {
 pub(crate) fn clean_up(
     cache: &Cache,
     body: &Value,
-    used: impl Fn(&Key, &Value) -> bool,
+    used: impl Fn(&ObjectKey, &Value) -> bool,
 ) -> Vec<Write> {
     let limit = number(body, "/spec/revisionHistoryLimit").unwrap_or(10);
     let limit = usize::try_from(limit).unwrap_or(0);

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::sorted;
 use crate::{
-    controllers::cache::Key,
+    controllers::cache::ObjectKey,
     object::{self, number, text},
 };
 
@@ -15,14 +15,14 @@ pub(crate) const REVISION: &str = "deployment.kubernetes.io/revision";
 /// One of the `ReplicaSet`s.
 #[derive(Clone, Debug)]
 pub(crate) struct Set<'a> {
-    pub(crate) key: &'a Key,
+    pub(crate) key: &'a ObjectKey,
     pub(crate) body: &'a Value,
     /// The desired replicas after this plan.
     pub(crate) replicas: i64,
 }
 
 impl<'a> Set<'a> {
-    pub(crate) fn new(key: &'a Key, body: &'a Value) -> Self {
+    pub(crate) fn new(key: &'a ObjectKey, body: &'a Value) -> Self {
         Self { key, body, replicas: number(body, "/spec/replicas").unwrap_or(1) }
     }
 
@@ -57,7 +57,7 @@ pub(crate) fn annotation<'a>(object: &'a Value, name: &str) -> &'a str {
 
 /// The replicas of a Deployment, and how far a rollout may deviate from them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Limits {
+pub(crate) struct RolloutLimits {
     pub(crate) replicas: i64,
     /// Maximum number of Pods above the desired replicas.
     pub(crate) surge: i64,
@@ -66,7 +66,7 @@ pub(crate) struct Limits {
     pub(crate) rolling: bool,
 }
 
-impl Limits {
+impl RolloutLimits {
     pub(crate) fn of(deployment: &Value) -> Self {
         let replicas = number(deployment, "/spec/replicas").unwrap_or(1);
         let rolling = text(deployment, "/spec/strategy/type") != "Recreate";
@@ -109,7 +109,7 @@ fn sum<'a>(sets: impl Iterator<Item = &'a Set<'a>>, count: impl Fn(&Set<'_>) -> 
 }
 
 /// Returns the replicas of the newest set, which has `present` now, while all sets together have `total`.
-pub(crate) fn newest(limits: Limits, present: i64, total: i64) -> i64 {
+pub(crate) fn newest(limits: RolloutLimits, present: i64, total: i64) -> i64 {
     if !limits.rolling || present >= limits.replicas {
         return limits.replicas;
     }
@@ -118,7 +118,7 @@ pub(crate) fn newest(limits: Limits, present: i64, total: i64) -> i64 {
 }
 
 /// Scales the old sets of a rollout down, as far as enough Pods stay available. They are ordered by age.
-pub(crate) fn shrink_old(limits: Limits, new: &Set<'_>, old: &mut [Set<'_>]) {
+pub(crate) fn shrink_old(limits: RolloutLimits, new: &Set<'_>, old: &mut [Set<'_>]) {
     let total = sum(old.iter(), |it| it.replicas) + new.replicas;
     let needed = limits.replicas - limits.unavailable;
     let unavailable_new = new.replicas - new.available();
@@ -142,7 +142,7 @@ pub(crate) fn shrink_old(limits: Limits, new: &Set<'_>, old: &mut [Set<'_>]) {
 }
 
 /// Distributes new replicas over the sets of an unfinished rollout, in proportion to their sizes.
-pub(crate) fn rescale(limits: Limits, present: i64, sets: &mut [Set<'_>]) {
+pub(crate) fn rescale(limits: RolloutLimits, present: i64, sets: &mut [Set<'_>]) {
     let total = sum(sets.iter(), |it| it.replicas);
     let allowed = if limits.replicas > 0 { limits.max() } else { 0 };
     let to_add = allowed - total;
@@ -174,7 +174,7 @@ pub(crate) fn rescale(limits: Limits, present: i64, sets: &mut [Set<'_>]) {
 }
 
 /// Returns by how much a set grows with the Deployment, rounded to the nearest integer.
-fn fraction(limits: Limits, present: i64, set: &Set<'_>) -> i64 {
+fn fraction(limits: RolloutLimits, present: i64, set: &Set<'_>) -> i64 {
     if limits.replicas == 0 {
         return -set.replicas;
     }

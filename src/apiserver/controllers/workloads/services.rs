@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use crate::sorted;
 use crate::{
     controllers::{
-        Controller, NO_STEP, Plan,
-        cache::{Cache, Key, Update},
-        time::Moment,
+        Controller, NO_STEP, ReconcileResult,
+        cache::{Cache, ObjectKey, Update},
+        time::DecisionTime,
         workloads::{
             claim,
             pods::{self, PODS},
@@ -39,11 +39,11 @@ pub(crate) const CONTROLLER: Controller = Controller {
     start: &[],
 };
 
-fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<Key>) {
+fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<ObjectKey>) {
     match update.key.resource.as_str() {
         SERVICES => found.push(update.key.clone()),
         ENDPOINTS => {
-            let service = Key { resource: SERVICES.into(), ..update.key.clone() };
+            let service = ObjectKey { resource: SERVICES.into(), ..update.key.clone() };
             found.extend(Some(service).filter(|it| cache.get(it).is_some()));
         }
         SLICES => {
@@ -77,8 +77,8 @@ struct Backend {
     ports: Vec<Value>,
 }
 
-fn reconcile(cache: &Cache, key: &Key, _moment: &Moment) -> Plan {
-    let endpoints = Key { resource: ENDPOINTS.into(), ..key.clone() };
+fn reconcile(cache: &Cache, key: &ObjectKey, _moment: &DecisionTime) -> ReconcileResult {
+    let endpoints = ObjectKey { resource: ENDPOINTS.into(), ..key.clone() };
     let Some(body) = cache.body(key).filter(|it| !object::deleting(it)) else {
         // Slices have an owner reference; Endpoints only have the same name.
         let left = cache.get(&endpoints).map(|it| Write::delete(&endpoints, &it.uid));
@@ -88,7 +88,7 @@ fn reconcile(cache: &Cache, key: &Key, _moment: &Moment) -> Plan {
     if labels::is_empty(Some(&json!({ "matchLabels": selector })))
         || text(body, "/spec/type") == "ExternalName"
     {
-        return Plan::none();
+        return ReconcileResult::none();
     }
     let mut backends = backends(cache, key, body);
     sorted::sort_by(&mut backends, |a, b| {
@@ -104,14 +104,14 @@ fn reconcile(cache: &Cache, key: &Key, _moment: &Moment) -> Plan {
     writes.into()
 }
 
-fn backends(cache: &Cache, key: &Key, service: &Value) -> Vec<Backend> {
+fn backends(cache: &Cache, key: &ObjectKey, service: &Value) -> Vec<Backend> {
     let selector = service.pointer("/spec/selector");
     let all = cache.within(PODS, &key.namespace).filter_map(|(_, it)| it.body.as_ref());
     let selected = all.filter(|it| labels::has_all(selector, labels::of(it)) && !pods::ended(it));
     selected.filter_map(|pod| backend(key, service, pod)).collect()
 }
 
-fn backend(key: &Key, service: &Value, pod: &Arc<Value>) -> Option<Backend> {
+fn backend(key: &ObjectKey, service: &Value, pod: &Arc<Value>) -> Option<Backend> {
     let ip = text(pod, "/status/podIP");
     if ip.is_empty() {
         return None;
@@ -184,7 +184,7 @@ fn grouped(backends: &[Backend]) -> Vec<(&[Value], Vec<&Backend>)> {
     groups
 }
 
-fn write_endpoints(cache: &Cache, at: &Key, service: &Value, backends: &[Backend]) -> Write {
+fn write_endpoints(cache: &Cache, at: &ObjectKey, service: &Value, backends: &[Backend]) -> Write {
     let mut subsets: Vec<Value> = Vec::new();
     for (ports, group) in grouped(backends) {
         // Terminating Pods are in neither list.
@@ -251,7 +251,7 @@ fn labels_of(service: &Value) -> Value {
 
 fn write_slices(
     cache: &Cache,
-    key: &Key,
+    key: &ObjectKey,
     service: &Value,
     backends: &[Backend],
     writes: &mut Vec<Write>,

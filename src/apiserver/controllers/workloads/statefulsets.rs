@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use crate::sorted::CollectSorted as _;
 use crate::{
     controllers::{
-        Controller, NO_STEP, Plan,
-        cache::{Cache, Key, Update},
-        time::Moment,
+        Controller, NO_STEP, ReconcileResult,
+        cache::{Cache, ObjectKey, Update},
+        time::DecisionTime,
         workloads::{
             claim,
             pods::{self, PODS},
@@ -39,19 +39,19 @@ pub(crate) const CONTROLLER: Controller = Controller {
     start: &[],
 };
 
-fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<Key>) {
+fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<ObjectKey>) {
     claim::affected_owners(cache, update, (STATEFUL_SETS, PODS), found);
     claim::affected_owners(cache, update, (STATEFUL_SETS, REVISIONS), found);
 }
 
 /// A set with its Pods.
-struct View<'a> {
+struct StatefulSetView<'a> {
     cache: &'a Cache,
-    key: &'a Key,
+    key: &'a ObjectKey,
     body: &'a Value,
     replicas: i64,
     /// The Pods by their ordinals.
-    pods: BTreeMap<i64, (&'a Key, &'a Arc<Value>)>,
+    pods: BTreeMap<i64, (&'a ObjectKey, &'a Arc<Value>)>,
     /// The name of the revision of the existing Pods, then that of the current template.
     current: String,
     update: String,
@@ -59,13 +59,13 @@ struct View<'a> {
     ordered: bool,
 }
 
-fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
-    let Some(body) = cache.body(key) else { return Plan::none() };
+fn reconcile(cache: &Cache, key: &ObjectKey, moment: &DecisionTime) -> ReconcileResult {
+    let Some(body) = cache.body(key) else { return ReconcileResult::none() };
     let claimed = claim::claim(cache, key, body, PODS, KIND);
-    let mut plan = Plan::from(claimed.writes);
+    let mut plan = ReconcileResult::from(claimed.writes);
     let newest = revisions::newest(cache, key, body, KIND, HASH);
     let current = Some(text(body, "/status/currentRevision")).filter(|it| !it.is_empty());
-    let view = View {
+    let view = StatefulSetView {
         cache,
         key,
         body,
@@ -78,7 +78,7 @@ fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
     if !object::deleting(body) && plan.writes.is_empty() {
         plan.writes.extend(newest.writes);
         manage(&view, &mut plan);
-        let used = |key: &Key, _: &Value| {
+        let used = |key: &ObjectKey, _: &Value| {
             key.name == view.current
                 || key.name == view.update
                 || view.pods.values().any(|(_, it)| revision_of(it) == key.name)
@@ -92,9 +92,9 @@ fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
 
 /// Returns the Pods by ordinal, which is the suffix of their names.
 fn numbered<'a>(
-    key: &Key,
-    children: &[(&'a Key, &'a Arc<Value>)],
-) -> BTreeMap<i64, (&'a Key, &'a Arc<Value>)> {
+    key: &ObjectKey,
+    children: &[(&'a ObjectKey, &'a Arc<Value>)],
+) -> BTreeMap<i64, (&'a ObjectKey, &'a Arc<Value>)> {
     let number = |name: &str| {
         let digits = name.strip_prefix(key.name.as_str())?.strip_prefix('-')?;
         digits.parse::<i64>().ok().filter(|it| *it >= 0 && it.to_string() == digits)
@@ -110,7 +110,7 @@ fn healthy(pod: &Value) -> bool {
     pods::phase(pod) == "Running" && pods::ready(pod) && !object::deleting(pod)
 }
 
-fn manage(view: &View<'_>, plan: &mut Plan) {
+fn manage(view: &StatefulSetView<'_>, plan: &mut ReconcileResult) {
     let start = number(view.body, "/spec/ordinals/start").unwrap_or(0);
     let end = start.saturating_add(view.replicas);
     let mut settled = true;
@@ -151,7 +151,7 @@ fn manage(view: &View<'_>, plan: &mut Plan) {
 }
 
 /// Replaces Pods of old revisions, one at a time, starting with the last one.
-fn update(view: &View<'_>, start: i64, end: i64, plan: &mut Plan) {
+fn update(view: &StatefulSetView<'_>, start: i64, end: i64, plan: &mut ReconcileResult) {
     if text(view.body, "/spec/updateStrategy/type") == "OnDelete" {
         return;
     }
@@ -170,7 +170,7 @@ fn update(view: &View<'_>, start: i64, end: i64, plan: &mut Plan) {
 }
 
 /// Returns the revision of a Pod that is created now.
-fn wanted_revision<'a>(view: &'a View<'_>, ordinal: i64) -> &'a str {
+fn wanted_revision<'a>(view: &'a StatefulSetView<'_>, ordinal: i64) -> &'a str {
     let partition = number(view.body, "/spec/updateStrategy/rollingUpdate/partition").unwrap_or(0);
     // Counted as in the status, which may be older than the latest deletion.
     let mut kept = 0;
@@ -185,11 +185,12 @@ fn wanted_revision<'a>(view: &'a View<'_>, ordinal: i64) -> &'a str {
     }
 }
 
-fn make(view: &View<'_>, ordinal: i64, plan: &mut Plan) {
+fn make(view: &StatefulSetView<'_>, ordinal: i64, plan: &mut ReconcileResult) {
     let revision = wanted_revision(view, ordinal);
     let mut owner = view.body.clone();
     if revision != view.update
-        && let Some(kept) = view.cache.body(&Key::new(REVISIONS, &view.key.namespace, revision))
+        && let Some(kept) =
+            view.cache.body(&ObjectKey::new(REVISIONS, &view.key.namespace, revision))
         && let Some(spec) = owner.get_mut("spec")
     {
         object::put(spec, "template", Some(revisions::template(kept)));
@@ -218,15 +219,15 @@ fn make(view: &View<'_>, ordinal: i64, plan: &mut Plan) {
 
 /// Creates the claim of a Pod. The claim is kept after the deletion of the Pod.
 fn claim_volume(
-    view: &View<'_>,
+    view: &StatefulSetView<'_>,
     template: &Value,
     pod_name: &str,
     pod: &mut Value,
-    plan: &mut Plan,
+    plan: &mut ReconcileResult,
 ) {
     let volume = object::meta(template, "name");
     let name = format!("{volume}-{pod_name}");
-    let known = view.cache.get(&Key::new(CLAIMS, &view.key.namespace, &name)).is_some();
+    let known = view.cache.get(&ObjectKey::new(CLAIMS, &view.key.namespace, &name)).is_some();
     if !known && view.cache.def(CLAIMS).is_some() {
         let mut labels = template.pointer("/metadata/labels").cloned().unwrap_or_else(|| json!({}));
         let own = view.body.pointer("/spec/selector/matchLabels").and_then(Value::as_object);
@@ -253,7 +254,7 @@ fn claim_volume(
     }
 }
 
-fn status(view: &View<'_>, moment: &Moment, plan: &mut Plan) -> Value {
+fn status(view: &StatefulSetView<'_>, moment: &DecisionTime, plan: &mut ReconcileResult) -> Value {
     let seconds = number(view.body, "/spec/minReadySeconds").unwrap_or(0);
     let all = || view.pods.values().map(|(_, it)| it);
     let mut available = 0_i64;

@@ -4,15 +4,15 @@ use serde_json::{Value, json};
 
 use super::{entries, writer};
 use crate::{
-    managed::{Writer, apply, track},
+    managed::{FieldManager, apply, track},
     schema::Schema,
 };
 
 const FIRST: &str = "2026-01-01T00:00:00Z";
 const LATER: &str = "2026-01-01T00:00:05Z";
 
-fn by<'a>(manager: &'a str, time: &'a str) -> Writer<'a> {
-    Writer { api_version: "x.io/v1", ..writer(manager, time) }
+fn by<'a>(manager: &'a str, time: &'a str) -> FieldManager<'a> {
+    FieldManager { api_version: "x.io/v1", ..writer(manager, time) }
 }
 
 fn body(spec: &Value) -> Value {
@@ -108,11 +108,11 @@ fn fields_that_cannot_be_written_are_neither_changed_nor_managed() {
     let schema = schema();
     let mut config = body(&json!({ "name": "n" }));
     config["status"] = json!({ "phase": "x" });
-    let main = Writer { ignored: &["status"], ..by("alice", FIRST) };
+    let main = FieldManager { ignored: &["status"], ..by("alice", FIRST) };
     let live = apply(Some(&schema), &main, None, &config, false).unwrap();
     assert!(live.get("status").is_none());
     assert_eq!(entries(&live)[0]["fieldsV1"], json!({ "f:spec": { "f:name": {} } }));
-    let status = Writer { subresource: "status", ignored: &["spec"], ..by("alice", LATER) };
+    let status = FieldManager { subresource: "status", ignored: &["spec"], ..by("alice", LATER) };
     config["spec"]["name"] = "other".into();
     let object = apply(Some(&schema), &status, Some(&live), &config, false).unwrap();
     assert_eq!(object["spec"], json!({ "name": "n" }));
@@ -129,7 +129,7 @@ fn a_conflict_names_the_subresource() {
     track(None, &by("bob", FIRST), None, &mut live);
     let mut new = live.clone();
     new["status"] = json!({ "phase": "x" });
-    track(None, &Writer { subresource: "status", ..by("ctl", FIRST) }, Some(&live), &mut new);
+    track(None, &FieldManager { subresource: "status", ..by("ctl", FIRST) }, Some(&live), &mut new);
     let mut config = body(&json!({}));
     config["status"] = json!({ "phase": "y" });
     let refusal = apply(None, &by("alice", LATER), Some(&new), &config, false).unwrap_err();
@@ -147,7 +147,7 @@ fn an_applier_is_the_same_in_all_versions() {
     config["apiVersion"] = "x.io/v2".into();
     let mut seen = live.clone();
     seen["apiVersion"] = "x.io/v2".into();
-    let v2 = Writer { api_version: "x.io/v2", ..by("alice", LATER) };
+    let v2 = FieldManager { api_version: "x.io/v2", ..by("alice", LATER) };
     let object = apply(None, &v2, Some(&seen), &config, false).unwrap();
     assert_eq!(object["spec"], json!({ "a": 1 }));
     assert_eq!(entries(&object).as_array().unwrap().len(), 1);

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{Writer, apply as apply_config, track as track_update};
+use super::{FieldManager, apply as apply_config, track as track_update};
 use crate::{native, refusal::Refusal, schema::Schema};
 
 const RECORDED: &str = include_str!("../../tests/recorded/managed.json");
@@ -30,8 +30,8 @@ const SERVED: [&str; 6] = [
     "selfLink",
 ];
 
-fn writer<'a>(manager: &'a str, time: &'a str) -> Writer<'a> {
-    Writer { manager, api_version: "v1", subresource: "", time, ignored: &[] }
+fn writer<'a>(manager: &'a str, time: &'a str) -> FieldManager<'a> {
+    FieldManager { manager, api_version: "v1", subresource: "", time, ignored: &[] }
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn definition(step: &Value) -> Option<String> {
 fn replay(schema: &Schema, step: &Value) -> Result<(), String> {
     let text = |name: &str| step[name].as_str().unwrap_or_default();
     let writer =
-        Writer { api_version: text("apiVersion"), ..writer(text("manager"), text("time")) };
+        FieldManager { api_version: text("apiVersion"), ..writer(text("manager"), text("time")) };
     let old = Some(&step["old"]).filter(|it| !it.is_null());
     if let Some(new) = step.get("new") {
         let mut new = new.clone();

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{entries, writer};
 use crate::{
-    managed::{Writer, check_entries, manager_of, settle, track},
+    managed::{FieldManager, check_entries, manager_of, settle, track},
     schema::Schema,
 };
 
@@ -41,10 +41,11 @@ fn pods() -> Schema {
 fn subresources_have_separate_entries() {
     let mut old =
         json!({ "apiVersion": "x.io/v1", "kind": "X", "metadata": {}, "spec": { "a": 1 } });
-    track(None, &Writer { api_version: "x.io/v1", ..writer("bob", FIRST) }, None, &mut old);
+    track(None, &FieldManager { api_version: "x.io/v1", ..writer("bob", FIRST) }, None, &mut old);
     let mut new = old.clone();
     new["status"] = json!({ "b": 1 });
-    let status = Writer { api_version: "x.io/v1", subresource: "status", ..writer("bob", LATER) };
+    let status =
+        FieldManager { api_version: "x.io/v1", subresource: "status", ..writer("bob", LATER) };
     track(None, &status, Some(&old), &mut new);
     assert_eq!(
         entries(&new),
@@ -76,7 +77,12 @@ fn a_subresource_cannot_edit_the_entries() {
     track(None, &writer("bob", FIRST), None, &mut old);
     let mut new = old.clone();
     new["metadata"]["managedFields"] = json!([{}]);
-    track(None, &Writer { subresource: "status", ..writer("eve", LATER) }, Some(&old), &mut new);
+    track(
+        None,
+        &FieldManager { subresource: "status", ..writer("eve", LATER) },
+        Some(&old),
+        &mut new,
+    );
     assert_eq!(entries(&new), entries(&old));
 }
 
@@ -137,14 +143,14 @@ fn a_map_that_has_become_atomic_is_owned_as_a_whole() {
             "type": "object", "x-kubernetes-map-type": kind, "properties": { "a": { "type": "string" } },
         } } }))
     };
-    let bob = Writer { api_version: "x.io/v1", ..writer("bob", FIRST) };
+    let bob = FieldManager { api_version: "x.io/v1", ..writer("bob", FIRST) };
     let mut old =
         json!({ "apiVersion": "x.io/v1", "kind": "X", "metadata": {}, "spec": { "a": "1" } });
     track(Some(&schema("granular")), &bob, None, &mut old);
     assert_eq!(entries(&old)[0]["fieldsV1"], json!({ "f:spec": { ".": {}, "f:a": {} } }));
     let mut new = old.clone();
     new["metadata"]["labels"] = json!({ "l": "1" });
-    let eve = Writer { api_version: "x.io/v1", ..writer("eve", LATER) };
+    let eve = FieldManager { api_version: "x.io/v1", ..writer("eve", LATER) };
     track(Some(&schema("atomic")), &eve, Some(&old), &mut new);
     assert_eq!(entries(&new)[0]["fieldsV1"], json!({ "f:spec": {} }));
 }
@@ -159,7 +165,12 @@ fn merged_entries_keep_their_versions() {
         let time = format!("2026-01-01T00:00:{index:02}Z");
         let old = (index > 0).then(|| object.clone());
         object["data"][&manager] = index.into();
-        track(None, &Writer { api_version, ..writer(&manager, &time) }, old.as_ref(), &mut object);
+        track(
+            None,
+            &FieldManager { api_version, ..writer(&manager, &time) },
+            old.as_ref(),
+            &mut object,
+        );
     }
     let list = entries(&object);
     let list: Vec<(&str, &str, &str)> = list
@@ -181,7 +192,7 @@ fn merged_entries_keep_their_versions() {
 fn ignored_fields_have_no_manager() {
     let mut new =
         json!({ "apiVersion": "x.io/v1", "kind": "X", "metadata": {}, "spec": 1, "status": 2 });
-    let bob = Writer { api_version: "x.io/v1", ignored: &["status"], ..writer("bob", FIRST) };
+    let bob = FieldManager { api_version: "x.io/v1", ignored: &["status"], ..writer("bob", FIRST) };
     track(None, &bob, None, &mut new);
     assert_eq!(entries(&new)[0]["fieldsV1"], json!({ "f:spec": {} }));
 }
@@ -227,7 +238,7 @@ fn values_that_are_too_deep_are_one_field() {
         deep = json!({ "a": deep });
     }
     let mut new = json!({ "apiVersion": "x.io/v1", "kind": "X", "metadata": {}, "spec": deep });
-    track(None, &Writer { api_version: "x.io/v1", ..writer("bob", FIRST) }, None, &mut new);
+    track(None, &FieldManager { api_version: "x.io/v1", ..writer("bob", FIRST) }, None, &mut new);
     let mut fields = &entries(&new)[0]["fieldsV1"];
     let mut depth = 0;
     while let Some((_, below)) =

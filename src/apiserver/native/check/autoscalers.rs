@@ -1,7 +1,7 @@
 //! Validation of `HorizontalPodAutoscaler`s in their form of `autoscaling/v2`.
 
 use super::{FieldValue, Problems, meta, names, obey};
-use crate::refusal::Problem;
+use crate::refusal::ValidationProblem;
 
 const METRICS: [&str; 5] = ["ContainerResource", "External", "Object", "Pods", "Resource"];
 const POLICIES: [&str; 2] = ["Pods", "Percent"];
@@ -38,7 +38,7 @@ pub(in crate::native) fn autoscaler(
     let version = target.get("apiVersion");
     if !version.text().contains('/') && target.get("kind").text() != "ReplicationController" {
         let detail = "apiVersion must specify API group";
-        out.push(Problem::invalid(version.path.clone(), version.text(), detail));
+        out.push(ValidationProblem::invalid(version.path.clone(), version.text(), detail));
     }
     for it in spec.get("metrics").items() {
         metric(&mut out, &it);

@@ -4,7 +4,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
 use super::{FieldValue, Problems, immutable, meta, names};
-use crate::refusal::{Problem, ProblemKind};
+use crate::refusal::{ProblemKind, ValidationProblem};
 
 /// Limit of all values together, in bytes.
 const SIZE: usize = 1024 * 1024;
@@ -20,7 +20,7 @@ pub(in crate::native) fn config_map(new: &Value, old: Option<&Value>) -> Problem
         keys(&mut out, &value, key);
         if binary.value.get(key).is_some() {
             let detail = "duplicate of key present in binaryData";
-            out.push(Problem::invalid(value.path.clone(), key, detail));
+            out.push(ValidationProblem::invalid(value.path.clone(), key, detail));
         }
         size += value.text().len();
     }
@@ -29,14 +29,14 @@ pub(in crate::native) fn config_map(new: &Value, old: Option<&Value>) -> Problem
         size += bytes(&value).len();
     }
     if size > SIZE {
-        out.push(Problem::new("[]", ProblemKind::TooLong(Value::Null, SIZE)));
+        out.push(ValidationProblem::new("[]", ProblemKind::TooLong(Value::Null, SIZE)));
     }
     out
 }
 
 fn keys(out: &mut Problems, value: &FieldValue<'_>, key: &str) {
     let problems = names::config_key(key).into_iter();
-    out.extend(problems.map(|it| Problem::invalid(value.path.clone(), key, it)));
+    out.extend(problems.map(|it| ValidationProblem::invalid(value.path.clone(), key, it)));
 }
 
 fn bytes(field: &FieldValue<'_>) -> Vec<u8> {
@@ -50,11 +50,11 @@ fn frozen(out: &mut Problems, new: &FieldValue<'_>, old: Option<&Value>, fields:
     };
     let detail = "field is immutable when `immutable` is set";
     if !new.get("immutable").flag() {
-        out.push(Problem::forbidden("immutable", detail));
+        out.push(ValidationProblem::forbidden("immutable", detail));
     }
     for field in fields {
         if new.get(field).value != old.get(field).value {
-            out.push(Problem::forbidden(*field, detail));
+            out.push(ValidationProblem::forbidden(*field, detail));
         }
     }
 }
@@ -73,7 +73,7 @@ pub(in crate::native) fn secret(new: &Value, old: Option<&Value>) -> Problems {
         size += bytes(&value).len();
     }
     if size > SIZE {
-        out.push(Problem::new("data", ProblemKind::TooLong(Value::Null, SIZE)));
+        out.push(ValidationProblem::new("data", ProblemKind::TooLong(Value::Null, SIZE)));
     }
     contents(&mut out, &root, &data);
     out
@@ -82,7 +82,7 @@ pub(in crate::native) fn secret(new: &Value, old: Option<&Value>) -> Problems {
 /// Checks that a secret has the keys that its type requires.
 fn contents(out: &mut Problems, root: &FieldValue<'_>, data: &FieldValue<'_>) {
     let has = |key: &str| data.value.get(key).is_some();
-    let missing = |path: String| Problem::required(path, "");
+    let missing = |path: String| ValidationProblem::required(path, "");
     match root.get("type").text() {
         "kubernetes.io/service-account-token" => {
             let name = "kubernetes.io/service-account.name";
@@ -113,12 +113,12 @@ fn contents(out: &mut Problems, root: &FieldValue<'_>, data: &FieldValue<'_>) {
 fn json(out: &mut Problems, data: &FieldValue<'_>, key: &str) {
     let path = format!("data[{key}]");
     let Some(value) = data.value.get(key) else {
-        out.push(Problem::required(path, ""));
+        out.push(ValidationProblem::required(path, ""));
         return;
     };
     let text = bytes(&FieldValue { path: String::new(), value });
     if let Some(problem) = go_json_problem(&text) {
-        out.push(Problem::invalid(path, REDACTED, problem));
+        out.push(ValidationProblem::invalid(path, REDACTED, problem));
     }
 }
 

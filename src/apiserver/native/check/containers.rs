@@ -8,7 +8,7 @@ use super::{
     FieldValue, Problems, amount, amount_not_negative, maybe_one_of, names, not_negative, obey,
     one_of, port, port_or_name,
 };
-use crate::refusal::{Problem, ProblemKind};
+use crate::refusal::{ProblemKind, ValidationProblem};
 
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 const PULL_POLICIES: [&str; 3] = ["Always", "IfNotPresent", "Never"];
@@ -205,7 +205,7 @@ fn host_ports(out: &mut Problems, list: &FieldValue<'_>) {
         let (protocol, ip) = (it.get("protocol").text(), it.get("hostIP").text());
         let place = format!("{protocol}/{ip}/{}", host.number());
         if !seen.insert(place.clone()) {
-            out.push(Problem::new(host.path, ProblemKind::Duplicate(place.into())));
+            out.push(ValidationProblem::new(host.path, ProblemKind::Duplicate(place.into())));
         }
     }
 }
@@ -245,7 +245,8 @@ fn env_source(out: &mut Problems, it: &FieldValue<'_>, has_value: bool) {
             }
         }
     }
-    let mut wrong = |detail: &str| out.push(Problem::invalid(it.path.clone(), "", detail));
+    let mut wrong =
+        |detail: &str| out.push(ValidationProblem::invalid(it.path.clone(), "", detail));
     if set == 0 {
         wrong(
             "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`",
@@ -260,7 +261,7 @@ fn env_source(out: &mut Problems, it: &FieldValue<'_>, has_value: bool) {
 /// Checks a string against a rule. Unlike [`obey`](super::obey), it reports a missing string as an empty one.
 fn obey_text(out: &mut Problems, field: &FieldValue<'_>, rule: fn(&str) -> Vec<String>) {
     let problems = rule(field.text()).into_iter();
-    out.extend(problems.map(|it| Problem::invalid(field.path.clone(), field.text(), it)));
+    out.extend(problems.map(|it| ValidationProblem::invalid(field.path.clone(), field.text(), it)));
 }
 
 /// Validates a reference to a field of the Pod. Environment variables and files support different fields.
@@ -275,7 +276,8 @@ pub(super) fn pod_field(out: &mut Problems, it: &FieldValue<'_>, supported: &[&s
         match head {
             "metadata.annotations" | "metadata.labels" => {
                 let key = if head.ends_with("labels") { key.into() } else { key.to_lowercase() };
-                let wrong = |detail| Problem::invalid(it.path.clone(), key.clone(), detail);
+                let wrong =
+                    |detail| ValidationProblem::invalid(it.path.clone(), key.clone(), detail);
                 out.extend(names::qualified_name(&key).into_iter().map(wrong));
             }
             _ => {
@@ -307,7 +309,8 @@ fn env_from(out: &mut Problems, list: &FieldValue<'_>) {
                 obey_text(out, &it.get(name).get("name"), names::dns_subdomain);
             }
         }
-        let mut wrong = |detail: &str| out.push(Problem::invalid(list.path.clone(), "", detail));
+        let mut wrong =
+            |detail: &str| out.push(ValidationProblem::invalid(list.path.clone(), "", detail));
         match set {
             0 => wrong("must specify one of: `configMapRef` or `secretRef`"),
             1 => {}
@@ -325,7 +328,10 @@ fn mounts(out: &mut Problems, container: &FieldValue<'_>, volumes: &BTreeSet<&st
             out.push(name.required(""));
         }
         if !volumes.contains(name.text()) {
-            out.push(Problem::new(name.path.clone(), ProblemKind::NotFound(name.text().into())));
+            out.push(ValidationProblem::new(
+                name.path.clone(),
+                ProblemKind::NotFound(name.text().into()),
+            ));
         }
         let place = it.get("mountPath");
         if place.is_empty() {
@@ -376,7 +382,9 @@ fn resources(out: &mut Problems, it: &FieldValue<'_>) {
         let requested = it.get("requests");
         let elastic = !name.contains('/') && !name.starts_with("hugepages-");
         let order = amount(&value).zip(limit_amount).map(|(request, limit)| request.compare(limit));
-        let wrong = |detail: String| Problem::invalid(requested.path.clone(), value.text(), detail);
+        let wrong = |detail: String| {
+            ValidationProblem::invalid(requested.path.clone(), value.text(), detail)
+        };
         match order {
             None if !elastic => {
                 out.push(limits.required("Limit must be set for non overcommitable resources"));
@@ -396,7 +404,7 @@ fn resources(out: &mut Problems, it: &FieldValue<'_>) {
 }
 
 fn resource_name(out: &mut Problems, name: &str, field: &FieldValue<'_>) {
-    let wrong = |detail: &str| Problem::invalid(field.path.clone(), name, detail);
+    let wrong = |detail: &str| ValidationProblem::invalid(field.path.clone(), name, detail);
     let problems = names::qualified_name(name);
     let broken = !problems.is_empty();
     out.extend(problems.iter().map(|it| wrong(it)));

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{
     FieldValue, Problems, immutable, maybe_one_of, meta, names, not_negative, one_of, pods, status,
 };
-use crate::{object, refusal::Problem};
+use crate::{object, refusal::ValidationProblem};
 
 pub(in crate::native) fn job(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
@@ -60,12 +60,15 @@ fn generated(out: &mut Problems, job: &Value, spec: &FieldValue<'_>) {
         let path = labels.path.clone();
         match labels.value.get(key) {
             None => {
-                out.push(Problem::required(format!("{path}[{key}]"), format!("must be '{value}'")));
+                out.push(ValidationProblem::required(
+                    format!("{path}[{key}]"),
+                    format!("must be '{value}'"),
+                ));
             }
             Some(found) if found != value => {
                 let path = format!("{path}[{key}]");
                 let detail = format!("must be '{value}'");
-                out.push(Problem::invalid(path, labels.value.clone(), detail));
+                out.push(ValidationProblem::invalid(path, labels.value.clone(), detail));
             }
             Some(_) => {}
         }

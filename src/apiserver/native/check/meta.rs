@@ -9,7 +9,7 @@ use crate::sorted;
 use crate::{
     metadata::{self, STANDARD_FINALIZERS},
     object,
-    refusal::{Problem, ProblemKind},
+    refusal::{ProblemKind, ValidationProblem},
 };
 
 /// Limit of all annotations together, in bytes.
@@ -76,14 +76,15 @@ fn no_new_finalizers(out: &mut Problems, new: &Value, old: &Value) {
             "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
             quoted.join(", ")
         );
-        out.push(Problem::forbidden("metadata.finalizers", detail));
+        out.push(ValidationProblem::forbidden("metadata.finalizers", detail));
     }
 }
 
 /// Validates the keys and values of labels. All problems are reported for the whole map.
 pub(crate) fn labels(out: &mut Problems, field: &FieldValue<'_>) {
     for (key, value) in sorted(field) {
-        let about = |text: &str, detail| Problem::invalid(field.path.clone(), text, detail);
+        let about =
+            |text: &str, detail| ValidationProblem::invalid(field.path.clone(), text, detail);
         out.extend(names::qualified_name(key).into_iter().map(|it| about(key, it)));
         let value = value.text();
         out.extend(names::label_value(value).into_iter().map(|it| about(value, it)));
@@ -101,11 +102,14 @@ pub(crate) fn annotations(out: &mut Problems, field: &FieldValue<'_>) {
     let mut size = 0;
     for (key, value) in sorted(field) {
         let problems = names::qualified_name(&key.to_lowercase()).into_iter();
-        out.extend(problems.map(|it| Problem::invalid(field.path.clone(), key, it)));
+        out.extend(problems.map(|it| ValidationProblem::invalid(field.path.clone(), key, it)));
         size += key.len() + value.text().len();
     }
     if size > ANNOTATIONS {
-        out.push(Problem::new(field.path.clone(), ProblemKind::TooLong("".into(), ANNOTATIONS)));
+        out.push(ValidationProblem::new(
+            field.path.clone(),
+            ProblemKind::TooLong("".into(), ANNOTATIONS),
+        ));
     }
 }
 
@@ -135,7 +139,7 @@ pub(crate) fn selector(out: &mut Problems, field: &FieldValue<'_>) {
                 ));
             }
             "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-            other => out.push(Problem::invalid(
+            other => out.push(ValidationProblem::invalid(
                 rule.at("operator"),
                 other,
                 "not a valid selector operator",

@@ -21,10 +21,10 @@ pub(super) mod workloads;
 use serde_json::Value;
 
 use super::quantity::Quantity;
-use crate::refusal::{Problem, ProblemKind};
+use crate::refusal::{ProblemKind, ValidationProblem};
 
 /// The problems found so far.
-pub(crate) type Problems = Vec<Problem>;
+pub(crate) type Problems = Vec<ValidationProblem>;
 
 /// A value inside of an object, with its field path.
 #[derive(Clone, Debug)]
@@ -94,26 +94,29 @@ impl<'a> FieldValue<'a> {
         }
     }
 
-    pub(crate) fn required(&self, detail: &str) -> Problem {
-        Problem::required(self.path.clone(), detail)
+    pub(crate) fn required(&self, detail: &str) -> ValidationProblem {
+        ValidationProblem::required(self.path.clone(), detail)
     }
 
-    pub(crate) fn invalid(&self, detail: impl Into<String>) -> Problem {
-        Problem::invalid(self.path.clone(), self.value.clone(), detail)
+    pub(crate) fn invalid(&self, detail: impl Into<String>) -> ValidationProblem {
+        ValidationProblem::invalid(self.path.clone(), self.value.clone(), detail)
     }
 
-    pub(crate) fn forbidden(&self, detail: &str) -> Problem {
-        Problem::forbidden(self.path.clone(), detail)
+    pub(crate) fn forbidden(&self, detail: &str) -> ValidationProblem {
+        ValidationProblem::forbidden(self.path.clone(), detail)
     }
 
-    pub(crate) fn duplicate(&self) -> Problem {
-        Problem::new(self.path.clone(), ProblemKind::Duplicate(self.value.clone()))
+    pub(crate) fn duplicate(&self) -> ValidationProblem {
+        ValidationProblem::new(self.path.clone(), ProblemKind::Duplicate(self.value.clone()))
     }
 
     /// Makes the problem of a value that is not one of the supported ones.
-    pub(crate) fn unsupported(&self, supported: &[&str]) -> Problem {
+    pub(crate) fn unsupported(&self, supported: &[&str]) -> ValidationProblem {
         let supported = supported.iter().copied().map(String::from).collect();
-        Problem::new(self.path.clone(), ProblemKind::NotSupported(self.value.clone(), supported))
+        ValidationProblem::new(
+            self.path.clone(),
+            ProblemKind::NotSupported(self.value.clone(), supported),
+        )
     }
 }
 

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use serde_json::Value;
 
 use super::{FieldValue, Problems, maybe_one_of, meta, names, obey, port, port_or_name};
-use crate::refusal::Problem;
+use crate::refusal::ValidationProblem;
 
 const NO_SEQUENCES: [&str; 5] = ["//", "/./", "/../", "%2f", "%2F"];
 const NO_ENDINGS: [&str; 2] = ["/..", "/."];
@@ -51,7 +51,7 @@ pub(in crate::native) fn ingress(new: &Value, old: Option<&Value>) -> Problems {
     if old.is_none() && class.is_set() && annotation.is_set() && class.text() != annotation.text() {
         let path = format!("annotations.{key}");
         let detail = "must match `ingressClassName` when both are specified";
-        out.push(Problem::invalid(path, annotation.text(), detail));
+        out.push(ValidationProblem::invalid(path, annotation.text(), detail));
     }
     out
 }
@@ -74,7 +74,7 @@ fn paths(out: &mut Problems, list: &FieldValue<'_>) {
         let exact = matches!(kind.text(), "Exact" | "Prefix");
         if !absolute && (exact || kind.text() == "ImplementationSpecific" && !path.is_empty()) {
             let detail = "must be an absolute path";
-            out.push(Problem::invalid(path.path.clone(), path.text(), detail));
+            out.push(ValidationProblem::invalid(path.path.clone(), path.text(), detail));
         }
         if exact {
             for wrong in NO_SEQUENCES.iter().filter(|it| path.text().contains(**it)) {
@@ -93,7 +93,7 @@ fn backend(out: &mut Problems, it: &FieldValue<'_>) {
     let (service, resource) = (it.get("service"), it.get("resource"));
     if service.is_set() && resource.is_set() {
         let detail = "cannot set both resource and service backends";
-        out.push(Problem::invalid(it.path.clone(), "", detail));
+        out.push(ValidationProblem::invalid(it.path.clone(), "", detail));
     } else if resource.is_set() {
         for field in ["kind", "name"] {
             if resource.get(field).is_empty() {
@@ -102,7 +102,7 @@ fn backend(out: &mut Problems, it: &FieldValue<'_>) {
         }
     } else if !service.is_set() {
         let detail = "resource or service backend is required";
-        out.push(Problem::invalid(it.path.clone(), "", detail));
+        out.push(ValidationProblem::invalid(it.path.clone(), "", detail));
     } else {
         service_backend(out, it, &service);
     }
@@ -118,7 +118,7 @@ fn service_backend(out: &mut Problems, backend: &FieldValue<'_>, it: &FieldValue
     let (text, number) = (it.get("port").get("name"), it.get("port").get("number"));
     if !text.is_empty() && number.number() != 0 {
         let detail = "cannot set both port name & port number";
-        out.push(Problem::invalid(backend.path.clone(), "", detail));
+        out.push(ValidationProblem::invalid(backend.path.clone(), "", detail));
     } else if !text.is_empty() {
         obey(out, &text, names::port_name);
     } else if number.number() != 0 {
@@ -143,7 +143,7 @@ pub(in crate::native) fn ingress_class(new: &Value, old: Option<&Value>) -> Prob
         out.push(controller.required(""));
     } else if controller.text().len() > 250 {
         let kind = crate::refusal::ProblemKind::TooLong(controller.value.clone(), 250);
-        out.push(Problem::new(controller.path.clone(), kind));
+        out.push(ValidationProblem::new(controller.path.clone(), kind));
     } else {
         let text = controller.text();
         let parts = text.split_once('/');

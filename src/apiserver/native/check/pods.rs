@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{FieldValue, Problems, containers, maybe_one_of, meta, names, obey, one_of, volumes};
-use crate::{refusal::Problem, request::json::sorted_json};
+use crate::{refusal::ValidationProblem, request::json::sorted_json};
 
 const CHANGES: &str = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
@@ -151,7 +151,7 @@ fn affinity_term(out: &mut Problems, it: &FieldValue<'_>) {
         out.push(key.required("can not be empty"));
     }
     let problems = names::qualified_name(key.text()).into_iter();
-    out.extend(problems.map(|it| Problem::invalid(key.path.clone(), key.text(), it)));
+    out.extend(problems.map(|it| ValidationProblem::invalid(key.path.clone(), key.text(), it)));
 }
 
 fn spread(out: &mut Problems, list: &FieldValue<'_>) {
@@ -200,8 +200,8 @@ fn tolerations(out: &mut Problems, list: &FieldValue<'_>) {
     }
 }
 
-fn text_invalid(field: &FieldValue<'_>, detail: &str) -> Problem {
-    Problem::invalid(field.path.clone(), field.text(), detail)
+fn text_invalid(field: &FieldValue<'_>, detail: &str) -> ValidationProblem {
+    ValidationProblem::invalid(field.path.clone(), field.text(), detail)
 }
 
 /// Checks that an update of a Pod changes only the few mutable fields.

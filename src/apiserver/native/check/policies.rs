@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{FieldValue, Problems, maybe_one_of, meta, names};
-use crate::refusal::Problem;
+use crate::refusal::ValidationProblem;
 
 const ACTIONS: [&str; 3] = ["Audit", "Deny", "Warn"];
 const FAILURES: [&str; 2] = ["Fail", "Ignore"];
@@ -59,7 +59,7 @@ pub(in crate::native) fn validating_binding(new: &Value, old: Option<&Value>) ->
     if has("Deny") && has("Warn") {
         let detail = "must not contain both Deny and Warn (repeating the same validation failure information in the \
                       API response and headers serves no purpose)";
-        out.push(Problem::invalid(actions.path.clone(), actions.value.clone(), detail));
+        out.push(ValidationProblem::invalid(actions.path.clone(), actions.value.clone(), detail));
     }
     out
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{FieldValue, Problems, meta, names, obey};
-use crate::refusal::Problem;
+use crate::refusal::ValidationProblem;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
@@ -86,7 +86,7 @@ fn binding(new: &Value, old: Option<&Value>, kinds: &[&str], namespaced: bool) -
         let text = |name: &str| role.get(name).text();
         let shown =
             json!({ "APIGroup": text("apiGroup"), "Kind": text("kind"), "Name": text("name") });
-        out.push(Problem::invalid(role.path.clone(), shown, "cannot change roleRef"));
+        out.push(ValidationProblem::invalid(role.path.clone(), shown, "cannot change roleRef"));
     }
     out
 }
@@ -105,7 +105,7 @@ fn subject(out: &mut Problems, it: &FieldValue<'_>, namespaced: bool) {
                 out.push(group.unsupported(&[""]));
             }
             if !namespaced && it.get("namespace").is_empty() {
-                out.push(Problem::required(it.at("namespace"), ""));
+                out.push(ValidationProblem::required(it.at("namespace"), ""));
             }
         }
         "User" | "Group" => {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{FieldValue, Problems, maybe_one_of, meta, names, obey, one_of, port, port_or_name};
-use crate::refusal::{Problem, ProblemKind};
+use crate::refusal::{ProblemKind, ValidationProblem};
 
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 const FIELD_TYPES: [&str; 4] = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
@@ -72,7 +72,7 @@ fn by_type(out: &mut Problems, spec: &FieldValue<'_>, headless: bool) {
     let kind = spec.get("type").text();
     if headless && matches!(kind, "LoadBalancer" | "NodePort") {
         let detail = format!("may not be set to 'None' for {kind} services");
-        out.push(Problem::invalid("spec.clusterIPs[0]", "None", detail));
+        out.push(ValidationProblem::invalid("spec.clusterIPs[0]", "None", detail));
     }
     if kind != "ExternalName" {
         return;
@@ -88,7 +88,7 @@ fn by_type(out: &mut Problems, spec: &FieldValue<'_>, headless: bool) {
         out.push(name.required(""));
     } else {
         let problems = names::dns_subdomain(bare).into_iter();
-        out.extend(problems.map(|it| Problem::invalid(name.path.clone(), bare, it)));
+        out.extend(problems.map(|it| ValidationProblem::invalid(name.path.clone(), bare, it)));
     }
 }
 
@@ -139,13 +139,13 @@ fn unique_ports(out: &mut Problems, list: &FieldValue<'_>) {
 }
 
 /// Makes the problem of a duplicate port: it shows only the fields that must be unique.
-fn duplicate(it: &FieldValue<'_>, by_port: bool) -> Problem {
+fn duplicate(it: &FieldValue<'_>, by_port: bool) -> ValidationProblem {
     let (port, node) =
         if by_port { (it.get("port").number(), 0) } else { (0, it.get("nodePort").number()) };
     let shown = json!({
         "Name": "", "Protocol": it.get("protocol").text(), "AppProtocol": null, "Port": port, "TargetPort": 0, "NodePort": node,
     });
-    Problem::new(it.path.clone(), ProblemKind::Duplicate(shown))
+    ValidationProblem::new(it.path.clone(), ProblemKind::Duplicate(shown))
 }
 
 fn cluster_ips(out: &mut Problems, spec: &FieldValue<'_>) {
@@ -200,7 +200,7 @@ fn ranges(out: &mut Problems, spec: &FieldValue<'_>) {
         let list: Vec<&str> = ranges.items().iter().map(FieldValue::text).collect();
         let shown = format!("[{}]", list.join(" "));
         let detail = "must be a list of IP ranges. For example, 10.240.0.0/24,10.250.0.0/24 ";
-        out.push(Problem::invalid(ranges.path, shown, detail));
+        out.push(ValidationProblem::invalid(ranges.path, shown, detail));
     }
 }
 

@@ -7,7 +7,7 @@ use super::{FieldValue, Problems, not_negative};
 const TOO_MANY: &str = "cannot be greater than status.replicas";
 
 /// The counts in the status of a kind, and those among them that count only a part of all Pods.
-struct Counts {
+struct StatusCounts {
     all: &'static [&'static str],
     parts: &'static [&'static str],
     /// Available Pods must also be ready.
@@ -15,7 +15,7 @@ struct Counts {
 }
 
 /// Validates a changed status. An unchanged one was validated when it was written.
-fn changed(out: &mut Problems, counts: &Counts, new: &Value, old: Option<&Value>) {
+fn changed(out: &mut Problems, counts: &StatusCounts, new: &Value, old: Option<&Value>) {
     let Some(old) = old.filter(|it| it.get("status") != new.get("status")) else { return };
     let status = FieldValue::root(new).get("status");
     for field in counts.all {
@@ -47,7 +47,7 @@ fn changed(out: &mut Problems, counts: &Counts, new: &Value, old: Option<&Value>
 }
 
 pub(super) fn deployment(out: &mut Problems, new: &Value, old: Option<&Value>) {
-    let counts = Counts {
+    let counts = StatusCounts {
         all: &[
             "observedGeneration",
             "replicas",
@@ -64,7 +64,7 @@ pub(super) fn deployment(out: &mut Problems, new: &Value, old: Option<&Value>) {
 
 /// Validates the status of replica sets and replication controllers.
 pub(super) fn replica_set(out: &mut Problems, new: &Value, old: Option<&Value>) {
-    let counts = Counts {
+    let counts = StatusCounts {
         all: &[
             "replicas",
             "fullyLabeledReplicas",
@@ -79,7 +79,7 @@ pub(super) fn replica_set(out: &mut Problems, new: &Value, old: Option<&Value>) 
 }
 
 pub(super) fn stateful_set(out: &mut Problems, new: &Value, old: Option<&Value>) {
-    let counts = Counts {
+    let counts = StatusCounts {
         all: &[
             "replicas",
             "readyReplicas",
@@ -94,7 +94,7 @@ pub(super) fn stateful_set(out: &mut Problems, new: &Value, old: Option<&Value>)
 }
 
 pub(super) fn daemon_set(out: &mut Problems, new: &Value, old: Option<&Value>) {
-    let counts = Counts {
+    let counts = StatusCounts {
         all: &[
             "currentNumberScheduled",
             "numberMisscheduled",
@@ -112,6 +112,6 @@ pub(super) fn daemon_set(out: &mut Problems, new: &Value, old: Option<&Value>) {
 }
 
 pub(super) fn job(out: &mut Problems, new: &Value, old: Option<&Value>) {
-    let counts = Counts { all: &["active", "succeeded", "failed"], parts: &[], ready: false };
+    let counts = StatusCounts { all: &["active", "succeeded", "failed"], parts: &[], ready: false };
     changed(out, &counts, new, old);
 }

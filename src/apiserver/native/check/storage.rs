@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{FieldValue, Problems, amount, immutable, maybe_one_of, meta, names, obey, volumes};
-use crate::refusal::Problem;
+use crate::refusal::ValidationProblem;
 
 const MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 const POSITIVE: &str = "must be greater than zero";
@@ -76,7 +76,7 @@ fn claim_changes(out: &mut Problems, new: &Value, old: &Value) {
         .is_some_and(|was| size(&spec).map_or(!was.zero(), |is| is.compare(was).is_lt()));
     if shrunk {
         let path = "spec.resources.requests.storage";
-        out.push(Problem::forbidden(path, "field can not be less than previous value"));
+        out.push(ValidationProblem::forbidden(path, "field can not be less than previous value"));
     }
 }
 
@@ -132,7 +132,7 @@ pub(in crate::native) fn volume(new: &Value, old: Option<&Value>) -> Problems {
             && sources(spec.value).all(|it| spec.get(it).value == before.get(it).value);
         if !same {
             let detail = "spec.persistentvolumesource is immutable after creation";
-            out.push(Problem::forbidden("spec.persistentvolumesource", detail));
+            out.push(ValidationProblem::forbidden("spec.persistentvolumesource", detail));
         }
         let mode = spec.get("volumeMode").named("volumeMode");
         immutable(&mut out, &mode, &before.get("volumeMode"));
@@ -173,7 +173,7 @@ pub(in crate::native) fn class(new: &Value, old: Option<&Value>) -> Problems {
     for (key, value) in it.get("parameters").entries() {
         if key.is_empty() {
             let detail = "field can not be empty.";
-            out.push(Problem::invalid("parameters", value.text(), detail));
+            out.push(ValidationProblem::invalid("parameters", value.text(), detail));
         }
     }
     maybe_one_of(&mut out, &it.get("reclaimPolicy"), &["Delete", "Retain"]);
@@ -182,12 +182,12 @@ pub(in crate::native) fn class(new: &Value, old: Option<&Value>) -> Problems {
     if let Some(old) = old.map(FieldValue::root) {
         let detail = "updates to parameters are forbidden.";
         if it.get("parameters").value != old.get("parameters").value {
-            out.push(Problem::forbidden("parameters", detail));
+            out.push(ValidationProblem::forbidden("parameters", detail));
         }
         immutable(&mut out, &provisioner, &old.get("provisioner"));
         if it.get("reclaimPolicy").value != old.get("reclaimPolicy").value {
             let detail = "updates to reclaimPolicy are forbidden.";
-            out.push(Problem::forbidden("reclaimPolicy", detail));
+            out.push(ValidationProblem::forbidden("reclaimPolicy", detail));
         }
         let mode = it.get("volumeBindingMode");
         immutable(&mut out, &mode, &old.get("volumeBindingMode"));

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     object,
-    refusal::{Problem, ProblemKind},
+    refusal::{ProblemKind, ValidationProblem},
 };
 
 /// Standard resources of quotas and limits: their names have no domain.
@@ -182,7 +182,7 @@ pub(in crate::native) fn node(new: &Value, old: Option<&Value>) -> Problems {
             let shown = json!({
                 "Key": it.get("key").text(), "Value": value.text(), "Effect": it.get("effect").text(), "TimeAdded": null,
             });
-            out.push(Problem::new(it.path.clone(), ProblemKind::Duplicate(shown)));
+            out.push(ValidationProblem::new(it.path.clone(), ProblemKind::Duplicate(shown)));
         }
     }
     let status = FieldValue::root(new).get("status");
@@ -196,7 +196,7 @@ pub(in crate::native) fn node(new: &Value, old: Option<&Value>) -> Problems {
         let was = before.get("providerID");
         if !was.is_empty() && was.value != spec.get("providerID").value {
             let detail = "node updates may not change providerID except from \"\" to valid";
-            out.push(Problem::forbidden("spec.providerID", detail));
+            out.push(ValidationProblem::forbidden("spec.providerID", detail));
         }
     }
     out
@@ -209,7 +209,7 @@ pub(in crate::native) fn event(new: &Value, _: Option<&Value>) -> Problems {
     let here = object::meta(new, "namespace");
     let wrong = || {
         let detail = "does not match event.namespace";
-        Problem::invalid(there.path.clone(), there.text(), detail)
+        ValidationProblem::invalid(there.path.clone(), there.text(), detail)
     };
     if it.get("eventTime").is_set() {
         modern(&mut out, &it, (!there.is_empty() || here == "kube-system").then_some(()), wrong);
@@ -219,7 +219,7 @@ pub(in crate::native) fn event(new: &Value, _: Option<&Value>) -> Problems {
         out.push(wrong());
     }
     let problems = names::dns_subdomain(here).into_iter();
-    out.extend(problems.map(|detail| Problem::invalid("namespace", here, detail)));
+    out.extend(problems.map(|detail| ValidationProblem::invalid("namespace", here, detail)));
     out
 }
 
@@ -228,7 +228,7 @@ fn modern(
     out: &mut Problems,
     it: &FieldValue<'_>,
     placed: Option<()>,
-    wrong: impl Fn() -> Problem,
+    wrong: impl Fn() -> ValidationProblem,
 ) {
     if placed.is_none() {
         out.push(wrong());
@@ -239,7 +239,9 @@ fn modern(
     }
     let text = controller.text();
     let problems = names::qualified_name(text).into_iter();
-    out.extend(problems.map(|detail| Problem::invalid("reportingController", text, detail)));
+    out.extend(
+        problems.map(|detail| ValidationProblem::invalid("reportingController", text, detail)),
+    );
     for (field, limit) in
         [("reportingInstance", 128), ("action", 128), ("reason", 128), ("message", 1024)]
     {
@@ -249,7 +251,7 @@ fn modern(
         }
         if value.text().len() > limit {
             let detail = format!("can have at most {limit} characters");
-            out.push(Problem::invalid(value.path.clone(), "", detail));
+            out.push(ValidationProblem::invalid(value.path.clone(), "", detail));
         }
     }
 }
@@ -286,10 +288,10 @@ pub(in crate::native) fn modern_event(new: &Value, old: Option<&Value>) -> Probl
     let series = it.get("series");
     if series.is_set() {
         if series.get("count").number() < 2 {
-            out.push(Problem::invalid("series.count", "", "should be at least 2"));
+            out.push(ValidationProblem::invalid("series.count", "", "should be at least 2"));
         }
         if !series.get("lastObservedTime").is_set() {
-            out.push(Problem::required("series.lastObservedTime", ""));
+            out.push(ValidationProblem::required("series.lastObservedTime", ""));
         }
     }
     if !it.get("eventTime").is_set() {
@@ -297,12 +299,12 @@ pub(in crate::native) fn modern_event(new: &Value, old: Option<&Value>) -> Probl
     }
     let kind = it.get("type").text();
     if !["Normal", "Warning"].contains(&kind) {
-        out.push(Problem::invalid("type", "", format!("has invalid value: {kind}")));
+        out.push(ValidationProblem::invalid("type", "", format!("has invalid value: {kind}")));
     }
     for field in ["firstTimestamp", "lastTimestamp", "count", "source"] {
         let value = it.get(field);
         if value.is_set() && !value.is_empty() {
-            out.push(Problem::invalid(field, "", "needs to be unset"));
+            out.push(ValidationProblem::invalid(field, "", "needs to be unset"));
         }
     }
     out
@@ -312,7 +314,7 @@ pub(in crate::native) fn quota(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
     let spec = FieldValue::root(new).get("spec");
     for (name, value) in spec.get("hard").entries() {
-        let wrong = |detail: String| Problem::invalid(value.path.clone(), name, detail);
+        let wrong = |detail: String| ValidationProblem::invalid(value.path.clone(), name, detail);
         let problems = names::qualified_name(name);
         let broken = !problems.is_empty();
         out.extend(problems.into_iter().map(wrong));
@@ -392,7 +394,7 @@ fn bounds(out: &mut Problems, it: &FieldValue<'_>) {
                     _ => small.text(),
                 };
                 let place = it.get(at).named(format!("{}[{name}]", it.at(at)));
-                out.push(Problem::invalid(place.path, value, detail));
+                out.push(ValidationProblem::invalid(place.path, value, detail));
             }
         }
     }
@@ -421,7 +423,7 @@ pub(in crate::native) fn priority_class(new: &Value, old: Option<&Value>) -> Pro
     let policy = it.get("preemptionPolicy");
     if let Some(old) = old.map(FieldValue::root) {
         if it.get("value").number() != old.get("value").number() {
-            out.push(Problem::forbidden("value", "may not be changed in an update."));
+            out.push(ValidationProblem::forbidden("value", "may not be changed in an update."));
         }
         immutable(&mut out, &policy, &old.get("preemptionPolicy"));
         return out;
@@ -432,11 +434,11 @@ pub(in crate::native) fn priority_class(new: &Value, old: Option<&Value>) -> Pro
             let detail = format!(
                 "priority class names with 'system-' prefix are reserved for system use only. error: {name} is not a known system priority class"
             );
-            out.push(Problem::forbidden("metadata.name", detail));
+            out.push(ValidationProblem::forbidden("metadata.name", detail));
         }
     } else if it.get("value").number() > PRIORITY {
         let detail = format!("maximum allowed value of a user defined priority is {PRIORITY}");
-        out.push(Problem::forbidden("value", detail));
+        out.push(ValidationProblem::forbidden("value", detail));
     }
     maybe_one_of(&mut out, &policy, &["PreemptLowerPriority", "Never"]);
     out

@@ -8,7 +8,7 @@ use super::{
     maybe_one_of, names, obey, one_of,
 };
 use crate::sorted;
-use crate::{native::quantity::Quantity, refusal::Problem};
+use crate::{native::quantity::Quantity, refusal::ValidationProblem};
 
 const HOST_PATHS: [&str; 8] = [
     "",
@@ -193,7 +193,7 @@ fn downward(out: &mut Problems, it: &FieldValue<'_>) {
         }
         if field.is_set() && resource.is_set() {
             let detail = "fieldRef and resourceFieldRef can not be specified simultaneously";
-            out.push(Problem::invalid(it.path.clone(), "resource", detail));
+            out.push(ValidationProblem::invalid(it.path.clone(), "resource", detail));
         } else if !field.is_set() && !resource.is_set() {
             out.push(it.required("one of fieldRef and resourceFieldRef is required"));
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{FieldValue, Problems, maybe_one_of, meta, names, obey};
-use crate::{refusal::Problem, schema::expressions::condition};
+use crate::{refusal::ValidationProblem, schema::expressions::condition};
 
 const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 /// The supported versions of `AdmissionReview`, newest first.
@@ -176,7 +176,8 @@ const URL: &str = "desired format: https://host[/path]";
 
 fn url(out: &mut Problems, it: &FieldValue<'_>) {
     let text = it.text();
-    let wrong = |shown: &str, detail: String| Problem::invalid(it.path.clone(), shown, detail);
+    let wrong =
+        |shown: &str, detail: String| ValidationProblem::invalid(it.path.clone(), shown, detail);
     let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
     let (rest, fragment) = rest.split_once('#').unwrap_or((rest, ""));
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));

@@ -3,18 +3,18 @@
 use serde_json::{Value, json};
 
 use super::{FieldValue, Problems, meta, names, not_negative, pods, status};
-use crate::refusal::Problem;
+use crate::refusal::ValidationProblem;
 
 const NO_MATCH: &str = "`selector` does not match template `labels`";
 
 /// The spec of a kind that owns Pods by a selector.
-struct Owner<'a> {
+struct PodOwnerSpec<'a> {
     spec: FieldValue<'a>,
     /// The name of the kind in messages about an empty selector.
     word: &'static str,
 }
 
-impl<'a> Owner<'a> {
+impl<'a> PodOwnerSpec<'a> {
     fn new(it: &'a Value, word: &'static str) -> Self {
         Self { spec: FieldValue::root(it).get("spec"), word }
     }
@@ -99,7 +99,7 @@ impl<'a> Owner<'a> {
 
 pub(in crate::native) fn deployment(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
-    let owner = Owner::new(new, "deployment");
+    let owner = PodOwnerSpec::new(new, "deployment");
     let spec = &owner.spec;
     not_negative(&mut out, &spec.get("replicas"));
     owner.selector(&mut out);
@@ -143,8 +143,8 @@ fn strategy(out: &mut Problems, it: &FieldValue<'_>) {
 }
 
 /// Makes the problem of a strategy with an unknown type.
-fn not_supported(it: &FieldValue<'_>, name: &str, supported: &[&str]) -> Problem {
-    Problem::not_supported(
+fn not_supported(it: &FieldValue<'_>, name: &str, supported: &[&str]) -> ValidationProblem {
+    ValidationProblem::not_supported(
         it.path.clone(),
         json!({ "Type": name, "RollingUpdate": null }),
         supported,
@@ -176,7 +176,7 @@ fn at_most_all(out: &mut Problems, it: &FieldValue<'_>) {
 
 pub(in crate::native) fn replica_set(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
-    let owner = Owner::new(new, "deployment");
+    let owner = PodOwnerSpec::new(new, "deployment");
     not_negative(&mut out, &owner.spec.get("replicas"));
     not_negative(&mut out, &owner.spec.get("minReadySeconds"));
     owner.selector(&mut out);
@@ -219,7 +219,7 @@ pub(in crate::native) fn replication_controller(new: &Value, old: Option<&Value>
 
 pub(in crate::native) fn daemon_set(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
-    let owner = Owner::new(new, "daemonset");
+    let owner = PodOwnerSpec::new(new, "daemonset");
     let spec = &owner.spec;
     meta::selector(&mut out, &spec.get("selector"));
     owner.match_labels(&mut out);
@@ -254,7 +254,7 @@ pub(in crate::native) fn daemon_set(new: &Value, old: Option<&Value>) -> Problem
 
 pub(in crate::native) fn stateful_set(new: &Value, old: Option<&Value>) -> Problems {
     let mut out = meta::object(new, old, names::dns_subdomain);
-    let owner = Owner::new(new, "statefulset");
+    let owner = PodOwnerSpec::new(new, "statefulset");
     let spec = &owner.spec;
     let order = spec.get("podManagementPolicy");
     if !["OrderedReady", "Parallel"].contains(&order.text()) {
@@ -267,14 +267,14 @@ pub(in crate::native) fn stateful_set(new: &Value, old: Option<&Value>) -> Probl
             if rolling.is_set() {
                 let shown = json!({ "Partition": rolling.get("partition").number(), "MaxUnavailable": null });
                 let detail = "only allowed for updateStrategy 'RollingUpdate'";
-                out.push(Problem::invalid(rolling.path.clone(), shown, detail));
+                out.push(ValidationProblem::invalid(rolling.path.clone(), shown, detail));
             }
         }
         "RollingUpdate" => not_negative(&mut out, &it.get("rollingUpdate").get("partition")),
         other => {
             let shown = json!({ "Type": other, "RollingUpdate": null });
             let detail = "must be 'RollingUpdate' or 'OnDelete'";
-            out.push(Problem::invalid(it.path.clone(), shown, detail));
+            out.push(ValidationProblem::invalid(it.path.clone(), shown, detail));
         }
     }
     not_negative(&mut out, &spec.get("replicas"));
@@ -345,7 +345,7 @@ pub(in crate::native) fn disruption_budget(new: &Value, old: Option<&Value>) -> 
             "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy").value,
         });
         let detail = "minAvailable and maxUnavailable cannot be both set";
-        out.push(Problem::invalid(spec.path.clone(), shown, detail));
+        out.push(ValidationProblem::invalid(spec.path.clone(), shown, detail));
     }
     for it in [least, most] {
         if it.is_set() {

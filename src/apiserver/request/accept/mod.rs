@@ -23,7 +23,7 @@ const STREAMS: &str =
 
 /// The endpoint of a request, as far as it determines the forms of its responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Endpoint {
+pub(crate) enum EndpointKind {
     /// Objects and lists of a native kind.
     Native,
     /// Objects and lists of a kind that a CRD defines.
@@ -54,7 +54,7 @@ pub(crate) enum Media {
 
 /// The part of objects that a response shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum ResponseShape {
     /// The object or the list as it is.
     Whole,
     Table(MetaVersion),
@@ -70,7 +70,7 @@ pub(crate) enum Shape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Accept {
     pub(crate) media: Media,
-    pub(crate) shape: Shape,
+    pub(crate) shape: ResponseShape,
     /// The header requests indented JSON; see also [`pretty`].
     pub(crate) pretty: bool,
 }
@@ -97,18 +97,18 @@ impl Media {
 
 /// The encoding of a response that is JSON inside of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Form {
+pub(crate) struct ResponseEncoding {
     pub(crate) media: Media,
     pub(crate) pretty: bool,
 }
 
-impl Form {
+impl ResponseEncoding {
     /// Returns the form of the response to a request. Refusals have a separate form.
     pub(crate) fn of(request: &ApiRequest, refused: bool) -> Self {
         let header = request.header(http::header::ACCEPT);
         let endpoint = match route::parse(&request.path) {
-            Some(Route::Objects(_)) => Endpoint::Custom,
-            _ => Endpoint::Document,
+            Some(Route::Objects(_)) => EndpointKind::Custom,
+            _ => EndpointKind::Document,
         };
         // Without an acceptable form, the response is a refusal, or has only one form.
         let accept = Accept::parse(header, endpoint).ok();
@@ -131,13 +131,13 @@ pub(crate) fn check_routed(header: &str) -> Result<(), Refusal> {
 
 impl Accept {
     /// Chooses the first acceptable form. An empty header accepts everything.
-    pub(crate) fn parse(header: &str, endpoint: Endpoint) -> Result<Self, Refusal> {
-        let routed = matches!(endpoint, Endpoint::Native | Endpoint::NativeWatch);
+    pub(crate) fn parse(header: &str, endpoint: EndpointKind) -> Result<Self, Refusal> {
+        let routed = matches!(endpoint, EndpointKind::Native | EndpointKind::NativeWatch);
         if routed {
             check_routed(header)?;
         }
         let ranges = ranges(header);
-        let streams = matches!(endpoint, Endpoint::NativeWatch | Endpoint::CustomWatch);
+        let streams = matches!(endpoint, EndpointKind::NativeWatch | EndpointKind::CustomWatch);
         let mut chosen = None;
         for range in &ranges {
             if chosen.is_none() {
@@ -145,7 +145,7 @@ impl Accept {
             }
         }
         if ranges.is_empty() {
-            chosen = Some(Self { media: Media::Json, shape: Shape::Whole, pretty: false });
+            chosen = Some(Self { media: Media::Json, shape: ResponseShape::Whole, pretty: false });
         }
         match chosen {
             None if routed && streams => Err(unacceptable(STREAMS)),
@@ -166,7 +166,7 @@ impl Accept {
     /// Returns the `Content-Type` header. Clients of aggregated discovery detect by it whether they got it.
     pub(crate) fn content_type(self) -> &'static str {
         match (self.shape, self.media) {
-            (Shape::Groups, Media::Json) => {
+            (ResponseShape::Groups, Media::Json) => {
                 "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
             }
             (_, media) => media.content_type(),
@@ -186,15 +186,15 @@ pub(crate) fn pretty(parameter: Option<&str>, user_agent: &str) -> bool {
 
 /// Returns the refusal if the client requests the metadata of one object but the response is a list, or the other way round. `go_type` is
 /// the type of the response in the real server, such as `*core.Pod`.
-pub(crate) fn wrong_shape(shape: Shape, go_type: &str) -> Option<Refusal> {
+pub(crate) fn wrong_shape(shape: ResponseShape, go_type: &str) -> Option<Refusal> {
     let text = match shape {
-        Shape::Partial(_) => {
+        ResponseShape::Partial(_) => {
             format!("PartialObjectMetadata, but the requested object is a list ({go_type})")
         }
-        Shape::PartialList(_) => {
+        ResponseShape::PartialList(_) => {
             format!("PartialObjectMetadataList, but the requested object is not a list ({go_type})")
         }
-        Shape::Whole | Shape::Table(_) | Shape::Groups => return None,
+        ResponseShape::Whole | ResponseShape::Table(_) | ResponseShape::Groups => return None,
     };
     Some(not_acceptable(format!("you requested {text}"), None))
 }
@@ -259,37 +259,39 @@ impl<'a> Range<'a> {
     }
 
     /// Returns the form that this range selects; `None` if there is none.
-    fn choose(&self, endpoint: Endpoint) -> Option<Accept> {
-        let streams = matches!(endpoint, Endpoint::NativeWatch | Endpoint::CustomWatch);
-        let lists = matches!(endpoint, Endpoint::Native | Endpoint::Custom) || streams;
+    fn choose(&self, endpoint: EndpointKind) -> Option<Accept> {
+        let streams = matches!(endpoint, EndpointKind::NativeWatch | EndpointKind::CustomWatch);
+        let lists = matches!(endpoint, EndpointKind::Native | EndpointKind::Custom) || streams;
         if self.stream.is_some_and(|it| it != "watch" || !lists) {
             return None;
         }
         let shape = self.shape()?;
         let fits = match shape {
-            Shape::Whole => true,
-            Shape::Groups => endpoint == Endpoint::Discovery,
-            Shape::Table(_) | Shape::Partial(_) | Shape::PartialList(_) => lists,
+            ResponseShape::Whole => true,
+            ResponseShape::Groups => endpoint == EndpointKind::Discovery,
+            ResponseShape::Table(_) | ResponseShape::Partial(_) | ResponseShape::PartialList(_) => {
+                lists
+            }
         };
         let media = self.media()?;
         fits.then_some(Accept { media, shape, pretty: self.pretty })
     }
 
-    fn shape(&self) -> Option<Shape> {
+    fn shape(&self) -> Option<ResponseShape> {
         let Convert { kind, group, version } = self.convert;
         let meta = match (group, version) {
-            ("", "") if kind.is_empty() => return Some(Shape::Whole),
+            ("", "") if kind.is_empty() => return Some(ResponseShape::Whole),
             ("apidiscovery.k8s.io", "v2") if kind == "APIGroupDiscoveryList" => {
-                return Some(Shape::Groups);
+                return Some(ResponseShape::Groups);
             }
             ("meta.k8s.io", "v1") => MetaVersion::V1,
             ("meta.k8s.io", "v1beta1") => MetaVersion::V1Beta1,
             _ => return None,
         };
         match kind {
-            "Table" => Some(Shape::Table(meta)),
-            "PartialObjectMetadata" => Some(Shape::Partial(meta)),
-            "PartialObjectMetadataList" => Some(Shape::PartialList(meta)),
+            "Table" => Some(ResponseShape::Table(meta)),
+            "PartialObjectMetadata" => Some(ResponseShape::Partial(meta)),
+            "PartialObjectMetadataList" => Some(ResponseShape::PartialList(meta)),
             _ => None,
         }
     }

@@ -12,10 +12,10 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use self::wire::{Reader, Tag, Wrong, low_half};
+use self::wire::{Tag, WireError, WireReader, low_half};
 use crate::{
     native::{
-        facts::{self, Form, GoField, GoType, Union},
+        facts::{self, GoField, GoType, GoValueType, Union},
         quantity::Quantity,
     },
     request::json,
@@ -38,7 +38,7 @@ pub(crate) struct Envelope<'a> {
 }
 
 impl<'a> Envelope<'a> {
-    pub(crate) fn parse(body: &'a [u8]) -> Result<Self, Wrong> {
+    pub(crate) fn parse(body: &'a [u8]) -> Result<Self, WireError> {
         if body.is_empty() {
             return Err("empty data".into());
         }
@@ -52,7 +52,7 @@ impl<'a> Envelope<'a> {
             return Err("empty body".into());
         }
         let mut envelope = Self::default();
-        let mut reader = Reader::new(body);
+        let mut reader = WireReader::new(body);
         while let Some(tag) = reader.tag("Unknown")? {
             match tag.number {
                 1 => {
@@ -82,8 +82,8 @@ impl<'a> Envelope<'a> {
         Ok(envelope)
     }
 
-    fn type_meta(&mut self, bytes: &[u8]) -> Result<(), Wrong> {
-        let mut reader = Reader::new(bytes);
+    fn type_meta(&mut self, bytes: &[u8]) -> Result<(), WireError> {
+        let mut reader = WireReader::new(bytes);
         while let Some(tag) = reader.tag("TypeMeta")? {
             let (place, name) = match tag.number {
                 1 => (&mut self.api_version, "APIVersion"),
@@ -101,7 +101,7 @@ impl<'a> Envelope<'a> {
 }
 
 /// Decodes a message of a definition, such as `io.k8s.api.core.v1.Pod`. Kind and version are in the envelope, not in the message.
-pub(crate) fn message(definition: &str, bytes: &[u8]) -> Result<Value, Wrong> {
+pub(crate) fn message(definition: &str, bytes: &[u8]) -> Result<Value, WireError> {
     let mut fields = Map::new();
     Message::of(definition, 0)?.read(bytes, &mut fields)?;
     Ok(Value::Object(fields))
@@ -120,7 +120,7 @@ struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    fn of(definition: &'a str, depth: usize) -> Result<Self, Wrong> {
+    fn of(definition: &'a str, depth: usize) -> Result<Self, WireError> {
         if depth > DEPTH_MAX {
             return Err("exceeded max depth".into());
         }
@@ -130,8 +130,8 @@ impl<'a> Message<'a> {
     }
 
     /// Adds the fields to the existing ones: a message may be split into parts.
-    fn read(self, bytes: &[u8], into: &mut Map<String, Value>) -> Result<(), Wrong> {
-        let mut reader = Reader::new(bytes);
+    fn read(self, bytes: &[u8], into: &mut Map<String, Value>) -> Result<(), WireError> {
+        let mut reader = WireReader::new(bytes);
         while let Some(tag) = reader.tag(self.name)? {
             let numbers = [self.around, &[tag.number]].concat();
             let found = self.known.fields.iter().find(|it| it.numbers.starts_with(&numbers));
@@ -163,14 +163,15 @@ impl<'a> Message<'a> {
         field: &GoField,
         old: Value,
         (tag, go): (Tag, &str),
-        reader: &mut Reader<'_>,
-    ) -> Result<Value, Wrong> {
+        reader: &mut WireReader<'_>,
+    ) -> Result<Value, WireError> {
         match &field.form {
-            Form::List(items) => {
+            GoValueType::List(items) => {
                 let mut list = if let Value::Array(list) = old { list } else { Vec::new() };
-                let is_number = matches!(**items, Form::Bool | Form::Int32 | Form::Int64);
+                let is_number =
+                    matches!(**items, GoValueType::Bool | GoValueType::Int32 | GoValueType::Int64);
                 if is_number && tag.wire == wire::BYTES {
-                    let mut packed = Reader::new(reader.bytes()?);
+                    let mut packed = WireReader::new(reader.bytes()?);
                     while !packed.is_empty() {
                         list.push(self.value(field, items, Value::Null, &mut packed)?);
                     }
@@ -180,34 +181,39 @@ impl<'a> Message<'a> {
                 }
                 Ok(Value::Array(list))
             }
-            Form::Map(items) => {
+            GoValueType::Map(items) => {
                 tag.expect(wire::BYTES, go)?;
                 let mut map = if let Value::Object(map) = old { map } else { Map::new() };
                 let (key, value) = self.entry(field, items, reader.bytes()?)?;
                 map.insert(key, value);
                 Ok(Value::Object(map))
             }
-            form @ (Form::Text
-            | Form::Bool
-            | Form::Int32
-            | Form::Int64
-            | Form::Float
-            | Form::Bytes
-            | Form::Quantity
-            | Form::Time
-            | Form::MicroTime
-            | Form::IntOrText
-            | Form::Any
-            | Form::Struct(_)) => {
+            form @ (GoValueType::Text
+            | GoValueType::Bool
+            | GoValueType::Int32
+            | GoValueType::Int64
+            | GoValueType::Float
+            | GoValueType::Bytes
+            | GoValueType::Quantity
+            | GoValueType::Time
+            | GoValueType::MicroTime
+            | GoValueType::IntOrText
+            | GoValueType::Any
+            | GoValueType::Struct(_)) => {
                 check_wire(form, tag, go)?;
                 self.value(field, form, old, reader)
             }
         }
     }
 
-    fn entry(self, field: &GoField, items: &Form, bytes: &[u8]) -> Result<(String, Value), Wrong> {
+    fn entry(
+        self,
+        field: &GoField,
+        items: &GoValueType,
+        bytes: &[u8],
+    ) -> Result<(String, Value), WireError> {
         let (mut key, mut value) = (String::new(), None);
-        let mut reader = Reader::new(bytes);
+        let mut reader = WireReader::new(bytes);
         while let Some(tag) = reader.entry_tag()? {
             match tag.number {
                 1 => key = reader.text()?,
@@ -222,34 +228,34 @@ impl<'a> Message<'a> {
     fn value(
         self,
         field: &GoField,
-        form: &Form,
+        form: &GoValueType,
         old: Value,
-        reader: &mut Reader<'_>,
-    ) -> Result<Value, Wrong> {
+        reader: &mut WireReader<'_>,
+    ) -> Result<Value, WireError> {
         Ok(match form {
-            Form::Text => reader.text()?.into(),
-            Form::Bool => (reader.varint()? != 0).into(),
-            Form::Int32 => low_half(reader.varint()?).cast_signed().into(),
-            Form::Int64 => reader.varint()?.cast_signed().into(),
-            Form::Float => float(f64::from_bits(reader.fixed64()?)),
-            Form::Bytes => STANDARD.encode(reader.bytes()?).into(),
-            Form::Quantity => quantity(reader.bytes()?)?,
-            Form::Time => time(reader.bytes()?, false)?,
-            Form::MicroTime => time(reader.bytes()?, true)?,
-            Form::IntOrText => int_or_text(reader.bytes()?)?,
-            Form::Any => match field.union {
+            GoValueType::Text => reader.text()?.into(),
+            GoValueType::Bool => (reader.varint()? != 0).into(),
+            GoValueType::Int32 => low_half(reader.varint()?).cast_signed().into(),
+            GoValueType::Int64 => reader.varint()?.cast_signed().into(),
+            GoValueType::Float => float(f64::from_bits(reader.fixed64()?)),
+            GoValueType::Bytes => STANDARD.encode(reader.bytes()?).into(),
+            GoValueType::Quantity => quantity(reader.bytes()?)?,
+            GoValueType::Time => time(reader.bytes()?, false)?,
+            GoValueType::MicroTime => time(reader.bytes()?, true)?,
+            GoValueType::IntOrText => int_or_text(reader.bytes()?)?,
+            GoValueType::Any => match field.union {
                 Some(union) => self.union(union, reader.bytes()?)?,
                 None => raw(reader.bytes()?)?,
             },
-            Form::Struct(definition) => {
+            GoValueType::Struct(definition) => {
                 let mut fields = if let Value::Object(fields) = old { fields } else { Map::new() };
                 Message::of(definition, self.depth + 1)?.read(reader.bytes()?, &mut fields)?;
                 Value::Object(fields)
             }
             // Lists in lists and in maps are separate messages.
-            Form::List(items) => {
+            GoValueType::List(items) => {
                 let mut list = Vec::new();
-                let mut reader = Reader::new(reader.bytes()?);
+                let mut reader = WireReader::new(reader.bytes()?);
                 while let Some(tag) = reader.tag("Items")? {
                     if tag.number == 1 {
                         check_wire(items, tag, "Items")?;
@@ -260,19 +266,19 @@ impl<'a> Message<'a> {
                 }
                 Value::Array(list)
             }
-            Form::Map(_) => return Err("unknown type".into()),
+            GoValueType::Map(_) => return Err("unknown type".into()),
         })
     }
 
     /// Decodes a field of a JSON schema that has several forms.
-    fn union(self, union: Union, bytes: &[u8]) -> Result<Value, Wrong> {
+    fn union(self, union: Union, bytes: &[u8]) -> Result<Value, WireError> {
         let (name, first, second) = match union {
             Union::Schemas => ("JSONSchemaPropsOrArray", "Schema", "JSONSchemas"),
             Union::Flag => ("JSONSchemaPropsOrBool", "Allows", "Schema"),
             Union::Names => ("JSONSchemaPropsOrStringArray", "Schema", "Property"),
         };
         let (mut schema, mut list, mut flag) = (None, Vec::new(), false);
-        let mut reader = Reader::new(bytes);
+        let mut reader = WireReader::new(bytes);
         while let Some(tag) = reader.tag(name)? {
             match (union, tag.number) {
                 (Union::Flag, 1) => {
@@ -302,49 +308,57 @@ impl<'a> Message<'a> {
     }
 
     /// Decodes a nested schema.
-    fn schema(self, bytes: &[u8]) -> Result<Value, Wrong> {
+    fn schema(self, bytes: &[u8]) -> Result<Value, WireError> {
         let mut fields = Map::new();
         Message::of(self.definition, self.depth + 1)?.read(bytes, &mut fields)?;
         Ok(Value::Object(fields))
     }
 }
 
-fn check_wire(form: &Form, tag: Tag, go: &str) -> Result<(), Wrong> {
+fn check_wire(form: &GoValueType, tag: Tag, go: &str) -> Result<(), WireError> {
     match form {
-        Form::Bool | Form::Int32 | Form::Int64 => tag.is_varint(go),
-        Form::Float => tag.is_fixed64(go),
-        Form::Text
-        | Form::Bytes
-        | Form::Quantity
-        | Form::Time
-        | Form::MicroTime
-        | Form::IntOrText
-        | Form::Any
-        | Form::List(_)
-        | Form::Map(_)
-        | Form::Struct(_) => tag.expect(wire::BYTES, go),
+        GoValueType::Bool | GoValueType::Int32 | GoValueType::Int64 => tag.is_varint(go),
+        GoValueType::Float => tag.is_fixed64(go),
+        GoValueType::Text
+        | GoValueType::Bytes
+        | GoValueType::Quantity
+        | GoValueType::Time
+        | GoValueType::MicroTime
+        | GoValueType::IntOrText
+        | GoValueType::Any
+        | GoValueType::List(_)
+        | GoValueType::Map(_)
+        | GoValueType::Struct(_) => tag.expect(wire::BYTES, go),
     }
 }
 
 /// Returns whether JSON leaves the value out. Protobuf contains it.
-fn is_zero(form: &Form, value: &Value) -> bool {
+fn is_zero(form: &GoValueType, value: &Value) -> bool {
     match value {
         Value::Bool(it) => !it,
-        Value::Number(it) => !matches!(form, Form::IntOrText) && it.as_f64() == Some(0.0),
-        Value::String(it) => it.is_empty() && matches!(form, Form::Text | Form::Bytes),
+        Value::Number(it) => !matches!(form, GoValueType::IntOrText) && it.as_f64() == Some(0.0),
+        Value::String(it) => {
+            it.is_empty() && matches!(form, GoValueType::Text | GoValueType::Bytes)
+        }
         Value::Null | Value::Array(_) | Value::Object(_) => false,
     }
 }
 
 /// Returns the value of a map entry without one.
-fn zero(form: &Form) -> Value {
+fn zero(form: &GoValueType) -> Value {
     match form {
-        Form::Text | Form::Bytes => "".into(),
-        Form::Bool => false.into(),
-        Form::Int32 | Form::Int64 | Form::Float | Form::IntOrText => 0.into(),
-        Form::Quantity => "0".into(),
-        Form::Struct(_) => Map::new().into(),
-        Form::Time | Form::MicroTime | Form::Any | Form::List(_) | Form::Map(_) => Value::Null,
+        GoValueType::Text | GoValueType::Bytes => "".into(),
+        GoValueType::Bool => false.into(),
+        GoValueType::Int32 | GoValueType::Int64 | GoValueType::Float | GoValueType::IntOrText => {
+            0.into()
+        }
+        GoValueType::Quantity => "0".into(),
+        GoValueType::Struct(_) => Map::new().into(),
+        GoValueType::Time
+        | GoValueType::MicroTime
+        | GoValueType::Any
+        | GoValueType::List(_)
+        | GoValueType::Map(_) => Value::Null,
     }
 }
 
@@ -353,9 +367,9 @@ fn float(value: f64) -> Value {
     serde_json::from_str(&value.to_string()).unwrap_or_default()
 }
 
-fn quantity(bytes: &[u8]) -> Result<Value, Wrong> {
+fn quantity(bytes: &[u8]) -> Result<Value, WireError> {
     let mut text = String::new();
-    let mut reader = Reader::new(bytes);
+    let mut reader = WireReader::new(bytes);
     while let Some(tag) = reader.tag("Quantity")? {
         if tag.number == 1 {
             tag.expect(wire::BYTES, "String_")?;
@@ -369,12 +383,12 @@ fn quantity(bytes: &[u8]) -> Result<Value, Wrong> {
 }
 
 /// Decodes a time: seconds, and nanoseconds, which only some types keep. An empty message is null.
-fn time(bytes: &[u8], fine: bool) -> Result<Value, Wrong> {
+fn time(bytes: &[u8], fine: bool) -> Result<Value, WireError> {
     if bytes.is_empty() {
         return Ok(Value::Null);
     }
     let (mut seconds, mut nanos) = (0, 0);
-    let mut reader = Reader::new(bytes);
+    let mut reader = WireReader::new(bytes);
     while let Some(tag) = reader.tag("Timestamp")? {
         match tag.number {
             1 => {
@@ -400,9 +414,9 @@ fn time(bytes: &[u8], fine: bool) -> Result<Value, Wrong> {
     }
 }
 
-fn int_or_text(bytes: &[u8]) -> Result<Value, Wrong> {
+fn int_or_text(bytes: &[u8]) -> Result<Value, WireError> {
     let (mut kind, mut number, mut text) = (0, 0, String::new());
-    let mut reader = Reader::new(bytes);
+    let mut reader = WireReader::new(bytes);
     while let Some(tag) = reader.tag("IntOrString")? {
         match tag.number {
             1 => {
@@ -429,9 +443,9 @@ fn int_or_text(bytes: &[u8]) -> Result<Value, Wrong> {
 }
 
 /// Decodes JSON in protobuf: extensions, managed fields, defaults in schemas.
-fn raw(bytes: &[u8]) -> Result<Value, Wrong> {
+fn raw(bytes: &[u8]) -> Result<Value, WireError> {
     let mut raw: &[u8] = &[];
-    let mut reader = Reader::new(bytes);
+    let mut reader = WireReader::new(bytes);
     while let Some(tag) = reader.tag("RawExtension")? {
         if tag.number == 1 {
             tag.expect(wire::BYTES, "Raw")?;

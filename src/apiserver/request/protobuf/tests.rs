@@ -11,7 +11,7 @@ use crate::{
     request::{
         ApiRequest,
         body::{self, Expected},
-        deletion::Options,
+        deletion::DeleteOptions,
         query::Query,
     },
 };
@@ -93,7 +93,7 @@ fn answer(on: &str, body: &[u8]) -> (u16, String) {
                 HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(PROTOBUF))]);
             let body = Bytes::copy_from_slice(body);
             let ask = ApiRequest { headers, body, ..ApiRequest::default() };
-            let options = Options::parse(&ask, &Query::parse(""));
+            let options = DeleteOptions::parse(&ask, &Query::parse(""));
             return options.map_or_else(|it| (it.code, it.message), |_| (200, String::new()));
         }
     };

@@ -11,7 +11,7 @@ const FIXED32: u8 = 5;
 const VARINT_BYTES: u32 = 10;
 
 /// The message about malformed bytes.
-pub(super) type Wrong = String;
+pub(super) type WireError = String;
 
 /// The number of a field, and its wire type.
 #[derive(Clone, Copy)]
@@ -22,26 +22,26 @@ pub(super) struct Tag {
 
 impl Tag {
     /// Checks the wire type of a field.
-    pub(super) fn expect(self, wire: u8, field: &str) -> Result<(), Wrong> {
+    pub(super) fn expect(self, wire: u8, field: &str) -> Result<(), WireError> {
         if self.wire == wire {
             return Ok(());
         }
         Err(format!("proto: wrong wireType = {} for field {field}", self.wire))
     }
 
-    pub(super) fn is_varint(self, field: &str) -> Result<(), Wrong> {
+    pub(super) fn is_varint(self, field: &str) -> Result<(), WireError> {
         self.expect(VARINT, field)
     }
 
-    pub(super) fn is_fixed64(self, field: &str) -> Result<(), Wrong> {
+    pub(super) fn is_fixed64(self, field: &str) -> Result<(), WireError> {
         self.expect(FIXED64, field)
     }
 }
 
 /// Reads a message from its start to its end.
-pub(super) struct Reader<'a>(&'a [u8]);
+pub(super) struct WireReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> WireReader<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
@@ -51,7 +51,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the tag of the next field of a message; `None` at its end.
-    pub(super) fn tag(&mut self, message: &str) -> Result<Option<Tag>, Wrong> {
+    pub(super) fn tag(&mut self, message: &str) -> Result<Option<Tag>, WireError> {
         if self.0.is_empty() {
             return Ok(None);
         }
@@ -67,20 +67,20 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the tag of the next field of a map entry, where nothing is checked; `None` at its end.
-    pub(super) fn entry_tag(&mut self) -> Result<Option<Tag>, Wrong> {
+    pub(super) fn entry_tag(&mut self) -> Result<Option<Tag>, WireError> {
         if self.0.is_empty() {
             return Ok(None);
         }
         Ok(Some(self.loose_tag()?.0))
     }
 
-    fn loose_tag(&mut self) -> Result<(Tag, u64), Wrong> {
+    fn loose_tag(&mut self) -> Result<(Tag, u64), WireError> {
         let raw = self.varint()?;
         let [low, ..] = raw.to_le_bytes();
         Ok((Tag { number: low_half(raw >> 3), wire: low & 7 }, raw))
     }
 
-    pub(super) fn varint(&mut self) -> Result<u64, Wrong> {
+    pub(super) fn varint(&mut self) -> Result<u64, WireError> {
         let mut value = 0;
         for at in 0..VARINT_BYTES {
             let (byte, rest) = self.0.split_first().ok_or_else(cut)?;
@@ -93,13 +93,13 @@ impl<'a> Reader<'a> {
         Err("proto: integer overflow".into())
     }
 
-    pub(super) fn fixed64(&mut self) -> Result<u64, Wrong> {
+    pub(super) fn fixed64(&mut self) -> Result<u64, WireError> {
         let (bytes, rest) = self.0.split_first_chunk().ok_or_else(cut)?;
         self.0 = rest;
         Ok(u64::from_le_bytes(*bytes))
     }
 
-    pub(super) fn bytes(&mut self) -> Result<&'a [u8], Wrong> {
+    pub(super) fn bytes(&mut self) -> Result<&'a [u8], WireError> {
         let length = self.varint()?;
         if length.cast_signed() < 0 {
             return Err("proto: negative length found during unmarshaling".into());
@@ -111,12 +111,12 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a string. Invalid UTF-8 is replaced, as Go does when it writes JSON.
-    pub(super) fn text(&mut self) -> Result<String, Wrong> {
+    pub(super) fn text(&mut self) -> Result<String, WireError> {
         Ok(String::from_utf8_lossy(self.bytes()?).into_owned())
     }
 
     /// Skips the value of a field. Groups may contain groups: they are counted, without recursion.
-    pub(super) fn skip(&mut self, tag: Tag) -> Result<(), Wrong> {
+    pub(super) fn skip(&mut self, tag: Tag) -> Result<(), WireError> {
         let mut tag = tag;
         let mut open = 0_usize;
         loop {
@@ -147,6 +147,6 @@ pub(super) fn low_half(value: u64) -> u32 {
     u32::from_le_bytes([a, b, c, d])
 }
 
-fn cut() -> Wrong {
+fn cut() -> WireError {
     "unexpected EOF".into()
 }

@@ -13,11 +13,11 @@ use super::{
 use crate::{
     metadata::names,
     object,
-    refusal::{Problem, ProblemKind},
+    refusal::{ProblemKind, ValidationProblem},
 };
 
 /// Validates a new CRD, or the change of an old one. Of the metadata, only the name is validated.
-pub(crate) fn check(new: &Value, old: Option<&Value>) -> Vec<Problem> {
+pub(crate) fn check(new: &Value, old: Option<&Value>) -> Vec<ValidationProblem> {
     let inner = convert::to_internal(new);
     let mut found = Vec::new();
     if old.is_none() {
@@ -35,14 +35,14 @@ pub(crate) fn check(new: &Value, old: Option<&Value>) -> Vec<Problem> {
     found
 }
 
-fn name(crd: &Value, found: &mut Vec<Problem>) {
+fn name(crd: &Value, found: &mut Vec<ValidationProblem>) {
     let name = object::meta(crd, "name");
     let text = |pointer: &str| crd.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let mut wrong = names::dns_subdomain(name);
     if name != format!("{}.{}", text("/spec/names/plural"), text("/spec/group")) {
         wrong.push("must be spec.names.plural+\".\"+spec.group".into());
     }
-    found.extend(wrong.into_iter().map(|it| Problem::invalid("metadata.name", name, it)));
+    found.extend(wrong.into_iter().map(|it| ValidationProblem::invalid("metadata.name", name, it)));
 }
 
 /// The spec of a CRD in the internal form.
@@ -129,7 +129,7 @@ impl<'a> Spec<'a> {
         own.chain(self.get("validation").and_then(|it| it.get("openAPIV3Schema")))
     }
 
-    fn check(&self, demands: &ValidationOptions, found: &mut Vec<Problem>) {
+    fn check(&self, demands: &ValidationOptions, found: &mut Vec<ValidationProblem>) {
         self.group_and_scope(found);
         self.presence_of_schemas(demands, found);
         let mut strictness = Strictness {
@@ -143,7 +143,7 @@ impl<'a> Spec<'a> {
             strictness.structural = true;
             if self.preserves() {
                 let text = "must be false in order to use defaults in the schema";
-                found.push(Problem::invalid("spec.preserveUnknownFields", true, text));
+                found.push(ValidationProblem::invalid("spec.preserveUnknownFields", true, text));
             }
         }
         self.check_versions(strictness, found);
@@ -159,26 +159,26 @@ impl<'a> Spec<'a> {
         conversion::check(self.get("conversion"), self.preserves(), demands.known_reviews, found);
     }
 
-    fn group_and_scope(&self, found: &mut Vec<Problem>) {
+    fn group_and_scope(&self, found: &mut Vec<ValidationProblem>) {
         let group = self.text("group");
         let wrong = names::dns_subdomain(group);
         if group.is_empty() {
-            found.push(Problem::required("spec.group", ""));
+            found.push(ValidationProblem::required("spec.group", ""));
         } else if !wrong.is_empty() {
-            found.push(Problem::invalid("spec.group", group, wrong.join(",")));
+            found.push(ValidationProblem::invalid("spec.group", group, wrong.join(",")));
         } else if !group.contains('.') {
-            found.push(Problem::invalid(
+            found.push(ValidationProblem::invalid(
                 "spec.group",
                 group,
                 "should be a domain with at least one dot",
             ));
         }
         match self.text("scope") {
-            "" => found.push(Problem::required("spec.scope", "")),
+            "" => found.push(ValidationProblem::required("spec.scope", "")),
             "Cluster" | "Namespaced" => {}
             other => {
                 let known = ["Cluster", "Namespaced"].map(String::from).into();
-                found.push(Problem::new(
+                found.push(ValidationProblem::new(
                     "spec.scope",
                     ProblemKind::NotSupported(other.into(), known),
                 ));
@@ -186,7 +186,7 @@ impl<'a> Spec<'a> {
         }
     }
 
-    fn presence_of_schemas(&self, demands: &ValidationOptions, found: &mut Vec<Problem>) {
+    fn presence_of_schemas(&self, demands: &ValidationOptions, found: &mut Vec<ValidationProblem>) {
         if self.get("validation").is_some_and(|it| it.get("openAPIV3Schema").is_some()) {
             return;
         }
@@ -197,7 +197,7 @@ impl<'a> Spec<'a> {
         for (at, version) in self.versions().enumerate() {
             let asked = demands.schemas || structure::flag(version, "served");
             if asked && version.pointer("/schema/openAPIV3Schema").is_none() {
-                found.push(Problem::required(
+                found.push(ValidationProblem::required(
                     format!("spec.versions[{at}].schema.openAPIV3Schema"),
                     why,
                 ));
@@ -224,7 +224,7 @@ impl<'a> Spec<'a> {
             .any(|it| it.get("status").is_some_and(|it| !it.is_null()))
     }
 
-    fn check_versions(&self, strictness: Strictness, found: &mut Vec<Problem>) {
+    fn check_versions(&self, strictness: Strictness, found: &mut Vec<ValidationProblem>) {
         let mut seen = BTreeSet::new();
         let mut unique = true;
         for (at, version) in self.versions().enumerate() {
@@ -233,7 +233,11 @@ impl<'a> Spec<'a> {
             let path = format!("spec.versions[{at}]");
             let wrong = names::dns_1035_label(name);
             if !wrong.is_empty() {
-                found.push(Problem::invalid(format!("{path}.name"), name, wrong.join(",")));
+                found.push(ValidationProblem::invalid(
+                    format!("{path}.name"),
+                    name,
+                    wrong.join(","),
+                ));
             }
             if let Some(wrapper) = version.get("schema") {
                 let strictness = Strictness { status: self.status_of(version), ..strictness };
@@ -246,7 +250,7 @@ impl<'a> Spec<'a> {
         }
         self.shared_and_own(found);
         let all = self.get("versions").cloned().unwrap_or_default();
-        let wrong = |text: &str| Problem::invalid("spec.versions", all.clone(), text);
+        let wrong = |text: &str| ValidationProblem::invalid("spec.versions", all.clone(), text);
         if !unique {
             found.push(wrong("must contain unique version names"));
         }
@@ -256,17 +260,17 @@ impl<'a> Spec<'a> {
         let version = self.text("version");
         let label = names::dns_1035_label(version);
         if !version.is_empty() && !label.is_empty() {
-            found.push(Problem::invalid("spec.version", version, label.join(",")));
+            found.push(ValidationProblem::invalid("spec.version", version, label.join(",")));
         }
         let first = self.versions().next().map(|it| structure::text(it, "name"));
         if !version.is_empty() && first.is_some_and(|it| it != version) {
             let text = "must match the first version in spec.versions";
-            found.push(Problem::invalid("spec.version", version, text));
+            found.push(ValidationProblem::invalid("spec.version", version, text));
         }
     }
 
     /// Refuses fields that are both shared and in the versions, and fields that are equal in all versions but not shared.
-    fn shared_and_own(&self, found: &mut Vec<Problem>) {
+    fn shared_and_own(&self, found: &mut Vec<ValidationProblem>) {
         let fields = [
             ("validation", "schema", "schemas"),
             ("subresources", "subresources", "subresources"),
@@ -275,7 +279,7 @@ impl<'a> Spec<'a> {
         for (top, own, plural) in fields {
             if self.get(top).is_some() && self.versions().any(|it| it.get(own).is_some()) {
                 let text = format!("top-level and per-version {plural} are mutually exclusive");
-                found.push(Problem::forbidden(format!("spec.{top}"), text));
+                found.push(ValidationProblem::forbidden(format!("spec.{top}"), text));
             }
         }
         for (top, own, plural) in fields {
@@ -286,27 +290,31 @@ impl<'a> Spec<'a> {
                     "per-version {plural} may not all be set to identical values (top-level {top} should be used instead)"
                 );
                 let all = self.get("versions").cloned().unwrap_or_default();
-                found.push(Problem::invalid("spec.versions", all, text));
+                found.push(ValidationProblem::invalid("spec.versions", all, text));
             }
         }
     }
 
-    fn name_fields(&self, found: &mut Vec<Problem>) {
+    fn name_fields(&self, found: &mut Vec<ValidationProblem>) {
         for field in ["plural", "singular", "kind", "listKind"] {
             if self.named(field).is_empty() {
-                found.push(Problem::required(format!("spec.names.{field}"), ""));
+                found.push(ValidationProblem::required(format!("spec.names.{field}"), ""));
             }
         }
     }
 }
 
-fn names_are_labels(names: Option<&Value>, path: &str, found: &mut Vec<Problem>) {
+fn names_are_labels(names: Option<&Value>, path: &str, found: &mut Vec<ValidationProblem>) {
     let Some(names) = names else { return };
     let text = |field: &str| structure::text(names, field);
     for field in ["plural", "singular"] {
         let wrong = names::dns_1035_label(text(field));
         if !text(field).is_empty() && !wrong.is_empty() {
-            found.push(Problem::invalid(format!("{path}.{field}"), text(field), wrong.join(",")));
+            found.push(ValidationProblem::invalid(
+                format!("{path}.{field}"),
+                text(field),
+                wrong.join(","),
+            ));
         }
     }
     for field in ["kind", "listKind"] {
@@ -314,28 +322,28 @@ fn names_are_labels(names: Option<&Value>, path: &str, found: &mut Vec<Problem>)
         if !text(field).is_empty() && !wrong.is_empty() {
             let text_of =
                 format!("may have mixed case, but should otherwise match: {}", wrong.join(","));
-            found.push(Problem::invalid(format!("{path}.{field}"), text(field), text_of));
+            found.push(ValidationProblem::invalid(format!("{path}.{field}"), text(field), text_of));
         }
     }
     labels(names, "shortNames", path, found);
     if !text("kind").is_empty() && text("kind") == text("listKind") {
         let words = "kind and listKind may not be the same";
-        found.push(Problem::invalid(format!("{path}.listKind"), text("listKind"), words));
+        found.push(ValidationProblem::invalid(format!("{path}.listKind"), text("listKind"), words));
     }
     labels(names, "categories", path, found);
 }
 
-fn labels(names: &Value, field: &str, path: &str, found: &mut Vec<Problem>) {
+fn labels(names: &Value, field: &str, path: &str, found: &mut Vec<ValidationProblem>) {
     for (at, name) in structure::several(names, field).filter_map(Value::as_str).enumerate() {
         let wrong = names::dns_1035_label(name);
         if !wrong.is_empty() {
             let at = format!("{path}.{field}[{at}]");
-            found.push(Problem::invalid(at, name, wrong.join(",")));
+            found.push(ValidationProblem::invalid(at, name, wrong.join(",")));
         }
     }
 }
 
-fn subresources(all: Option<&Value>, path: &str, found: &mut Vec<Problem>) {
+fn subresources(all: Option<&Value>, path: &str, found: &mut Vec<ValidationProblem>) {
     let Some(scale) = all.and_then(|it| it.get("scale")).filter(|it| !it.is_null()) else { return };
     let paths = [
         ("specReplicasPath", &[".spec."][..], "should be a json path under .spec"),
@@ -351,17 +359,21 @@ fn subresources(all: Option<&Value>, path: &str, found: &mut Vec<Problem>) {
         let at = format!("{path}.scale.{field}");
         if value.is_empty() {
             if field != "labelSelectorPath" {
-                found.push(Problem::required(at, ""));
+                found.push(ValidationProblem::required(at, ""));
             }
         } else if !value.starts_with('.') {
-            found.push(Problem::invalid(at, value, "must be a simple json path starting with ."));
+            found.push(ValidationProblem::invalid(
+                at,
+                value,
+                "must be a simple json path starting with .",
+            ));
         } else if !prefixes.iter().any(|it| value.starts_with(it)) {
-            found.push(Problem::invalid(at, value, text));
+            found.push(ValidationProblem::invalid(at, value, text));
         }
     }
 }
 
-fn columns(all: Option<&Value>, path: &str, found: &mut Vec<Problem>) {
+fn columns(all: Option<&Value>, path: &str, found: &mut Vec<ValidationProblem>) {
     const TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
     const FORMATS: [&str; 8] =
         ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
@@ -369,26 +381,26 @@ fn columns(all: Option<&Value>, path: &str, found: &mut Vec<Problem>) {
         let path = format!("{path}[{at}]");
         let text = |field: &str| structure::text(column, field);
         if text("name").is_empty() {
-            found.push(Problem::required(format!("{path}.name"), ""));
+            found.push(ValidationProblem::required(format!("{path}.name"), ""));
         }
         let words = format!("must be one of {}", TYPES.join(","));
         match text("type") {
-            "" => found.push(Problem::required(format!("{path}.type"), words)),
+            "" => found.push(ValidationProblem::required(format!("{path}.type"), words)),
             other if !TYPES.contains(&other) => {
-                found.push(Problem::invalid(format!("{path}.type"), other, words));
+                found.push(ValidationProblem::invalid(format!("{path}.type"), other, words));
             }
             _ => {}
         }
         let format = text("format");
         if !format.is_empty() && !FORMATS.contains(&format) {
             let words = format!("must be one of {}", FORMATS.join(","));
-            found.push(Problem::invalid(format!("{path}.format"), format, words));
+            found.push(ValidationProblem::invalid(format!("{path}.format"), format, words));
         }
         let at = format!("{path}.JSONPath");
         match text("JSONPath") {
-            "" => found.push(Problem::required(at, "")),
+            "" => found.push(ValidationProblem::required(at, "")),
             other if !other.starts_with('.') => {
-                found.push(Problem::invalid(
+                found.push(ValidationProblem::invalid(
                     at,
                     other,
                     "must be a simple json path starting with .",
@@ -400,13 +412,13 @@ fn columns(all: Option<&Value>, path: &str, found: &mut Vec<Problem>) {
 }
 
 /// Refuses changes of immutable fields: the group and the plural always, the scope and the kind once the CRD is established.
-fn unchanged(spec: &Spec<'_>, old: &Value, found: &mut Vec<Problem>) {
+fn unchanged(spec: &Spec<'_>, old: &Value, found: &mut Vec<ValidationProblem>) {
     let established = object_condition(old, "Established");
     let mut same = |pointer: &str, new: &str| {
         let before = old.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         if before != new {
             let path = pointer.trim_start_matches('/').replace('/', ".");
-            found.push(Problem::invalid(path, new, "field is immutable"));
+            found.push(ValidationProblem::invalid(path, new, "field is immutable"));
         }
     };
     if established {
@@ -426,11 +438,11 @@ pub(super) fn object_condition(crd: &Value, kind: &str) -> bool {
         .any(|it| structure::text(it, "type") == kind && structure::text(it, "status") == "True")
 }
 
-fn accepted_names(crd: &Value, found: &mut Vec<Problem>) {
+fn accepted_names(crd: &Value, found: &mut Vec<ValidationProblem>) {
     names_are_labels(crd.pointer("/status/acceptedNames"), "status.acceptedNames", found);
 }
 
-fn stored_versions(crd: &Value, spec: &Spec<'_>, found: &mut Vec<Problem>) {
+fn stored_versions(crd: &Value, spec: &Spec<'_>, found: &mut Vec<ValidationProblem>) {
     let path = "status.storedVersions";
     let stored: Vec<&str> = crd
         .pointer("/status/storedVersions")
@@ -440,7 +452,11 @@ fn stored_versions(crd: &Value, spec: &Spec<'_>, found: &mut Vec<Problem>) {
         .filter_map(Value::as_str)
         .collect();
     if stored.is_empty() {
-        found.push(Problem::invalid(path, Value::Null, "must have at least one stored version"));
+        found.push(ValidationProblem::invalid(
+            path,
+            Value::Null,
+            "must have at least one stored version",
+        ));
         return;
     }
     // Each stored version counts once, so a second version of the same name is not found.
@@ -451,12 +467,12 @@ fn stored_versions(crd: &Value, spec: &Spec<'_>, found: &mut Vec<Problem>) {
         left.retain(|it| *it != name);
         if structure::flag(version, "storage") && !was_there {
             let text = format!("must have the storage version {name}");
-            found.push(Problem::invalid(path, stored.clone(), text));
+            found.push(ValidationProblem::invalid(path, stored.clone(), text));
         }
     }
     for (at, name) in stored.iter().enumerate() {
         if !spec.versions().any(|it| structure::text(it, "name") == *name) {
-            found.push(Problem::invalid(
+            found.push(ValidationProblem::invalid(
                 format!("{path}[{at}]"),
                 *name,
                 format!(
@@ -469,7 +485,7 @@ fn stored_versions(crd: &Value, spec: &Spec<'_>, found: &mut Vec<Problem>) {
     }
 }
 
-fn approval(crd: &Value, old: Option<&Value>, found: &mut Vec<Problem>) {
+fn approval(crd: &Value, old: Option<&Value>, found: &mut Vec<ValidationProblem>) {
     let same = |it: &Value| {
         std::mem::discriminant(&approval_of(it)) == std::mem::discriminant(&approval_of(crd))
     };
@@ -480,28 +496,30 @@ fn approval(crd: &Value, old: Option<&Value>, found: &mut Vec<Problem>) {
     let see = "see https://github.com/kubernetes/enhancements/pull/1111";
     let must = format!("protected groups must have approval annotation {APPROVAL:?}");
     match approval_of(crd) {
-        Approval::Missing => found.push(Problem::required(path, format!("{must}, {see}"))),
+        Approval::Missing => {
+            found.push(ValidationProblem::required(path, format!("{must}, {see}")))
+        }
         Approval::Invalid => {
             let annotations = crd.pointer("/metadata/annotations");
             let value = annotations.and_then(|it| it.get(APPROVAL)).cloned().unwrap_or_default();
             let text =
                 format!("{must} with either a URL or a reason starting with \"unapproved\", {see}");
-            found.push(Problem::invalid(path, value, text));
+            found.push(ValidationProblem::invalid(path, value, text));
         }
         Approval::NotNeeded | Approval::Approved(_) | Approval::Bypassed(_) => {}
     }
 }
 
-fn preserve(spec: &Spec<'_>, old: Option<&Value>, found: &mut Vec<Problem>) {
+fn preserve(spec: &Spec<'_>, old: Option<&Value>, found: &mut Vec<ValidationProblem>) {
     let before = old.and_then(|it| it.pointer("/spec/preserveUnknownFields"));
     if spec.preserves() && before != Some(&Value::Bool(true)) {
         let text = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
-        found.push(Problem::invalid("spec.preserveUnknownFields", true, text));
+        found.push(ValidationProblem::invalid("spec.preserveUnknownFields", true, text));
     }
 }
 
 /// Validates the selectable fields of a version: they must be strings, booleans or integers in the schema.
-fn selectable(version: &Value, schema: &Value, path: &str, found: &mut Vec<Problem>) {
+fn selectable(version: &Value, schema: &Value, path: &str, found: &mut Vec<ValidationProblem>) {
     // If all versions share a schema, the fields are at the top of the spec.
     let at = if version.get("schema").is_some() {
         format!("{path}.selectableFields")
@@ -522,6 +540,10 @@ fn selectable(version: &Value, schema: &Value, path: &str, found: &mut Vec<Probl
                  formats are allowed."
             }
         };
-        found.push(Problem::invalid(format!("{at}[{index}].jsonPath"), json_path, detail));
+        found.push(ValidationProblem::invalid(
+            format!("{at}[{index}].jsonPath"),
+            json_path,
+            detail,
+        ));
     }
 }

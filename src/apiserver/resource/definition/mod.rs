@@ -18,7 +18,7 @@ use serde_json::Value;
 pub(crate) use self::{checks::check, defaults::defaults, order::by_priority, status::status};
 use super::{
     ResourceDef,
-    kind::{Column, Kind, Scale, Storage, Version},
+    kind::{Column, Kind, KindVersion, Scale, Storage},
 };
 use crate::sorted::{self, CollectSorted as _};
 use crate::{
@@ -39,7 +39,7 @@ pub(crate) fn kind(crd: &Value) -> Option<Kind> {
         served.iter().map(|it| structure::text(it, "name").to_owned()).collect();
     let kind = text("/spec/names/kind")?;
     let basic = ResourceDef::new(text("/spec/group")?, "", text("/spec/names/plural")?, kind);
-    let mut versions: BTreeMap<String, Version> = served
+    let mut versions: BTreeMap<String, KindVersion> = served
         .iter()
         .zip(&names)
         .map(|(it, name)| (name.clone(), version(it, preserves)))
@@ -95,7 +95,7 @@ fn is_terminating(crd: &Value) -> bool {
 
 /// Applies the storage schema to all versions: without a conversion webhook, objects have only its fields and defaults, whatever
 /// version is requested.
-fn share_storage(all: &[Value], preserves: bool, versions: &mut BTreeMap<String, Version>) {
+fn share_storage(all: &[Value], preserves: bool, versions: &mut BTreeMap<String, KindVersion>) {
     let schema = |it: &Value| it.pointer("/schema/openAPIV3Schema").cloned();
     let Some(storage) = all.iter().find(|it| object::flag(it, "/storage")).map(schema) else {
         return;
@@ -139,7 +139,7 @@ pub(crate) fn updated(_: &Value, new: &mut Value) {
     status::remember_storage(new);
 }
 
-fn version(version: &Value, preserves: bool) -> Version {
+fn version(version: &Value, preserves: bool) -> KindVersion {
     let raw = version.pointer("/schema/openAPIV3Schema").cloned().map(Arc::new);
     let schema = raw.as_ref().map(|it| Arc::new(Schema::parse(it)));
     let rules = raw.as_ref().zip(schema.as_ref()).and_then(|(raw, schema)| {
@@ -148,7 +148,7 @@ fn version(version: &Value, preserves: bool) -> Version {
         Rules::new(raw, schema.clone()).ok().map(Arc::new)
     });
     let columns = version.get("additionalPrinterColumns").and_then(Value::as_array);
-    Version {
+    KindVersion {
         // A schema that keeps all unknown fields need not be structural, so it cannot be used for pruning and merging.
         schema: schema.filter(|_| !preserves),
         raw_schema: raw,
@@ -158,7 +158,7 @@ fn version(version: &Value, preserves: bool) -> Version {
             .collect(),
         columns: columns.into_iter().flatten().map(column).collect(),
         scale: version.pointer("/subresources/scale").filter(|it| it.is_object()).map(scale),
-        ..Version::default()
+        ..KindVersion::default()
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::structure::{self, flag, properties, several, text};
 use crate::{
-    refusal::{Problem, ProblemKind},
+    refusal::{ProblemKind, ValidationProblem},
     schema::{self, Rules, Schema},
 };
 
@@ -26,7 +26,12 @@ pub(super) struct Strictness {
 }
 
 /// Validates a schema. `path` is that of the wrapper, the object with the field `openAPIV3Schema`.
-pub(super) fn check(wrapper: &Value, strictness: Strictness, path: &str, found: &mut Vec<Problem>) {
+pub(super) fn check(
+    wrapper: &Value,
+    strictness: Strictness,
+    path: &str,
+    found: &mut Vec<ValidationProblem>,
+) {
     let Some(raw) = wrapper.get("openAPIV3Schema") else { return };
     let before = found.len();
     let path = format!("{path}.openAPIV3Schema");
@@ -34,7 +39,7 @@ pub(super) fn check(wrapper: &Value, strictness: Strictness, path: &str, found: 
         at_root_with_status(raw, &path, found);
     }
     if flag(raw, "nullable") {
-        found.push(Problem::forbidden(
+        found.push(ValidationProblem::forbidden(
             format!("{path}.nullable"),
             "nullable cannot be true at the root",
         ));
@@ -47,7 +52,7 @@ pub(super) fn check(wrapper: &Value, strictness: Strictness, path: &str, found: 
     {
         if found.len() == before {
             let text = format!("OpenAPIV3Schema '{keyword}' is not supported");
-            found.push(Problem::invalid(path.clone(), "", text));
+            found.push(ValidationProblem::invalid(path.clone(), "", text));
         }
     } else if strictness.structural {
         found.extend(structure::check(raw, &path));
@@ -64,7 +69,7 @@ pub(super) fn check(wrapper: &Value, strictness: Strictness, path: &str, found: 
 
 /// Refuses keywords at the root that validate the status together with other fields: with a status subresource, it is validated
 /// separately.
-fn at_root_with_status(schema: &Value, path: &str, found: &mut Vec<Problem>) {
+fn at_root_with_status(schema: &Value, path: &str, found: &mut Vec<ValidationProblem>) {
     const ALLOWED: [&str; 21] = [
         "description",
         "type",
@@ -91,7 +96,7 @@ fn at_root_with_status(schema: &Value, path: &str, found: &mut Vec<Problem>) {
     let kind = text(schema, "type");
     if !matches!(kind, "" | "object") {
         let text = "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
-        found.push(Problem::invalid(format!("{path}.type"), kind, text));
+        found.push(ValidationProblem::invalid(format!("{path}.type"), kind, text));
         return;
     }
     let odd =
@@ -103,7 +108,7 @@ fn at_root_with_status(schema: &Value, path: &str, found: &mut Vec<Problem>) {
         let text = format!(
             "only {names} fields are allowed at the root of the schema if the status subresource is enabled"
         );
-        found.push(Problem::invalid(path, schema.clone(), text));
+        found.push(ValidationProblem::invalid(path, schema.clone(), text));
     }
 }
 
@@ -139,7 +144,7 @@ struct Mode {
     in_meta: bool,
 }
 
-fn node(schema: &Value, mode: &Mode, root: bool, path: &str, found: &mut Vec<Problem>) {
+fn node(schema: &Value, mode: &Mode, root: bool, path: &str, found: &mut Vec<ValidationProblem>) {
     if !schema.is_object() {
         return;
     }
@@ -147,13 +152,13 @@ fn node(schema: &Value, mode: &Mode, root: bool, path: &str, found: &mut Vec<Pro
     if flag(schema, "uniqueItems") {
         let text =
             "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
-        found.push(Problem::forbidden(format!("{path}.uniqueItems"), text));
+        found.push(ValidationProblem::forbidden(format!("{path}.uniqueItems"), text));
     }
     if let Some(rest) = schema.get("additionalProperties") {
         let at = format!("{path}.additionalProperties");
         if properties(schema).next().is_some() && *rest != Value::Bool(true) {
             let text = "additionalProperties and properties are mutual exclusive";
-            found.push(Problem::forbidden(at.clone(), text));
+            found.push(ValidationProblem::forbidden(at.clone(), text));
         }
         let mut inner = mode.clone();
         if mode.in_meta {
@@ -186,7 +191,7 @@ fn node(schema: &Value, mode: &Mode, root: bool, path: &str, found: &mut Vec<Pro
     }
     let preserves = "x-kubernetes-preserve-unknown-fields";
     if schema.get(preserves) == Some(&Value::Bool(false)) {
-        found.push(Problem::invalid(
+        found.push(ValidationProblem::invalid(
             format!("{path}.{preserves}"),
             false,
             "must be true or undefined",
@@ -195,16 +200,16 @@ fn node(schema: &Value, mode: &Mode, root: bool, path: &str, found: &mut Vec<Pro
     lists_and_maps(schema, mode.strictness, path, found);
 }
 
-fn unsupported(schema: &Value, mode: &Mode, path: &str, found: &mut Vec<Problem>) {
+fn unsupported(schema: &Value, mode: &Mode, path: &str, found: &mut Vec<ValidationProblem>) {
     let kind = text(schema, "type");
     if mode.strictness.known_types && !kind.is_empty() && !TYPES.contains(&kind) {
         let kind = ProblemKind::NotSupported(kind.into(), TYPES.map(String::from).into());
-        found.push(Problem::new(format!("{path}.type"), kind));
+        found.push(ValidationProblem::new(format!("{path}.type"), kind));
     }
     if let Some(reason) = &mode.no_defaults
         && schema.get("default").is_some()
     {
-        found.push(Problem::forbidden(
+        found.push(ValidationProblem::forbidden(
             format!("{path}.default"),
             format!("must not be set {reason}"),
         ));
@@ -213,7 +218,7 @@ fn unsupported(schema: &Value, mode: &Mode, path: &str, found: &mut Vec<Problem>
         ["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"]
     {
         if schema.get(name).is_some() {
-            found.push(Problem::forbidden(
+            found.push(ValidationProblem::forbidden(
                 format!("{path}.{name}"),
                 format!("{name} is not supported"),
             ));
@@ -221,20 +226,25 @@ fn unsupported(schema: &Value, mode: &Mode, path: &str, found: &mut Vec<Problem>
     }
     if kind == "null" {
         let text = "type cannot be set to null, use nullable as an alternative";
-        found.push(Problem::forbidden(format!("{path}.type"), text));
+        found.push(ValidationProblem::forbidden(format!("{path}.type"), text));
     }
     if schema.get("items").is_some_and(Value::is_array) {
         let text = "items must be a schema object and not an array";
-        found.push(Problem::forbidden(format!("{path}.items"), text));
+        found.push(ValidationProblem::forbidden(format!("{path}.items"), text));
     }
     let embedded = "x-kubernetes-embedded-resource";
     if mode.in_meta && flag(schema, embedded) {
         let text = "must not be used inside of resource meta";
-        found.push(Problem::forbidden(format!("{path}.{embedded}"), text));
+        found.push(ValidationProblem::forbidden(format!("{path}.{embedded}"), text));
     }
 }
 
-fn lists_and_maps(schema: &Value, strictness: Strictness, path: &str, found: &mut Vec<Problem>) {
+fn lists_and_maps(
+    schema: &Value,
+    strictness: Strictness,
+    path: &str,
+    found: &mut Vec<ValidationProblem>,
+) {
     let (map_type, list_type) = ("x-kubernetes-map-type", "x-kubernetes-list-type");
     let kinds = [
         (map_type, "object", &["atomic", "granular"][..]),
@@ -247,23 +257,23 @@ fn lists_and_maps(schema: &Value, strictness: Strictness, path: &str, found: &mu
             let (at, text) =
                 (format!("{path}.type"), format!("must be {kind} if {name} is specified"));
             found.push(match own {
-                "" => Problem::required(at, text),
-                own => Problem::invalid(at, own, text),
+                "" => ValidationProblem::required(at, text),
+                own => ValidationProblem::invalid(at, own, text),
             });
         }
         if !known.contains(&value) && (own == kind || name == map_type) {
             let known = known.iter().map(|it| (*it).to_owned()).collect();
             let kind = ProblemKind::NotSupported(value.into(), known);
-            found.push(Problem::new(format!("{path}.{name}"), kind));
+            found.push(ValidationProblem::new(format!("{path}.{name}"), kind));
         }
     }
     let has_keys = several(schema, "x-kubernetes-list-map-keys").next().is_some();
     let at = format!("{path}.{list_type}");
     let must = "must be map if x-kubernetes-list-map-keys is non-empty";
     match schema.get(list_type).and_then(Value::as_str) {
-        None if has_keys => found.push(Problem::required(at, must)),
+        None if has_keys => found.push(ValidationProblem::required(at, must)),
         Some("map") => list_map(schema, path, found),
-        Some(other) if has_keys => found.push(Problem::invalid(at, other, must)),
+        Some(other) if has_keys => found.push(ValidationProblem::invalid(at, other, must)),
         _ => {}
     }
     if strictness.strict_lists {
@@ -271,33 +281,33 @@ fn lists_and_maps(schema: &Value, strictness: Strictness, path: &str, found: &mu
     }
 }
 
-fn list_map(schema: &Value, path: &str, found: &mut Vec<Problem>) {
+fn list_map(schema: &Value, path: &str, found: &mut Vec<ValidationProblem>) {
     let keys: Vec<&str> =
         several(schema, "x-kubernetes-list-map-keys").filter_map(Value::as_str).collect();
     let keys_at = format!("{path}.x-kubernetes-list-map-keys");
     if keys.is_empty() {
         let text = "must not be empty if x-kubernetes-list-type is map";
-        found.push(Problem::required(keys_at.clone(), text));
+        found.push(ValidationProblem::required(keys_at.clone(), text));
     }
     let Some(items) = schema.get("items") else {
         let text = "must have a schema if x-kubernetes-list-type is map";
-        found.push(Problem::required(format!("{path}.items"), text));
+        found.push(ValidationProblem::required(format!("{path}.items"), text));
         return;
     };
     let kind = text(items, "type");
     if kind != "object" {
         let text = "must be object if parent array's x-kubernetes-list-type is map";
-        found.push(Problem::invalid(format!("{path}.items.type"), kind, text));
+        found.push(ValidationProblem::invalid(format!("{path}.items.type"), kind, text));
         return;
     }
     let given = schema.get("x-kubernetes-list-map-keys").cloned().unwrap_or_default();
-    let wrong_keys = |text: &str| Problem::invalid(keys_at.clone(), given.clone(), text);
+    let wrong_keys = |text: &str| ValidationProblem::invalid(keys_at.clone(), given.clone(), text);
     for (at, key) in keys.iter().enumerate() {
         match items.get("properties").and_then(|it| it.get(key)) {
             Some(property) if matches!(text(property, "type"), "array" | "object") => {
                 let text = "must be a scalar type if parent array's x-kubernetes-list-type is map";
                 let at = format!("{path}.items.properties[{key}].type");
-                found.push(Problem::invalid(at, kind, text));
+                found.push(ValidationProblem::invalid(at, kind, text));
             }
             Some(_) => {}
             None => found.push(wrong_keys("entries must all be names of item properties")),
@@ -308,7 +318,7 @@ fn list_map(schema: &Value, path: &str, found: &mut Vec<Problem>) {
     }
 }
 
-fn strict_lists(schema: &Value, path: &str, found: &mut Vec<Problem>) {
+fn strict_lists(schema: &Value, path: &str, found: &mut Vec<ValidationProblem>) {
     let Some(items) = schema.get("items").filter(|it| it.is_object()) else { return };
     let list_type = text(schema, "x-kubernetes-list-type");
     if !matches!(list_type, "set" | "map") {
@@ -316,7 +326,7 @@ fn strict_lists(schema: &Value, path: &str, found: &mut Vec<Problem>) {
     }
     if flag(items, "nullable") {
         let text = format!("cannot be nullable when x-kubernetes-list-type is {list_type}");
-        found.push(Problem::forbidden(format!("{path}.items.nullable"), text));
+        found.push(ValidationProblem::forbidden(format!("{path}.items.nullable"), text));
     }
     if list_type == "set" {
         let (name, kind) = match text(items, "type") {
@@ -330,7 +340,7 @@ fn strict_lists(schema: &Value, path: &str, found: &mut Vec<Problem>) {
         if kind.is_none_or(|it| it != "atomic") {
             let text = "must be atomic as item of a list with x-kubernetes-list-type=set";
             let kind = kind.cloned().unwrap_or_default();
-            found.push(Problem::invalid(format!("{path}.items.{name}"), kind, text));
+            found.push(ValidationProblem::invalid(format!("{path}.items.{name}"), kind, text));
         }
         return;
     }
@@ -341,10 +351,10 @@ fn strict_lists(schema: &Value, path: &str, found: &mut Vec<Problem>) {
         let why = "this property is in x-kubernetes-list-map-keys, so it";
         if !required && property.get("default").is_none() {
             let text = format!("{why} must have a default or be a required property");
-            found.push(Problem::required(format!("{at}.default"), text));
+            found.push(ValidationProblem::required(format!("{at}.default"), text));
         }
         if flag(property, "nullable") {
-            found.push(Problem::forbidden(
+            found.push(ValidationProblem::forbidden(
                 format!("{at}.nullable"),
                 format!("{why} cannot be nullable"),
             ));
@@ -353,7 +363,13 @@ fn strict_lists(schema: &Value, path: &str, found: &mut Vec<Problem>) {
 }
 
 /// Validates the defaults of a schema by the schema itself.
-fn defaults(raw: &Value, root: bool, in_meta: bool, path: &str, found: &mut Vec<Problem>) {
+fn defaults(
+    raw: &Value,
+    root: bool,
+    in_meta: bool,
+    path: &str,
+    found: &mut Vec<ValidationProblem>,
+) {
     let embedded = root || flag(raw, "x-kubernetes-embedded-resource");
     if let Some(default) = raw.get("default") {
         one_default(raw, default, (embedded, in_meta), &format!("{path}.default"), found);
@@ -375,14 +391,18 @@ fn one_default(
     default: &Value,
     (embedded, in_meta): (bool, bool),
     path: &str,
-    found: &mut Vec<Problem>,
+    found: &mut Vec<ValidationProblem>,
 ) {
     let tree = Schema::parse(raw);
     if !in_meta {
         let mut pruned = default.clone();
         schema::prune_part(&tree, &mut pruned, embedded);
         if pruned != *default {
-            found.push(Problem::invalid(path, default.clone(), "must not have unknown fields"));
+            found.push(ValidationProblem::invalid(
+                path,
+                default.clone(),
+                "must not have unknown fields",
+            ));
             return;
         }
     }

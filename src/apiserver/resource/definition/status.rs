@@ -11,7 +11,7 @@ pub(super) const APPROVAL: &str = "api-approved.kubernetes.io";
 ///
 /// A condition with the same status keeps its time.
 pub(crate) fn status(crd: &Value, others: &[&Value], time: &str) -> Value {
-    let taken = Taken::by(crd, others);
+    let taken = NamesInUse::by(crd, others);
     let (accepted, conflict) = names(crd, &taken);
     let established_before = condition(crd, "Established")
         .is_some_and(|it| it.get("status").is_some_and(|it| it == "True"));
@@ -48,12 +48,12 @@ pub(crate) fn status(crd: &Value, others: &[&Value], time: &str) -> Value {
 
 /// The names in use within a group.
 #[derive(Default)]
-struct Taken {
+struct NamesInUse {
     resources: Vec<String>,
     kinds: Vec<String>,
 }
 
-impl Taken {
+impl NamesInUse {
     fn by(crd: &Value, others: &[&Value]) -> Self {
         let group = |it: &Value| it.pointer("/spec/group").cloned();
         let name = |it: &Value| it.pointer("/metadata/name").cloned();
@@ -74,7 +74,7 @@ impl Taken {
 }
 
 /// Returns the accepted names, and the last conflict about the others.
-fn names(crd: &Value, taken: &Taken) -> (Value, Option<(&'static str, String)>) {
+fn names(crd: &Value, taken: &NamesInUse) -> (Value, Option<(&'static str, String)>) {
     let wanted = crd.pointer("/spec/names").and_then(Value::as_object).cloned().unwrap_or_default();
     let before = crd.pointer("/status/acceptedNames").and_then(Value::as_object).cloned();
     let before = before.unwrap_or_default();

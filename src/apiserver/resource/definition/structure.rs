@@ -3,10 +3,10 @@
 
 use serde_json::Value;
 
-use crate::{refusal::Problem, schema::pattern};
+use crate::{refusal::ValidationProblem, schema::pattern};
 
 #[derive(Clone, Copy, PartialEq)]
-enum Level {
+enum SchemaLevel {
     Root,
     Item,
     Field,
@@ -15,9 +15,9 @@ enum Level {
 /// Returns the violations of the rules, sorted by message as on the real server.
 ///
 /// The recursion is bounded by the JSON parser, which limits the depth of the document.
-pub(super) fn check(schema: &Value, path: &str) -> Vec<Problem> {
+pub(super) fn check(schema: &Value, path: &str) -> Vec<ValidationProblem> {
     let mut found = Vec::new();
-    invariants(schema, Level::Root, path, &mut found);
+    invariants(schema, SchemaLevel::Root, path, &mut found);
     complete_value(schema, Some(schema), path, path, &mut found);
     found.sort_by_cached_key(|it| format!("{}: {}", it.field, it.text()));
     found
@@ -27,7 +27,7 @@ pub(super) fn check(schema: &Value, path: &str) -> Vec<Problem> {
 pub(super) fn complaint(v1: &Value) -> Option<String> {
     let mut found = Vec::new();
     if v1.pointer("/spec/preserveUnknownFields") == Some(&Value::Bool(true)) {
-        found.push(Problem::invalid("spec.preserveUnknownFields", true, "must be false"));
+        found.push(ValidationProblem::invalid("spec.preserveUnknownFields", true, "must be false"));
     }
     let versions = v1.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
     for (at, version) in versions.enumerate() {
@@ -60,37 +60,37 @@ pub(super) fn several<'a>(schema: &'a Value, name: &str) -> impl Iterator<Item =
     schema.get(name).and_then(Value::as_array).into_iter().flatten()
 }
 
-fn invariants(schema: &Value, level: Level, path: &str, found: &mut Vec<Problem>) {
+fn invariants(schema: &Value, level: SchemaLevel, path: &str, found: &mut Vec<ValidationProblem>) {
     let kind = text(schema, "type");
     match schema.get("items") {
-        Some(items) => invariants(items, Level::Item, &format!("{path}.items"), found),
+        Some(items) => invariants(items, SchemaLevel::Item, &format!("{path}.items"), found),
         None if kind == "array" => {
-            found.push(Problem::required(format!("{path}.items"), "must be specified"));
+            found.push(ValidationProblem::required(format!("{path}.items"), "must be specified"));
         }
         None => {}
     }
     for (name, property) in properties(schema) {
-        invariants(property, Level::Field, &format!("{path}.properties[{name}]"), found);
+        invariants(property, SchemaLevel::Field, &format!("{path}.properties[{name}]"), found);
     }
     let embedded = flag(schema, "x-kubernetes-embedded-resource");
     if let Some(rest) = schema.get("additionalProperties") {
         let path = format!("{path}.additionalProperties");
-        if level == Level::Root {
-            found.push(Problem::forbidden(path.clone(), "must not be used at the root"));
+        if level == SchemaLevel::Root {
+            found.push(ValidationProblem::forbidden(path.clone(), "must not be used at the root"));
         }
         if embedded {
             let text = "must not be used if x-kubernetes-embedded-resource is set";
-            found.push(Problem::forbidden(path.clone(), text));
+            found.push(ValidationProblem::forbidden(path.clone(), text));
         }
         if rest.is_object() {
-            invariants(rest, Level::Field, &path, found);
+            invariants(rest, SchemaLevel::Field, &path, found);
         }
     }
     let any_of = is_int_or_string(schema);
     let first_all_of = several(schema, "allOf").next().is_some_and(is_int_or_string);
     values(schema, (any_of, first_all_of), path, found);
     types(schema, level, path, found);
-    if level == Level::Root || embedded {
+    if level == SchemaLevel::Root || embedded {
         meta_types(schema, level, path, found);
     }
 }
@@ -107,7 +107,7 @@ fn is_int_or_string(schema: &Value) -> bool {
     })
 }
 
-fn types(schema: &Value, level: Level, path: &str, found: &mut Vec<Problem>) {
+fn types(schema: &Value, level: SchemaLevel, path: &str, found: &mut Vec<ValidationProblem>) {
     let kind = text(schema, "type");
     let int_or_string = flag(schema, "x-kubernetes-int-or-string");
     let preserves = flag(schema, "x-kubernetes-preserve-unknown-fields");
@@ -119,43 +119,47 @@ fn types(schema: &Value, level: Level, path: &str, found: &mut Vec<Problem>) {
     ] {
         if int_or_string && set {
             let text = "must be false if x-kubernetes-int-or-string is true";
-            found.push(Problem::invalid(format!("{path}.{name}"), true, text));
+            found.push(ValidationProblem::invalid(format!("{path}.{name}"), true, text));
         }
     }
     if embedded && kind != "object" {
         let text = "must be object if x-kubernetes-embedded-resource is true";
         found.push(match kind {
-            "" => Problem::required(at.clone(), text),
-            kind => Problem::invalid(at.clone(), kind, text),
+            "" => ValidationProblem::required(at.clone(), text),
+            kind => ValidationProblem::invalid(at.clone(), kind, text),
         });
     } else if kind.is_empty() && !int_or_string && !preserves {
         let text = match level {
-            Level::Root => "must not be empty at the root",
-            Level::Item => "must not be empty for specified array items",
-            Level::Field => "must not be empty for specified object fields",
+            SchemaLevel::Root => "must not be empty at the root",
+            SchemaLevel::Item => "must not be empty for specified array items",
+            SchemaLevel::Field => "must not be empty for specified object fields",
         };
-        found.push(Problem::required(at.clone(), text));
+        found.push(ValidationProblem::required(at.clone(), text));
     }
-    if level == Level::Root && !matches!(kind, "" | "object") {
-        found.push(Problem::invalid(at, kind, "must be object at the root"));
+    if level == SchemaLevel::Root && !matches!(kind, "" | "object") {
+        found.push(ValidationProblem::invalid(at, kind, "must be object at the root"));
     }
     if embedded && !preserves && properties(schema).next().is_none() {
         let text = "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields";
-        found.push(Problem::required(format!("{path}.properties"), text));
+        found.push(ValidationProblem::required(format!("{path}.properties"), text));
     }
 }
 
 /// Checks the types of the kind and the metadata of a complete object.
-fn meta_types(schema: &Value, level: Level, path: &str, found: &mut Vec<Problem>) {
+fn meta_types(schema: &Value, level: SchemaLevel, path: &str, found: &mut Vec<ValidationProblem>) {
     for (name, kind) in [("kind", "string"), ("apiVersion", "string"), ("metadata", "object")] {
         let Some(property) = schema.get("properties").and_then(|it| it.get(name)) else { continue };
         if text(property, "type") != kind {
             let at = format!("{path}.properties[{name}].type");
-            found.push(Problem::invalid(at, text(property, "type"), format!("must be {kind}")));
+            found.push(ValidationProblem::invalid(
+                at,
+                text(property, "type"),
+                format!("must be {kind}"),
+            ));
         }
-        if name == "metadata" && level == Level::Root && !is_plain_metadata(property) {
+        if name == "metadata" && level == SchemaLevel::Root && !is_plain_metadata(property) {
             let text = "must not specify anything other than name and generateName, but metadata is implicitly specified";
-            found.push(Problem::forbidden(format!("{path}.properties[metadata]"), text));
+            found.push(ValidationProblem::forbidden(format!("{path}.properties[metadata]"), text));
         }
     }
 }
@@ -174,7 +178,7 @@ fn is_plain_metadata(schema: &Value) -> bool {
 }
 
 /// Checks the junctors of a schema. `exempt`: types are allowed in its `anyOf`, or in the one of its first `allOf`.
-fn values(schema: &Value, exempt: (bool, bool), path: &str, found: &mut Vec<Problem>) {
+fn values(schema: &Value, exempt: (bool, bool), path: &str, found: &mut Vec<ValidationProblem>) {
     if !exempt.0 {
         for (at, branch) in several(schema, "anyOf").enumerate() {
             nested(branch, false, &format!("{path}.anyOf[{at}]"), found);
@@ -192,12 +196,12 @@ fn values(schema: &Value, exempt: (bool, bool), path: &str, found: &mut Vec<Prob
     let expression = text(schema, "pattern");
     if let Err(error) = pattern::compile(expression) {
         let text = format!("must be a valid regular expression, but isn't: {error}");
-        found.push(Problem::invalid(format!("{path}.pattern"), expression, text));
+        found.push(ValidationProblem::invalid(format!("{path}.pattern"), expression, text));
     }
 }
 
 /// Refuses keywords that cannot be inside of a junctor.
-fn nested(schema: &Value, any_of_exempt: bool, path: &str, found: &mut Vec<Problem>) {
+fn nested(schema: &Value, any_of_exempt: bool, path: &str, found: &mut Vec<ValidationProblem>) {
     const FORBIDDEN: [(&str, &str); 13] = [
         ("type", "must be empty to be structural"),
         ("additionalProperties", "must be undefined to be structural"),
@@ -222,12 +226,12 @@ fn nested(schema: &Value, any_of_exempt: bool, path: &str, found: &mut Vec<Probl
     }
     for (name, text) in FORBIDDEN {
         if schema.get(name).is_some_and(|it| *it != Value::Bool(false)) {
-            found.push(Problem::forbidden(format!("{path}.{name}"), text));
+            found.push(ValidationProblem::forbidden(format!("{path}.{name}"), text));
         }
     }
     if schema.get("properties").is_some_and(|it| it.get("metadata").is_some()) {
         let text = "must not be specified in a nested context";
-        found.push(Problem::forbidden(format!("{path}.properties[metadata]"), text));
+        found.push(ValidationProblem::forbidden(format!("{path}.properties[metadata]"), text));
     }
 }
 
@@ -238,7 +242,7 @@ fn complete_value(
     schema: Option<&Value>,
     path: &str,
     from: &str,
-    found: &mut Vec<Problem>,
+    found: &mut Vec<ValidationProblem>,
 ) {
     if let Some(not) = branch.get("not") {
         complete(not, schema, path, &format!("{from}.not"), found);
@@ -255,11 +259,11 @@ fn complete(
     schema: Option<&Value>,
     path: &str,
     from: &str,
-    found: &mut Vec<Problem>,
+    found: &mut Vec<ValidationProblem>,
 ) {
     if schema.is_none() {
         let text = format!("because it is defined in {from}");
-        found.push(Problem::required(path, text));
+        found.push(ValidationProblem::required(path, text));
         return;
     }
     complete_value(branch, schema, path, from, found);

@@ -10,7 +10,7 @@ fn recorded(text: &str) -> Vec<Value> {
     serde_json::from_str(text).expect("recordings")
 }
 
-fn message(crd: &Value, problems: &[crate::refusal::Problem]) -> String {
+fn message(crd: &Value, problems: &[crate::refusal::ValidationProblem]) -> String {
     let name = object::meta(crd, "name");
     Refusal::invalid("apiextensions.k8s.io", "CustomResourceDefinition", name, problems).message
 }

@@ -15,7 +15,7 @@ use super::names::compile_with;
 use crate::schema::pattern;
 
 type Args<'b, 'v> = Vec<CowVal<'b, 'v>>;
-type Answer<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
+type CelResult<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
 
 /// Returns the environment with all functions that rules may call.
 pub(super) fn environment() -> Result<Env, DeclarationError> {
@@ -93,7 +93,7 @@ fn evaluate(source: &str, value: CelValue, env: &Arc<Env>) -> Option<CelValue> {
     CelValue::resolve(&expression, &context).ok()
 }
 
-fn give<'b, 'v>(value: impl Into<CelValue>) -> Answer<'b, 'v> {
+fn give<'b, 'v>(value: impl Into<CelValue>) -> CelResult<'b, 'v> {
     let value: Box<dyn Val> = value.into().try_into()?;
     Ok(CowVal::Owned(value))
 }
@@ -128,12 +128,12 @@ fn float(args: &Args<'_, '_>, at: usize) -> Result<f64, ExecutionError> {
     Err(ExecutionError::unsupported_target_type(value))
 }
 
-fn is_sorted<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
+fn is_sorted<'b, 'v>(args: Args<'b, 'v>) -> CelResult<'b, 'v> {
     let items = list(&args)?;
     give(items.is_sorted_by(|a, b| a.partial_cmp(b).is_some_and(std::cmp::Ordering::is_le)))
 }
 
-fn sum<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
+fn sum<'b, 'v>(args: Args<'b, 'v>) -> CelResult<'b, 'v> {
     let items = list(&args)?;
     let mut whole = 0_i64;
     let mut all = 0.0;
@@ -153,15 +153,15 @@ fn sum<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
     if floats { give(all) } else { give(whole) }
 }
 
-fn min<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
+fn min<'b, 'v>(args: Args<'b, 'v>) -> CelResult<'b, 'v> {
     best(&args, "min", std::cmp::Ordering::Less)
 }
 
-fn max<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
+fn max<'b, 'v>(args: Args<'b, 'v>) -> CelResult<'b, 'v> {
     best(&args, "max", std::cmp::Ordering::Greater)
 }
 
-fn best<'b, 'v>(args: &Args<'b, 'v>, name: &str, wanted: std::cmp::Ordering) -> Answer<'b, 'v> {
+fn best<'b, 'v>(args: &Args<'b, 'v>, name: &str, wanted: std::cmp::Ordering) -> CelResult<'b, 'v> {
     let items = list(args)?;
     let best = items
         .iter()
@@ -171,12 +171,12 @@ fn best<'b, 'v>(args: &Args<'b, 'v>, name: &str, wanted: std::cmp::Ordering) -> 
     })?)
 }
 
-fn index_of<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
+fn index_of<'b, 'v>(args: Args<'b, 'v>) -> CelResult<'b, 'v> {
     let (items, wanted) = (list(&args)?, arg(&args, 1)?);
     give(place(items.iter().position(|it| *it == wanted)))
 }
 
-fn last_index_of<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
+fn last_index_of<'b, 'v>(args: Args<'b, 'v>) -> CelResult<'b, 'v> {
     let (items, wanted) = (list(&args)?, arg(&args, 1)?);
     give(place(items.iter().rposition(|it| *it == wanted)))
 }
@@ -190,27 +190,27 @@ fn regex(args: &Args<'_, '_>) -> Result<regex::Regex, ExecutionError> {
         .map_err(|error| ExecutionError::function_error("find", error))
 }
 
-fn find<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
+fn find<'b, 'v>(args: Args<'b, 'v>) -> CelResult<'b, 'v> {
     let text = string(&args, 0)?;
     give(regex(&args)?.find(&text).map_or("", |it| it.as_str()))
 }
 
-fn find_all<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
+fn find_all<'b, 'v>(args: Args<'b, 'v>) -> CelResult<'b, 'v> {
     let text = string(&args, 0)?;
     let found: Vec<CelValue> =
         regex(&args)?.find_iter(&text).map(|it| it.as_str().into()).collect();
     give(CelValue::List(Arc::new(found)))
 }
 
-fn is_url<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
+fn is_url<'b, 'v>(args: Args<'b, 'v>) -> CelResult<'b, 'v> {
     give(crate::schema::formats::fits("uri", &string(&args, 0)?))
 }
 
-fn is_quantity<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
+fn is_quantity<'b, 'v>(args: Args<'b, 'v>) -> CelResult<'b, 'v> {
     give(parse_quantity(&string(&args, 0)?).is_some())
 }
 
-fn quantity<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
+fn quantity<'b, 'v>(args: Args<'b, 'v>) -> CelResult<'b, 'v> {
     let text = string(&args, 0)?;
     let wrong = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
     give(parse_quantity(&text).ok_or_else(|| ExecutionError::function_error("quantity", wrong))?)
@@ -246,23 +246,23 @@ fn parse_quantity(text: &str) -> Option<f64> {
     Some(amount * factor)
 }
 
-fn less<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
+fn less<'b, 'v>(args: Args<'b, 'v>) -> CelResult<'b, 'v> {
     give(float(&args, 0)? < float(&args, 1)?)
 }
 
-fn greater<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
+fn greater<'b, 'v>(args: Args<'b, 'v>) -> CelResult<'b, 'v> {
     give(float(&args, 0)? > float(&args, 1)?)
 }
 
-fn compare<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
+fn compare<'b, 'v>(args: Args<'b, 'v>) -> CelResult<'b, 'v> {
     give(float(&args, 0)?.total_cmp(&float(&args, 1)?) as i64)
 }
 
-fn add<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
+fn add<'b, 'v>(args: Args<'b, 'v>) -> CelResult<'b, 'v> {
     give(float(&args, 0)? + float(&args, 1)?)
 }
 
-fn as_integer<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
+fn as_integer<'b, 'v>(args: Args<'b, 'v>) -> CelResult<'b, 'v> {
     let text = format!("{:.0}", float(&args, 0)?);
     give(text.parse::<i64>().map_err(|error| ExecutionError::function_error("asInteger", error))?)
 }

@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use self::place::SchemaNode;
 use crate::refusal::{
-    Problem, ProblemKind,
+    ProblemKind, ValidationProblem,
     path::{push_field, push_item},
 };
 
@@ -40,7 +40,7 @@ impl std::fmt::Debug for Expressions {
 }
 
 /// One rule, compiled, with its message.
-struct Rule {
+struct CelRule {
     source: String,
     program: IdedExpr,
     message: String,
@@ -57,12 +57,11 @@ struct Rule {
 
 impl Expressions {
     /// Compiles the rules of a JSON schema. The paths of problems begin at the schema.
-    pub(super) fn new(schema: &Value) -> Result<Self, Vec<Problem>> {
+    pub(super) fn new(schema: &Value) -> Result<Self, Vec<ValidationProblem>> {
         let mut problems = Vec::new();
-        let env =
-            Arc::new(library::environment().map_err(|error| {
-                vec![Problem::new("", ProblemKind::Internal(error.to_string()))]
-            })?);
+        let env = Arc::new(library::environment().map_err(|error| {
+            vec![ValidationProblem::new("", ProblemKind::Internal(error.to_string()))]
+        })?);
         let place = SchemaNode::read(schema, true, "", &mut problems);
         if problems.is_empty() {
             Ok(Self { env, root: Some(place).filter(SchemaNode::has_rules) })
@@ -72,21 +71,26 @@ impl Expressions {
     }
 
     /// Runs all rules on an object, and adds a problem for each violated one.
-    pub(super) fn check(&self, new: &Value, old: Option<&Value>, found: &mut Vec<Problem>) {
+    pub(super) fn check(
+        &self,
+        new: &Value,
+        old: Option<&Value>,
+        found: &mut Vec<ValidationProblem>,
+    ) {
         let Some(root) = &self.root else { return };
-        let mut run = Run { env: &self.env, budget: BUDGET, found };
+        let mut run = CelValidation { env: &self.env, budget: BUDGET, found };
         run.place(root, new, old, &mut String::new());
     }
 }
 
 /// One validation of one object.
-struct Run<'a> {
+struct CelValidation<'a> {
     env: &'a Arc<Env>,
     budget: u64,
-    found: &'a mut Vec<Problem>,
+    found: &'a mut Vec<ValidationProblem>,
 }
 
-impl Run<'_> {
+impl CelValidation<'_> {
     /// Runs the rules for a value and the values in it. The recursion follows the value, whose depth the parser bounds.
     fn place(&mut self, place: &SchemaNode, new: &Value, old: Option<&Value>, path: &mut String) {
         if !place.has_rules() || new.is_null() {
@@ -160,7 +164,7 @@ impl Run<'_> {
 
 fn bind_old(
     context: &mut Context<'_, '_>,
-    rule: &Rule,
+    rule: &CelRule,
     old: Option<CelValue>,
     env: &Arc<Env>,
 ) -> bool {
@@ -176,7 +180,7 @@ fn bind_old(
 }
 
 /// Returns the message of a violated rule; `None` if the rule holds.
-fn verdict(rule: &Rule, context: &Context<'_, '_>) -> Option<String> {
+fn verdict(rule: &CelRule, context: &Context<'_, '_>) -> Option<String> {
     match CelValue::resolve(&rule.program, context) {
         Ok(CelValue::Bool(true)) => None,
         Ok(CelValue::Bool(false)) => {
@@ -210,7 +214,7 @@ fn is_message(text: &str) -> bool {
     !text.trim().is_empty() && !text.contains('\n') && text.len() <= 5 * 1024
 }
 
-impl Rule {
+impl CelRule {
     /// Returns the rule as messages show it.
     fn shown(&self) -> &str {
         let message = self.message.trim();

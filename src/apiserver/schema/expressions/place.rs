@@ -8,13 +8,13 @@ use cel::{
 };
 use serde_json::Value;
 
-use super::{Rule, library, names};
-use crate::refusal::{Problem, ProblemKind};
+use super::{CelRule, library, names};
+use crate::refusal::{ProblemKind, ValidationProblem};
 use crate::sorted::CollectSorted as _;
 
 /// One node of a schema.
 pub(super) struct SchemaNode {
-    pub(super) rules: Vec<Rule>,
+    pub(super) rules: Vec<CelRule>,
     pub(super) fields: BTreeMap<String, SchemaNode>,
     pub(super) rest: Option<Box<SchemaNode>>,
     pub(super) items: Option<Box<SchemaNode>>,
@@ -32,7 +32,7 @@ impl SchemaNode {
         schema: &Value,
         related: bool,
         path: &str,
-        problems: &mut Vec<Problem>,
+        problems: &mut Vec<ValidationProblem>,
     ) -> Self {
         let text = |name: &str| schema.get(name).and_then(Value::as_str).unwrap_or_default();
         let listed = |name: &str| schema.get(name).and_then(Value::as_array).into_iter().flatten();
@@ -92,7 +92,7 @@ impl SchemaNode {
     }
 
     /// Makes the problem of a violated rule.
-    pub(super) fn problem(&self, rule: &Rule, path: &str, text: String) -> Problem {
+    pub(super) fn problem(&self, rule: &CelRule, path: &str, text: String) -> ValidationProblem {
         let whole = format!("{path}{}", rule.field);
         let path = match whole.trim_start_matches('.') {
             "" => "<nil>".to_owned(),
@@ -105,7 +105,7 @@ impl SchemaNode {
             "FieldValueDuplicate" => ProblemKind::Duplicate(kind.into()),
             _ => ProblemKind::Refused(text),
         };
-        Problem::new(path, kind)
+        ValidationProblem::new(path, kind)
     }
 
     /// Converts a value for rules: fields have escaped names, strings and numbers the types of the schema.
@@ -167,42 +167,55 @@ pub(super) fn plain(value: &Value) -> CelValue {
     }
 }
 
-fn compile(raw: &Value, related: bool, path: &str, problems: &mut Vec<Problem>) -> Option<Rule> {
+fn compile(
+    raw: &Value,
+    related: bool,
+    path: &str,
+    problems: &mut Vec<ValidationProblem>,
+) -> Option<CelRule> {
     let text = |name: &str| raw.get(name).and_then(Value::as_str).unwrap_or_default();
     let source = text("rule");
     if source.trim().is_empty() {
-        problems.push(Problem::required(format!("{path}.rule"), "rule is not specified"));
+        problems.push(ValidationProblem::required(format!("{path}.rule"), "rule is not specified"));
         return None;
     }
     if text("message").contains('\n') {
         let words = "message must not contain line breaks";
-        problems.push(Problem::invalid(format!("{path}.message"), text("message"), words));
+        problems.push(ValidationProblem::invalid(
+            format!("{path}.message"),
+            text("message"),
+            words,
+        ));
     }
     let reason = text("reason");
     let reasons =
         ["FieldValueRequired", "FieldValueForbidden", "FieldValueInvalid", "FieldValueDuplicate"];
     if !reason.is_empty() && !reasons.contains(&reason) {
         let kind = ProblemKind::NotSupported(reason.into(), reasons.map(String::from).into());
-        problems.push(Problem::new(format!("{path}.reason"), kind));
+        problems.push(ValidationProblem::new(format!("{path}.reason"), kind));
     }
     let program = names::compile(source).map_err(|error| {
         let text = format!("compilation failed: {error}");
-        problems.push(Problem::invalid(format!("{path}.rule"), raw.clone(), text));
+        problems.push(ValidationProblem::invalid(format!("{path}.rule"), raw.clone(), text));
     });
     let expression = text("messageExpression");
     let message_program = (!expression.trim().is_empty()).then(|| {
         names::compile(expression).map_err(|error| {
             let text = format!("messageExpression compilation failed: {error}");
-            problems.push(Problem::invalid(format!("{path}.messageExpression"), raw.clone(), text));
+            problems.push(ValidationProblem::invalid(
+                format!("{path}.messageExpression"),
+                raw.clone(),
+                text,
+            ));
         })
     });
     let program = program.ok()?;
     let transition = names::mentions(&program, "oldSelf");
     if transition && !related {
         let words = "oldSelf cannot be used on the uncorrelatable portion of the schema";
-        problems.push(Problem::invalid(format!("{path}.rule"), source, words));
+        problems.push(ValidationProblem::invalid(format!("{path}.rule"), source, words));
     }
-    Some(Rule {
+    Some(CelRule {
         source: source.into(),
         message: text("message").into(),
         message_program: message_program.and_then(Result::ok),

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Expressions;
-use crate::refusal::Problem;
+use crate::refusal::ValidationProblem;
 
 /// Returns a schema with these rules at `spec`.
 fn at_spec(rules: &Value) -> Value {
@@ -29,7 +29,7 @@ fn at_spec(rules: &Value) -> Value {
     })
 }
 
-fn texts(problems: &[Problem]) -> Vec<String> {
+fn texts(problems: &[ValidationProblem]) -> Vec<String> {
     problems.iter().map(|it| format!("{}: {}", it.field, it.text())).collect()
 }
 

@@ -26,7 +26,7 @@ const GOAWAY: u16 = 7;
 
 /// A frame from a client.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Frame {
+pub(crate) enum SpdyFrame {
     /// Opens a stream with these headers.
     Open { stream: u32, headers: Headers, last: bool },
     /// Has bytes of a stream.
@@ -68,7 +68,7 @@ impl FrameReader {
     }
 
     /// Returns the next complete frame.
-    pub(crate) fn next(&mut self) -> Result<Option<Frame>, Error> {
+    pub(crate) fn next(&mut self) -> Result<Option<SpdyFrame>, Error> {
         let Some((head, _)) = self.rest.split_first_chunk::<HEAD_BYTES>() else { return Ok(None) };
         let [first @ .., flags, high, middle, low] = *head;
         let length = u32::from_be_bytes([0, high, middle, low]);
@@ -84,7 +84,7 @@ impl FrameReader {
         let last = flags & FIN != 0;
         let stream = u32::from_be_bytes(first);
         if stream & CONTROL == 0 {
-            return Ok(Some(Frame::Data { stream, bytes: body, last }));
+            return Ok(Some(SpdyFrame::Data { stream, bytes: body, last }));
         }
         let [version @ .., kind_high, kind_low] = first;
         let version = u16::from_be_bytes(version);
@@ -98,12 +98,12 @@ impl FrameReader {
                 let _associated = number()?;
                 // The priority is ignored.
                 body.try_get_u16().map_err(|_end| Error::Short)?;
-                Frame::Open { stream, headers: self.headers.read(&body)?, last }
+                SpdyFrame::Open { stream, headers: self.headers.read(&body)?, last }
             }
-            RST_STREAM => Frame::Reset { stream: number()? },
-            PING => Frame::Ping { id: number()? },
-            GOAWAY => Frame::GoAway,
-            _ => Frame::Other,
+            RST_STREAM => SpdyFrame::Reset { stream: number()? },
+            PING => SpdyFrame::Ping { id: number()? },
+            GOAWAY => SpdyFrame::GoAway,
+            _ => SpdyFrame::Other,
         }))
     }
 }

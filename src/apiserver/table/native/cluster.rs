@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     Column, Layout,
-    row::{NONE, Row, join, number, or_none},
+    row::{NONE, TableRow, join, number, or_none},
 };
 use crate::{object::text, table::age};
 
@@ -82,7 +82,7 @@ pub(super) static NODES: Layout = Layout::new(
     },
 );
 
-fn node_status(row: &Row<'_>) -> String {
+fn node_status(row: &TableRow<'_>) -> String {
     // If there are several, the last one counts.
     let mut conditions = row.list("/status/conditions").iter().rev();
     let ready = conditions.find(|it| text(it, "/type") == "Ready");
@@ -95,7 +95,7 @@ fn node_status(row: &Row<'_>) -> String {
     format!("{word}{closed}")
 }
 
-fn roles(row: &Row<'_>) -> String {
+fn roles(row: &TableRow<'_>) -> String {
     let labels = row.get("/metadata/labels").and_then(Value::as_object).into_iter().flatten();
     let role = |(key, value): (&'_ String, &'_ Value)| match key.strip_prefix(ROLE_PREFIX) {
         Some(role) => Some(role.to_owned()),
@@ -185,7 +185,7 @@ const NEW: EventNames = EventNames {
 };
 
 /// Returns when an event was seen first and last, and how often.
-fn seen(row: &Row<'_>, names: &EventNames) -> (String, String, i64) {
+fn seen(row: &TableRow<'_>, names: &EventNames) -> (String, String, i64) {
     let first = row.since_some(names.first).unwrap_or_else(|| row.since("/eventTime"));
     if let Some(series) = row.get("/series") {
         // The count of a series does not include the event before it.

@@ -15,7 +15,7 @@ mod younger;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use self::row::Row;
+use self::row::TableRow;
 use crate::object;
 
 /// One printer column of a native kind.
@@ -33,7 +33,7 @@ pub(super) struct Column {
 pub(super) struct Layout {
     columns: &'static [Column],
     /// Returns one cell for each column.
-    cells: fn(&Row<'_>) -> Vec<Value>,
+    cells: fn(&TableRow<'_>) -> Vec<Value>,
     /// Returns the conditions of a row.
     conditions: fn(&Value) -> Value,
 }
@@ -80,7 +80,7 @@ impl Column {
 }
 
 impl Layout {
-    const fn new(columns: &'static [Column], cells: fn(&Row<'_>) -> Vec<Value>) -> Self {
+    const fn new(columns: &'static [Column], cells: fn(&TableRow<'_>) -> Vec<Value>) -> Self {
         Self { columns, cells, conditions: |_| Value::Null }
     }
 
@@ -94,7 +94,7 @@ impl Layout {
     }
 
     pub(super) fn cells(&self, object: &Value, now: Timestamp) -> Vec<Value> {
-        (self.cells)(&Row { object, now })
+        (self.cells)(&TableRow { object, now })
     }
 
     /// Returns the conditions of the row of an object; null if there are none.

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     Column, Layout,
-    row::{NONE, Row, first_of, join, number, or_none},
+    row::{NONE, TableRow, first_of, join, number, or_none},
 };
 use crate::object::{list, text};
 
@@ -45,7 +45,7 @@ pub(super) static SERVICES: Layout = Layout::new(
     },
 );
 
-fn external(row: &Row<'_>) -> String {
+fn external(row: &TableRow<'_>) -> String {
     let given = row.list("/spec/externalIPs").iter().filter_map(Value::as_str);
     match row.text("/spec/type") {
         "ClusterIP" | "NodePort" => or_none(join(given, ",")),
@@ -60,7 +60,7 @@ fn external(row: &Row<'_>) -> String {
 }
 
 /// Returns the addresses and names of a load balancer, sorted.
-fn balanced<'a>(row: &Row<'a>) -> BTreeSet<&'a str> {
+fn balanced<'a>(row: &TableRow<'a>) -> BTreeSet<&'a str> {
     let address = |it: &'a Value| match (text(it, "/ip"), text(it, "/hostname")) {
         ("", host) => host,
         (ip, _) => ip,
@@ -74,7 +74,7 @@ pub(super) static ENDPOINTS: Layout =
         vec![row.name(), endpoints(row).into(), row.age()]
     });
 
-fn endpoints(row: &Row<'_>) -> String {
+fn endpoints(row: &TableRow<'_>) -> String {
     let subsets = row.list("/subsets");
     if subsets.is_empty() {
         return NONE.into();

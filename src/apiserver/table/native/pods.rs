@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     Column, Layout,
-    row::{NONE, Row, number},
+    row::{NONE, TableRow, number},
 };
 use crate::{
     object::{list, text},
@@ -39,7 +39,7 @@ fn finished(pod: &Value) -> Value {
     json!([{ "type": "Completed", "status": "True", "reason": reason, "message": message }])
 }
 
-fn cells(row: &Row<'_>) -> Vec<Value> {
+fn cells(row: &TableRow<'_>) -> Vec<Value> {
     let state = State::of(row);
     vec![
         row.name(),
@@ -60,7 +60,7 @@ fn cells(row: &Row<'_>) -> Vec<Value> {
 }
 
 /// Formats the restarts and the age of the last one: `3 (5m ago)`.
-fn restarts(row: &Row<'_>, count: i64) -> String {
+fn restarts(row: &TableRow<'_>, count: i64) -> String {
     let statuses = row.list("/status/containerStatuses").iter();
     let ends = statuses.map(|it| text(it, "/lastState/terminated/finishedAt"));
     let last = ends.filter(|it| !it.is_empty()).max();
@@ -77,7 +77,7 @@ struct State {
 }
 
 impl State {
-    fn of(row: &Row<'_>) -> Self {
+    fn of(row: &TableRow<'_>) -> Self {
         let initial = row.text_or("/status/reason", row.text("/status/phase"));
         let mut state = match starting(row) {
             Some((word, restarts)) => Self { word, ready: 0, restarts },
@@ -91,7 +91,7 @@ impl State {
     }
 
     /// Returns the state of a Pod after its init containers. The first container that does not run determines the word.
-    fn running(row: &Row<'_>, initial: &str) -> Self {
+    fn running(row: &TableRow<'_>, initial: &str) -> Self {
         let mut state = Self { word: initial.into(), ready: 0, restarts: 0 };
         let mut running = false;
         for container in row.list("/status/containerStatuses").iter().rev() {
@@ -120,7 +120,7 @@ impl State {
 }
 
 /// Returns the state of the first init container that has not succeeded, and the restarts up to it.
-fn starting(row: &Row<'_>) -> Option<(String, i64)> {
+fn starting(row: &TableRow<'_>) -> Option<(String, i64)> {
     let mut restarts: i64 = 0;
     for (index, container) in row.list("/status/initContainerStatuses").iter().enumerate() {
         restarts = restarts.saturating_add(number(container, "/restartCount"));
@@ -149,7 +149,7 @@ fn reason(end: &Value) -> String {
 }
 
 /// Formats the number of readiness gates whose conditions are true.
-fn gates(row: &Row<'_>) -> String {
+fn gates(row: &TableRow<'_>) -> String {
     let gates = row.list("/spec/readinessGates");
     if gates.is_empty() {
         return NONE.into();

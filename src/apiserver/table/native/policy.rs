@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     Column, Layout,
-    row::{NONE, Row, first_of, join, plain},
+    row::{NONE, TableRow, first_of, join, plain},
 };
 use crate::object::text;
 use crate::sorted::CollectSorted as _;
@@ -124,7 +124,7 @@ pub(super) static AUTOSCALERS: Layout = Layout::new(
     },
 );
 
-fn metrics(row: &Row<'_>) -> String {
+fn metrics(row: &TableRow<'_>) -> String {
     let present = row.list("/status/currentMetrics");
     let wanted = row.list("/spec/metrics").iter().enumerate();
     let mut all: Vec<String> =

@@ -17,12 +17,12 @@ pub(super) const NONE: &str = "<none>";
 
 /// One object, and the time at which it is shown.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Row<'a> {
+pub(super) struct TableRow<'a> {
     pub(super) object: &'a Value,
     pub(super) now: Timestamp,
 }
 
-impl<'a> Row<'a> {
+impl<'a> TableRow<'a> {
     pub(super) fn name(&self) -> Value {
         object::meta(self.object, "name").into()
     }

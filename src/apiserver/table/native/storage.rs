@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     Column, Layout,
-    row::{Row, join},
+    row::{TableRow, join},
 };
 use crate::object::text;
 
@@ -93,14 +93,14 @@ pub(super) static CLAIMS: Layout = Layout::new(
     },
 );
 
-fn phase<'a>(row: &Row<'a>) -> &'a str {
+fn phase<'a>(row: &TableRow<'a>) -> &'a str {
     match row.get("/metadata/deletionTimestamp") {
         Some(_) => "Terminating",
         None => row.text("/status/phase"),
     }
 }
 
-fn class<'a>(row: &Row<'a>) -> &'a str {
+fn class<'a>(row: &TableRow<'a>) -> &'a str {
     row.text_or(CLASS_ANNOTATION, row.text("/spec/storageClassName"))
 }
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     Column, Layout,
-    row::{NONE, Row},
+    row::{NONE, TableRow},
 };
 use crate::{object::text, table::age};
 
@@ -53,7 +53,7 @@ pub(super) static REPLICA_SETS: Layout =
 pub(super) static REPLICATION_CONTROLLERS: Layout =
     Layout::new(REPLICAS, |row| replicas(row, row.labels("/spec/selector")));
 
-fn replicas(row: &Row<'_>, selector: String) -> Vec<Value> {
+fn replicas(row: &TableRow<'_>, selector: String) -> Vec<Value> {
     let [names, images] = row.containers(CONTAINERS);
     vec![
         row.name(),
@@ -67,7 +67,7 @@ fn replicas(row: &Row<'_>, selector: String) -> Vec<Value> {
     ]
 }
 
-fn ready(row: &Row<'_>) -> String {
+fn ready(row: &TableRow<'_>) -> String {
     format!("{}/{}", row.number("/status/readyReplicas"), row.number("/spec/replicas"))
 }
 
@@ -171,7 +171,7 @@ pub(super) static JOBS: Layout = Layout::new(
     },
 );
 
-fn job_status(row: &Row<'_>) -> &'static str {
+fn job_status(row: &TableRow<'_>) -> &'static str {
     let is = |kind: &str| {
         let mut conditions = row.list("/status/conditions").iter();
         conditions.any(|it| text(it, "/type") == kind && text(it, "/status") == "True")
@@ -188,7 +188,7 @@ fn job_status(row: &Row<'_>) -> &'static str {
     }
 }
 
-fn completions(row: &Row<'_>) -> String {
+fn completions(row: &TableRow<'_>) -> String {
     let done = row.number("/status/succeeded");
     match (row.get("/spec/completions"), row.number("/spec/parallelism")) {
         (Some(wanted), _) => format!("{done}/{wanted}"),
@@ -198,7 +198,7 @@ fn completions(row: &Row<'_>) -> String {
 }
 
 /// Formats the duration of a Job; empty before its start.
-fn duration(row: &Row<'_>) -> String {
+fn duration(row: &TableRow<'_>) -> String {
     let Ok(start) = row.text("/status/startTime").parse() else { return String::new() };
     let end = row.text("/status/completionTime").parse().unwrap_or(row.now);
     age::human(end.duration_since(start).as_secs())

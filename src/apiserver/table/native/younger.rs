@@ -2,16 +2,16 @@
 
 use serde_json::Value;
 
-use super::{Column, Layout, row::Row};
+use super::{Column, Layout, row::TableRow};
 
 /// Formats a reference to parameters as `KIND/NAME` or `GROUP/VERSION/KIND`.
-fn joined(row: &Row<'_>, parts: [&str; 2], missing: &str) -> Value {
+fn joined(row: &TableRow<'_>, parts: [&str; 2], missing: &str) -> Value {
     let texts: Vec<&str> =
         parts.iter().map(|it| row.text(it)).filter(|it| !it.is_empty()).collect();
     if texts.is_empty() { missing.into() } else { texts.join("/").into() }
 }
 
-fn params(row: &Row<'_>) -> Value {
+fn params(row: &TableRow<'_>) -> Value {
     joined(row, ["/spec/paramKind/apiVersion", "/spec/paramKind/kind"], "<unset>")
 }
 

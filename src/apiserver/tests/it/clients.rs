@@ -10,7 +10,7 @@ use kopf_apiserver::{
     ApiServer,
     controllers::{self, Controllers},
     kubeconfig,
-    serve::{Listener, Options},
+    serve::{Listener, ServeOptions},
 };
 use kube::{
     Api, ResourceExt as _,
@@ -174,7 +174,7 @@ async fn clients_of_python_work_on_the_embedded_server() {
     };
     let server = ApiServer::builder().cluster(true).build();
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let listener = Listener::bind(Options { address, beyond_loopback: false }).await;
+    let listener = Listener::bind(ServeOptions { address, beyond_loopback: false }).await;
     let listener = listener.expect("a free port");
     let file = std::env::temp_dir().join(format!("kopf-python-{}", listener.address().port()));
     let mut config = kubeconfig::Kubeconfig::at(&file).expect("a writable file");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
-use kopf_apiserver::{ApiServer, Post, Target};
+use kopf_apiserver::{ApiServer, Post, WebhookTarget};
 use kube::client::Body;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -66,7 +66,7 @@ fn convert(object: &Value, wanted: &str) -> Result<Value, String> {
 async fn cluster() -> (ApiServer, kube::Client, Arc<Mutex<Vec<usize>>>) {
     let reviews = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&reviews);
-    let post = Post::new(move |target: Target, body: Bytes| {
+    let post = Post::new(move |target: WebhookTarget, body: Bytes| {
         assert_eq!(target.url, "https://hooks.example/links");
         let review: Value = serde_json::from_slice(&body).expect("a review");
         let request = &review["request"];

@@ -80,7 +80,7 @@ async fn a_crd_serves_its_resource_until_it_is_deleted() {
     let request = Request::get("/apis/x.dev/v1/things?watch=true").body(Body::empty());
     let watch = cluster.client.send(request.expect("a valid request")).await.expect("an answer");
     assert_eq!(cluster.delete(&format!("{crds}/things.x.dev")).await.0, 200);
-    let mut watch = Lines { body: watch.into_body(), start: cluster.start };
+    let mut watch = WatchLines { body: watch.into_body(), start: cluster.start };
     assert_eq!(watch.next().await, "0 ADDED t 2");
     assert_eq!(watch.next().await, "0 DELETED t 3");
     assert_eq!(watch.next().await, "0 END");

@@ -1,6 +1,6 @@
 //! Faults and other controls for tests.
 
-use kopf_apiserver::{Effect, Fault};
+use kopf_apiserver::{Fault, FaultEffect};
 
 use super::*;
 
@@ -98,11 +98,11 @@ async fn responses_can_be_late_refused_or_lost_after_the_write() {
     let cluster = Cluster::plain();
     cluster
         .server
-        .fault(Fault::always(Effect::Latency(Duration::from_secs(3))).on("POST", "").times(1));
+        .fault(Fault::always(FaultEffect::Latency(Duration::from_secs(3))).on("POST", "").times(1));
     assert_eq!(cluster.post(OBJECTS, object("n1")).await.0, 201);
     assert_eq!(cluster.start.elapsed(), Duration::from_secs(3));
 
-    let refuse = Effect::Refuse { code: 429, retry_after_seconds: Some(7) };
+    let refuse = FaultEffect::Refuse { code: 429, retry_after_seconds: Some(7) };
     cluster.server.fault(Fault::always(refuse).on("GET", "/n1").times(1));
     let request = Request::get(N1).body(Body::empty()).expect("a valid request");
     let response = cluster.client.send(request).await.expect("the server answers");
@@ -111,7 +111,7 @@ async fn responses_can_be_late_refused_or_lost_after_the_write() {
         (429, &"7".parse().expect("a value"))
     );
 
-    cluster.server.fault(Fault::always(Effect::TimeoutAfterwards).on("PATCH", "").times(1));
+    cluster.server.fault(Fault::always(FaultEffect::TimeoutAfterwards).on("PATCH", "").times(1));
     assert_eq!(cluster.patch(N1, MERGE, json!({ "spec": { "a": 2 } })).await.0, 504);
     assert_eq!(cluster.get(N1).await.1["spec"], json!({ "a": 2 }));
 }
@@ -122,7 +122,7 @@ async fn a_stale_list_shows_an_earlier_state() {
     for name in ["n1", "n2", "n3"] {
         cluster.post(OBJECTS, object(name)).await;
     }
-    cluster.server.fault(Fault::always(Effect::StaleList(2)).on("GET", "").times(1));
+    cluster.server.fault(Fault::always(FaultEffect::StaleList(2)).on("GET", "").times(1));
     let counts = [cluster.get(OBJECTS).await.1, cluster.get(OBJECTS).await.1];
     let counts = counts.map(|it| it["items"].as_array().map(Vec::len));
     assert_eq!(counts, [Some(1), Some(3)]);
@@ -133,10 +133,10 @@ async fn watch_events_can_be_lost_or_late_or_stop() {
     let cluster = Cluster::plain();
     let mut watch = cluster.watch("").await;
     let faults = [
-        Effect::Close,
-        Effect::Stall,
-        Effect::LateEvent(Duration::from_secs(4)),
-        Effect::LostEvent,
+        FaultEffect::Close,
+        FaultEffect::Stall,
+        FaultEffect::LateEvent(Duration::from_secs(4)),
+        FaultEffect::LostEvent,
     ];
     cluster.server.fault(Fault::always(faults[3].clone()).times(1));
     cluster.server.fault(Fault::always(faults[2].clone()).times(1));
@@ -160,7 +160,7 @@ async fn watch_events_can_be_lost_or_late_or_stop() {
 async fn the_same_seed_gives_the_same_faults() {
     let statuses = async |seed| {
         let cluster = Cluster::new(ApiServer::builder().stamps(false).seed(seed), kex());
-        let effect = Effect::Refuse { code: 503, retry_after_seconds: None };
+        let effect = FaultEffect::Refuse { code: 503, retry_after_seconds: None };
         cluster.server.fault(Fault::always(effect).chance(0.5));
         let mut statuses = Vec::new();
         for _ in 0..32 {

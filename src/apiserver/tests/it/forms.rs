@@ -72,7 +72,7 @@ async fn a_watch_sends_tables() {
     cluster.post(OBJECTS, object("n1")).await;
     let path = format!("{OBJECTS}?watch=true&resourceVersion=0");
     let response = open(&cluster, &path, &[("accept", TABLE)]).await;
-    let mut watch = Lines { body: response.into_body(), start: cluster.start };
+    let mut watch = WatchLines { body: response.into_body(), start: cluster.start };
     let first = watch.event().await.expect("an event");
     assert_eq!((&first["type"], &first["object"]["kind"]), (&json!("ADDED"), &json!("Table")));
     assert_eq!(first["object"]["columnDefinitions"][0]["name"], "Name");

@@ -16,7 +16,7 @@ use std::{
 use indexmap::IndexMap;
 use kopf_apiserver::{
     ApiServer,
-    serve::{Listener, Options},
+    serve::{Listener, ServeOptions},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -49,7 +49,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Commands against one server.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Script {
+struct KubectlScript {
     #[expect(dead_code, reason = "it is for readers of the file, and must not be missing")]
     about: String,
     #[serde(default)]
@@ -59,17 +59,17 @@ struct Script {
     files: IndexMap<String, String>,
     /// Commands before the others; their output is not compared.
     #[serde(default)]
-    setup: Vec<Step>,
-    steps: Vec<Step>,
+    setup: Vec<KubectlStep>,
+    steps: Vec<KubectlStep>,
     /// Commands at the end; their output is not compared.
     #[serde(default)]
-    cleanup: Vec<Step>,
+    cleanup: Vec<KubectlStep>,
 }
 
 /// One command and what surrounds it.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Step {
+struct KubectlStep {
     /// The arguments as in a shell: words, with quotes.
     run: String,
     #[serde(default)]
@@ -104,7 +104,7 @@ fn kubectl() -> Option<PathBuf> {
     variable("KUBECTL").map(PathBuf::from).or_else(assets).filter(|it| it.exists())
 }
 
-fn scripts() -> Vec<(String, Script)> {
+fn scripts() -> Vec<(String, KubectlScript)> {
     let entries = fs::read_dir(script::directory().join("kubectl")).expect("a directory");
     let files = entries.flatten().filter_map(|it| it.file_name().into_string().ok());
     let mut names: Vec<String> =
@@ -129,7 +129,7 @@ fn recorded(name: &str) -> Vec<Value> {
 async fn transcript(
     kubectl: &Path,
     kubeconfig: &Path,
-    (name, script): (&str, &Script),
+    (name, script): (&str, &KubectlScript),
     run: &str,
 ) -> Vec<Value> {
     let directory = std::env::temp_dir().join(format!("kopf-kubectl-{run}-{name}"));
@@ -169,7 +169,7 @@ impl Shell<'_> {
         command
     }
 
-    async fn run(&mut self, step: &Step) -> Value {
+    async fn run(&mut self, step: &KubectlStep) -> Value {
         if !step.meanwhile.is_empty() {
             return self.watch(step).await;
         }
@@ -207,7 +207,7 @@ impl Shell<'_> {
     }
 
     /// Makes changes while a command watches.
-    async fn watch(&mut self, step: &Step) -> Value {
+    async fn watch(&mut self, step: &KubectlStep) -> Value {
         let mut child = self.command(&step.run).spawn().expect("a shell");
         let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
         let mut said = String::new();
@@ -242,7 +242,7 @@ impl Shell<'_> {
 }
 
 /// Runs the embedded server on a socket, and returns the output of the script for it.
-async fn embedded(kubectl: &Path, name: &str, script: &Script) -> Vec<Value> {
+async fn embedded(kubectl: &Path, name: &str, script: &KubectlScript) -> Vec<Value> {
     let server = ApiServer::builder()
         .cluster(true)
         .rbac(true)
@@ -250,7 +250,7 @@ async fn embedded(kubectl: &Path, name: &str, script: &Script) -> Vec<Value> {
         .clock(super::differential::time)
         .build();
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let listener = Listener::bind(Options { address, beyond_loopback: false }).await;
+    let listener = Listener::bind(ServeOptions { address, beyond_loopback: false }).await;
     let listener = listener.expect("a free port");
     let text = format!(
         "{{apiVersion: v1, kind: Config, current-context: c, clusters: [{{name: c, cluster: {{server: '{}'}}}}], \

@@ -97,12 +97,12 @@ impl Cluster {
     }
 
     /// Opens a watch with these parameters.
-    async fn watch(&self, query: &str) -> Lines {
+    async fn watch(&self, query: &str) -> WatchLines {
         let uri = format!("{OBJECTS}?watch=true{query}");
         let request = Request::get(uri).body(Body::empty()).expect("a valid request");
         let response = self.client.send(request).await.expect("the server answers");
         assert_eq!(response.status(), 200);
-        Lines { body: response.into_body(), start: self.start }
+        WatchLines { body: response.into_body(), start: self.start }
     }
 }
 
@@ -123,12 +123,12 @@ async fn send(
 }
 
 /// The lines of a watch.
-struct Lines {
+struct WatchLines {
     body: Body,
     start: Instant,
 }
 
-impl Lines {
+impl WatchLines {
     /// Returns the next event; `None` at the end of the stream.
     async fn event(&mut self) -> Option<Value> {
         let frame = self.body.frame().await?.expect("a frame");

@@ -55,7 +55,7 @@ async fn kubectl_knows_users_their_permissions_and_their_tokens() {
 }
 
 /// Returns a server with these objects of RBAC.
-async fn edited(service: &[(&str, serde_json::Value)]) -> crate::streams::Served {
+async fn edited(service: &[(&str, serde_json::Value)]) -> crate::streams::PodServer {
     let served = served(PodStreams::default(), true).await;
     for (plural, object) in service {
         served.server.create(&format!("{plural}.{GROUP}"), object.clone()).expect("a new object");

@@ -18,8 +18,8 @@ use http::{Request, StatusCode, header};
 use hyper_util::rt::TokioIo;
 use kopf_apiserver::{
     ApiServer, User,
-    serve::{Listener, Options},
-    streaming::{Exit, LogRequest, PodStreams, PortConnection, Process},
+    serve::{Listener, ServeOptions},
+    streaming::{Exit, LogRequest, PodProcess, PodStreams, PortConnection},
 };
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -41,23 +41,23 @@ use crate::{differential::variable, say};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A server on a socket with one running Pod.
-pub(crate) struct Served {
+pub(crate) struct PodServer {
     pub(crate) server: ApiServer,
     address: SocketAddr,
     stop: CancellationToken,
     _tasks: JoinSet<()>,
 }
 
-impl Drop for Served {
+impl Drop for PodServer {
     fn drop(&mut self) {
         self.stop.cancel();
     }
 }
 
-pub(crate) async fn served(pods: PodStreams, rbac: bool) -> Served {
+pub(crate) async fn served(pods: PodStreams, rbac: bool) -> PodServer {
     let server = ApiServer::builder().cluster(true).rbac(rbac).pods(pods).build();
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let listener = Listener::bind(Options { address, beyond_loopback: false }).await;
+    let listener = Listener::bind(ServeOptions { address, beyond_loopback: false }).await;
     let listener = listener.expect("a free port");
     let address = listener.address();
     let pod = json!({
@@ -73,13 +73,13 @@ pub(crate) async fn served(pods: PodStreams, rbac: bool) -> Served {
     let stop = CancellationToken::new();
     let mut tasks = JoinSet::new();
     tasks.spawn(listener.serve(server.clone(), stop.clone()));
-    Served { server, address, stop, _tasks: tasks }
+    PodServer { server, address, stop, _tasks: tasks }
 }
 
 /// Returns functions for a few programs: `cat`, `fail CODE`, `say WORDS`, and the two forms of tar that `kubectl cp` uses.
 fn programs() -> PodStreams {
     let file: Arc<Mutex<Vec<u8>>> = Arc::default();
-    let exec = move |mut process: Process| {
+    let exec = move |mut process: PodProcess| {
         let file = Arc::clone(&file);
         async move {
             let words: Vec<&str> = process.command.iter().map(String::as_str).collect();
@@ -121,7 +121,7 @@ type Socket = WebSocketStream<TokioIo<hyper::upgrade::Upgraded>>;
 
 /// Requests a WebSocket. The error is the response if there is none.
 async fn connect(
-    served: &Served,
+    served: &PodServer,
     path: &str,
     (protocol, user): (&str, Option<&str>),
 ) -> Result<(Socket, String), (StatusCode, Value)> {
@@ -317,7 +317,7 @@ impl Drop for Kubectl {
 }
 
 impl Kubectl {
-    pub(crate) async fn find(served: &Served, test: &str) -> Option<Self> {
+    pub(crate) async fn find(served: &PodServer, test: &str) -> Option<Self> {
         let assets = || Some(PathBuf::from(variable("KUBEBUILDER_ASSETS")?).join("kubectl"));
         let program = variable("KUBECTL").map(PathBuf::from).or_else(assets);
         let Some(program) = program.filter(|it| it.exists()) else {
@@ -400,7 +400,7 @@ async fn kubectl_attaches_and_reads_logs() {
         let line = format!("{} {}\n", request.target.container, request.follow);
         Some(stream::iter([Bytes::from(line)]).boxed())
     };
-    let attach = |mut process: Process| async move {
+    let attach = |mut process: PodProcess| async move {
         assert!(process.command.is_empty());
         process.stdout.write_all(b"attached\n").await.expect("an open channel");
         Exit::Code(0)

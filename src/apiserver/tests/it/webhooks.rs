@@ -4,19 +4,19 @@ use std::sync::Arc;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use bytes::Bytes;
-use kopf_apiserver::{Post, Target};
+use kopf_apiserver::{Post, WebhookTarget};
 use parking_lot::Mutex;
 
 use super::*;
 
 /// A webhook: from the request of a review to the response, without its uid.
-type Answer = fn(&Value) -> Value;
+type ReviewHandler = fn(&Value) -> Value;
 
 /// Returns a server with webhooks, and the reviews that they have received.
-fn cluster(answer: Answer) -> (Cluster, Arc<Mutex<Vec<Value>>>) {
+fn cluster(answer: ReviewHandler) -> (Cluster, Arc<Mutex<Vec<Value>>>) {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&asked);
-    let post = Post::new(move |target: Target, body: Bytes| {
+    let post = Post::new(move |target: WebhookTarget, body: Bytes| {
         let review: Value = serde_json::from_slice(&body).expect("a review");
         let mut request = review["request"].clone();
         request["url"] = target.url.into();

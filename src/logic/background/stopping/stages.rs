@@ -12,7 +12,7 @@ use crate::logic::{
     },
     text::python_text,
 };
-use crate::settings::Background;
+use crate::settings::BackgroundSettings;
 
 /// The time limits for a handler to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub struct Stage {
 
 impl StopTimeouts {
     /// Returns the times for a handler. Timers have only the polling interval.
-    pub fn with(handler: &Handler, settings: &Background) -> Self {
+    pub fn with(handler: &Handler, settings: &BackgroundSettings) -> Self {
         let own = &handler.background;
         StopTimeouts {
             backoff: own.cancellation_backoff,

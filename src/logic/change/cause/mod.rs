@@ -17,7 +17,7 @@ use crate::logic::object::{
     diffbase, essence, fields, hidden,
     reason::{EventType, Reason},
 };
-use crate::settings::{FieldPath, Persistence};
+use crate::settings::{FieldPath, PersistenceSettings};
 
 /// The facts that determine the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +99,7 @@ pub struct Narrowed {
 ///
 /// `extra` are the fields that handlers of the resource watch. Fails only if the stored essence cannot be read.
 pub fn examine(
-    persistence: &Persistence,
+    persistence: &PersistenceSettings,
     object: &Object,
     event_type: Option<EventType>,
     initial: bool,
@@ -121,7 +121,7 @@ pub fn examine(
 
 /// Compares two essences, old and new, that are already known.
 pub fn compare(
-    persistence: &Persistence,
+    persistence: &PersistenceSettings,
     object: &Object,
     event_type: Option<EventType>,
     initial: bool,

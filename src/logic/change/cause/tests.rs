@@ -7,7 +7,8 @@ use super::*;
 fn examined(body: Value, extra: &[&str]) -> Change {
     let extra = extra.iter().map(|it| fields::split(it)).collect();
     let object = Object::from_value(body);
-    examine(&Persistence::default(), &object, Some(EventType::Modified), false, &extra).unwrap()
+    examine(&PersistenceSettings::default(), &object, Some(EventType::Modified), false, &extra)
+        .unwrap()
 }
 
 #[test]
@@ -29,7 +30,12 @@ fn the_stored_essence_is_not_a_change() {
     let first = examined(body.clone(), &[]);
     assert_eq!(first.reason, Reason::Create);
     let mut patch = serde_json::Map::new();
-    diffbase::store(&Persistence::default().diffbase_storage, &body, &first.new, &mut patch);
+    diffbase::store(
+        &PersistenceSettings::default().diffbase_storage,
+        &body,
+        &first.new,
+        &mut patch,
+    );
     body["metadata"]["annotations"] = patch["metadata"]["annotations"].clone();
     assert_eq!(examined(body, &[]).reason, Reason::Noop);
 }
@@ -54,8 +60,8 @@ fn fields_of_sub_handlers_are_relative_to_the_field_of_the_parent() {
 fn damaged_state_names_the_annotation_to_repair() {
     let name = "kopf.zalando.org/last-handled-configuration";
     let object = Object::from_value(json!({"metadata": {"annotations": {name: "{"}}}));
-    let error =
-        examine(&Persistence::default(), &object, None, true, &BTreeSet::new()).unwrap_err();
+    let error = examine(&PersistenceSettings::default(), &object, None, true, &BTreeSet::new())
+        .unwrap_err();
     assert!(error.to_string().contains(name), "{error}");
 }
 

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::settings::Persistence;
+use crate::settings::PersistenceSettings;
 
 fn moment() -> Timestamp {
     "2026-01-01T00:00:00Z".parse().unwrap()
@@ -15,7 +15,7 @@ fn ids(ids: &[&str]) -> Vec<Arc<str>> {
 
 #[test]
 fn a_handler_that_succeeds_at_once_leaves_no_trace() {
-    let storage = Persistence::default().progress_storage;
+    let storage = PersistenceSettings::default().progress_storage;
     let (body, mut patch) = (json!({}), Map::new());
     let handlers = ids(&["a"]);
     let mut state = State::load(&storage, &body, &handlers, moment()).unwrap();
@@ -41,7 +41,7 @@ fn an_outcome_of_an_unknown_handler_changes_nothing() {
 fn a_damaged_record_fails_the_load_and_names_its_annotation() {
     let name = "kopf.zalando.org/a";
     let body = json!({"metadata": {"annotations": {name: "not json"}}});
-    let storage = Persistence::default().progress_storage;
+    let storage = PersistenceSettings::default().progress_storage;
     let error = State::load(&storage, &body, &ids(&["a"]), moment()).unwrap_err();
     assert!(error.to_string().contains(name), "{error}");
 }
@@ -55,7 +55,7 @@ fn a_null_is_no_result() {
 
 /// Returns an object with records of a creation and of the deletion that has superseded it.
 fn superseded(now: Timestamp) -> (ProgressStorage, Value, State) {
-    let storage = Persistence::default().progress_storage;
+    let storage = PersistenceSettings::default().progress_storage;
     let record = |purpose: &str| Record::new(moment(), Some(purpose)).format(false);
     let name = |id: &str| format!("kopf.zalando.org/{id}");
     let annotations = json!({ name("made"): record("create"), name("gone"): record("delete") });

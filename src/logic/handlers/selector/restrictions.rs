@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use super::Selector;
 use crate::logic::object::{fields, resource::Resource};
-use crate::settings::{FieldPath, HiddenFields, Persistence, Selectors, Settings, Watching};
+use crate::settings::{
+    FieldPath, HiddenFields, PersistenceSettings, Selectors, Settings, WatchingSettings,
+};
 
 /// The query parameters that restrict lists and watches of one resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,7 +23,7 @@ impl Restrictions {
     /// Returns the restrictions that the settings define for a resource.
     ///
     /// All matching label and field selectors are combined; of the shard selectors, the first that was defined is used.
-    pub fn of(resource: &Resource, watching: &Watching) -> Self {
+    pub fn of(resource: &Resource, watching: &WatchingSettings) -> Self {
         let all = |selectors: &Selectors| {
             let mut texts = matching(selectors, resource).collect::<Vec<_>>();
             texts.sort_unstable();
@@ -59,7 +61,7 @@ pub fn settings_of(resource: &Resource, settings: &Arc<Settings>) -> Arc<Setting
 }
 
 /// Returns the fields of a resource whose values are neither stored nor logged.
-fn hidden_fields(resource: &Resource, persistence: &Persistence) -> Vec<FieldPath> {
+fn hidden_fields(resource: &Resource, persistence: &PersistenceSettings) -> Vec<FieldPath> {
     let named = matching(&persistence.sensitive_fields, resource);
     let named = named.flat_map(|it| it.split(',')).map(str::trim).filter(|it| !it.is_empty());
     let mut all: Vec<_> = named.map(fields::split).collect();
@@ -73,7 +75,7 @@ fn hidden_fields(resource: &Resource, persistence: &Persistence) -> Vec<FieldPat
 }
 
 /// Returns the keys that are not valid resource selectors, with the errors.
-pub fn misspelled(watching: &Watching) -> Vec<String> {
+pub fn misspelled(watching: &WatchingSettings) -> Vec<String> {
     let groups = [
         ("label_selectors", &watching.label_selectors),
         ("field_selectors", &watching.field_selectors),

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{fetch, is_stored, store};
-use crate::settings::Persistence;
+use crate::settings::PersistenceSettings;
 
 const NAME: &str = "kopf.zalando.org/last-handled-configuration";
 /// The limit of Kubernetes on all annotations of an object.
@@ -19,7 +19,7 @@ fn noise(length: usize) -> String {
 fn stored(essence: &Value, annotations: &Value) -> String {
     let body = json!({ "metadata": { "annotations": annotations } });
     let mut patch = Map::new();
-    store(&Persistence::default().diffbase_storage, &body, essence, &mut patch);
+    store(&PersistenceSettings::default().diffbase_storage, &body, essence, &mut patch);
     patch["metadata"]["annotations"][NAME].as_str().expect("text").to_owned()
 }
 
@@ -28,12 +28,12 @@ fn body(text: &str) -> Value {
 }
 
 fn read(text: &str) -> Value {
-    let storage = Persistence::default().diffbase_storage;
+    let storage = PersistenceSettings::default().diffbase_storage;
     fetch(&storage, &body(text)).expect("readable").expect("stored")
 }
 
 fn is_same(text: &str, essence: &Value) -> bool {
-    is_stored(&Persistence::default().diffbase_storage, &body(text), essence)
+    is_stored(&PersistenceSettings::default().diffbase_storage, &body(text), essence)
 }
 
 #[test]
@@ -89,6 +89,6 @@ fn every_stored_essence_fits_next_to_other_annotations() {
 fn a_broken_compact_essence_is_an_error_not_a_new_object() {
     for content in ["!", "", "AAAA", "7cE=", "S0xKTkk="] {
         let text = json!({ "kopf.zalando.org/compact": { "deflate": content } }).to_string();
-        fetch(&Persistence::default().diffbase_storage, &body(&text)).expect_err(content);
+        fetch(&PersistenceSettings::default().diffbase_storage, &body(&text)).expect_err(content);
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use sha2::Sha256;
 
 use super::{diff::Diff, fields};
-use crate::settings::{FieldPath, HiddenFields, Persistence};
+use crate::settings::{FieldPath, HiddenFields, PersistenceSettings};
 use crate::sorted;
 
 /// Begins a digest. No value in base64 does.
@@ -25,7 +25,7 @@ const VALUE_LENGTH_MIN: usize = 3;
 const DIGEST_BYTES: usize = 18;
 
 /// Returns the essence as it is stored: with digests instead of values. `body` is the object.
-pub fn masked(persistence: &Persistence, body: &Value, essence: &Value) -> Option<Value> {
+pub fn masked(persistence: &PersistenceSettings, body: &Value, essence: &Value) -> Option<Value> {
     let hidden = persistence.hidden.as_deref()?;
     let mut masked = essence.clone();
     edit(&hidden.paths, &mut masked, &mut |path, leaf| {
@@ -35,7 +35,12 @@ pub fn masked(persistence: &Persistence, body: &Value, essence: &Value) -> Optio
 }
 
 /// Returns the stored essence with the values that are still the same. Others become unknown, whether stored as digests or plain.
-pub fn revealed(persistence: &Persistence, body: &Value, mut stored: Value, new: &Value) -> Value {
+pub fn revealed(
+    persistence: &PersistenceSettings,
+    body: &Value,
+    mut stored: Value,
+    new: &Value,
+) -> Value {
     let Some(hidden) = persistence.hidden.as_deref() else { return stored };
     edit(&hidden.paths, &mut stored, &mut |path, leaf| {
         let present = fields::get(new, path).filter(|it| !it.is_null() && !it.is_object());
@@ -47,7 +52,7 @@ pub fn revealed(persistence: &Persistence, body: &Value, mut stored: Value, new:
 }
 
 /// Returns whether a stored essence has values that must not be stored: Kopf stores them, and earlier versions did.
-pub fn is_exposed(persistence: &Persistence, stored: &Value) -> bool {
+pub fn is_exposed(persistence: &PersistenceSettings, stored: &Value) -> bool {
     let Some(hidden) = persistence.hidden.as_deref() else { return false };
     let (mut stored, mut is_exposed) = (stored.clone(), false);
     edit(&hidden.paths, &mut stored, &mut |_, leaf| {
@@ -80,7 +85,7 @@ pub fn readable_diff(diff: &Diff) -> Diff {
 }
 
 /// Returns a body or a merge-patch of it for the log, without values.
-pub fn loggable(persistence: &Persistence, value: &Value) -> Option<Value> {
+pub fn loggable(persistence: &PersistenceSettings, value: &Value) -> Option<Value> {
     let hidden = persistence.hidden.as_deref()?;
     let mut shown = value.clone();
     edit(&hidden.paths, &mut shown, &mut |_, leaf| *leaf = SHOWN.into());
@@ -101,7 +106,7 @@ pub fn loggable_operations(operations: &Value) -> Value {
 
 /// Returns a string from another source, such as an error of the server, without the values of an object and of a patch of it.
 pub fn without_values(
-    persistence: &Persistence,
+    persistence: &PersistenceSettings,
     (body, patch): (&Value, &Value),
     text: &str,
 ) -> String {
@@ -139,7 +144,7 @@ fn collect(value: &Value, values: &mut Vec<String>) {
 }
 
 /// Returns a diff for the log, without values.
-pub fn loggable_diff(persistence: &Persistence, diff: &Diff) -> Option<Diff> {
+pub fn loggable_diff(persistence: &PersistenceSettings, diff: &Diff) -> Option<Diff> {
     let hidden = persistence.hidden.as_deref()?;
     let annotations = ["metadata", "annotations"].map(str::to_owned).to_vec();
     let mut diff = diff.clone();

@@ -6,12 +6,15 @@ use serde_json::{Value, json};
 
 use super::{is_exposed, loggable, loggable_diff, masked, readable, readable_diff, revealed};
 use crate::logic::object::diff;
-use crate::settings::{DigestKey, HiddenFields, Persistence};
+use crate::settings::{DigestKey, HiddenFields, PersistenceSettings};
 
-fn persistence(key: Option<&str>) -> Persistence {
+fn persistence(key: Option<&str>) -> PersistenceSettings {
     let key = key.map(|it| Arc::new(DigestKey::new(it.as_bytes().to_vec(), it)));
     let paths = vec![vec!["data".to_owned()], vec!["spec".to_owned(), "password".to_owned()]];
-    Persistence { hidden: Some(Arc::new(HiddenFields { paths, key })), ..Persistence::default() }
+    PersistenceSettings {
+        hidden: Some(Arc::new(HiddenFields { paths, key })),
+        ..PersistenceSettings::default()
+    }
 }
 
 fn body(uid: &str) -> Value {

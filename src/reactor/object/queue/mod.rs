@@ -11,7 +11,7 @@ use crate::logic::{
     object::{Object, reason::EventType},
 };
 use crate::ports::{BoxFuture, NewerEvents};
-use crate::telemetry::{QueueSeries, Waiting};
+use crate::telemetry::{QueueSeries, QueuedObject};
 
 /// Maximum number of waiting events of one object with handlers of raw events.
 ///
@@ -69,7 +69,7 @@ struct Content {
     /// The worker has ended: the next event needs a new queue.
     closed: bool,
     /// Counts the object while events are waiting.
-    waiting: Option<Waiting>,
+    waiting: Option<QueuedObject>,
     numbers: Arc<QueueSeries>,
 }
 

@@ -12,7 +12,7 @@ use super::{
     watching::TIMEOUT_DEFAULT,
 };
 use crate::logic::{access::kube::Attempt, text::duration};
-use crate::ports::{BoxFuture, Demand, Executed, Execution, Verb};
+use crate::ports::{BoxFuture, ContainerCommand, Demand, Executed, Verb};
 use crate::scripting::functions::{
     Call,
     outcome::{Datum, Failure, Outcome},
@@ -84,7 +84,7 @@ async fn run(call: &Call, input: Input) -> Result<Executed, Failure> {
     query.extend(stdin.is_some().then(|| flag("stdin")));
     query.extend([flag("stdout"), flag("stderr")]);
     let demand = Demand { subresource: Some("exec".into()), query, ..address.demand(Verb::Create) };
-    let execution = Execution { demand, stdin, output_max };
+    let execution = ContainerCommand { demand, stdin, output_max };
     let timeout = duration::parse(call.value("timeout")).unwrap_or(TIMEOUT_DEFAULT);
     let running = client.kube.with(move |cluster| async move { cluster.exec(execution).await });
     match time::timeout(timeout, running).await {

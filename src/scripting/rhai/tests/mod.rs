@@ -17,8 +17,9 @@ use serde_json::{Value, json};
 
 use super::load;
 use crate::call::{
-    ActivityCause, Attempt, BackgroundCause, CallServices, Cause, ChangeCause, Document,
-    Invocation, LiveObject, Logger, LoggerKind, ObjectCause, ObjectDetail, SharedPatch, Stopped,
+    ActivityCause, AttemptKwargs, BackgroundCause, CallServices, Cause, ChangeCause, Invocation,
+    LiveObject, Logger, LoggerKind, ObjectCause, ObjectDetail, SharedDocument, SharedPatch,
+    Stopped,
 };
 use crate::logic::{
     change::patch::Patch,
@@ -42,7 +43,7 @@ struct Fixture {
     loaded: Loaded,
     body: Value,
     patch: SharedPatch,
-    memo: Document,
+    memo: SharedDocument,
     settings: Arc<Mutex<Settings>>,
     services: Arc<CallServices>,
 }
@@ -66,7 +67,7 @@ impl Fixture {
             loaded,
             body,
             patch: SharedPatch::default(),
-            memo: Document::default(),
+            memo: SharedDocument::default(),
             settings: Arc::default(),
             services: Arc::default(),
         }
@@ -190,9 +191,9 @@ impl Fixture {
     }
 }
 
-fn attempt() -> Attempt {
+fn attempt() -> AttemptKwargs {
     let started = jiff::Timestamp::UNIX_EPOCH;
-    Attempt { retry: 0, started, runtime: std::time::Duration::ZERO }
+    AttemptKwargs { retry: 0, started, runtime: std::time::Duration::ZERO }
 }
 
 /// Returns the result of a handler with this code for an object.

@@ -6,7 +6,7 @@ use prometheus_client::{encoding::text::encode, registry::Registry};
 use serde_json::{Value, json};
 
 use super::{Fixture, load, problem, refusal, run, source, terms};
-use crate::call::Document;
+use crate::call::SharedDocument;
 use crate::logic::handlers::{
     function::ScriptId,
     outcome::{Ended, RaisedKind},
@@ -180,7 +180,7 @@ async fn memos_have_a_limit_of_their_own_and_go_with_their_objects() {
     for calls in 0..500 {
         // A single memo has a smaller limit.
         if calls % 50 == 0 {
-            fixture.memo = Document::default();
+            fixture.memo = SharedDocument::default();
             memos.push(fixture.memo.clone());
         }
         if let Ended::Raised(raised) = fixture.call_nth(0).await {
@@ -192,7 +192,7 @@ async fn memos_have_a_limit_of_their_own_and_go_with_their_objects() {
     assert!(calls > 20, "{calls}");
     assert!(message.starts_with("the memos of this script hold more than "), "{message}");
     memos.clear();
-    fixture.memo = Document::default();
+    fixture.memo = SharedDocument::default();
     assert_eq!(fixture.returned().await, json!(1), "the other memos are gone");
 }
 

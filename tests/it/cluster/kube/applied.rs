@@ -2,7 +2,7 @@
 
 use kopf::{
     scripting::{Placement, Source},
-    testing::{Environment, LogCapture, Running, object, pass, run_paused},
+    testing::{Environment, LogCapture, RunningOperator, object, pass, run_paused},
 };
 
 /// `env` of a container must be a list; an empty Lua table is a map.
@@ -24,7 +24,7 @@ fn an_empty_map_in_the_place_of_a_list_is_refused_once_with_a_hint() {
         let log = LogCapture::of("kopf");
         let source = Source::alone("deploy.lua", SCRIPT);
         let (scripts, handlers) = env.load(vec![source], Placement::CurrentRuntime).await;
-        let running = Running::start(env.operator(scripts, handlers));
+        let running = RunningOperator::start(env.operator(scripts, handlers));
         env.create(object("ns1", "one"));
         pass(120).await;
         let text = log.text();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kopf::{
     scripting::{Placement, Source},
-    testing::{self, EXAMPLES, Environment, Link, Running, object, run_paused},
+    testing::{self, EXAMPLES, Environment, Link, RunningOperator, object, run_paused},
 };
 use kopf_apiserver::ApiServer;
 use serde_json::{Value, json};
@@ -105,7 +105,7 @@ fn check(language: &str, gap: &impl AsyncFn(&Link)) {
         let (scripts, handlers) = env.load(vec![source], Placement::CurrentRuntime).await;
         let mut operator = env.operator(scripts, handlers);
         operator.connect = testing::connect(link.client("default"));
-        let running = Running::start(operator);
+        let running = RunningOperator::start(operator);
 
         until(&link, "seen", json!(BEFORE)).await;
         gap(&link).await;

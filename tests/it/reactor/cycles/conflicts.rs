@@ -17,7 +17,7 @@ use kopf::{
     settings::Settings,
     testing::{EXAMPLES, Environment, Fate, Link, object, pass},
 };
-use kopf_apiserver::{Effect, Fault};
+use kopf_apiserver::{Fault, FaultEffect};
 use serde_json::{Value, json};
 use tokio::time;
 
@@ -29,7 +29,7 @@ const HANDLED: &str = "kopf.zalando.org/last-handled-configuration";
 #[tokio::test(start_paused = true)]
 async fn a_lost_answer_to_the_finalizer_does_not_lose_the_creation() {
     let (env, script) = (Environment::default(), Script::default());
-    env.server.fault(Fault::always(Effect::TimeoutAfterwards).on("PATCH", "").times(1));
+    env.server.fault(Fault::always(FaultEffect::TimeoutAfterwards).on("PATCH", "").times(1));
     let handlers = vec![script.quiet(Kind::Create, "made"), script.quiet(Kind::Delete, "gone")];
     let running = script.start(&env, (&Link::new(&env.server), handlers), Settings::default());
     env.create(object("ns1", "a"));

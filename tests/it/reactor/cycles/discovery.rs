@@ -12,12 +12,12 @@ use kopf::{
     reactor::Scope,
     settings::Settings,
     testing::{
-        CallLog, EXAMPLES, Environment, LogCapture, NativeScripts, Running, cluster_peering,
-        definition, examples, handler_of_examples, namespace, object, pass,
+        CallLog, EXAMPLES, Environment, LogCapture, NativeScripts, RunningOperator,
+        cluster_peering, definition, examples, handler_of_examples, namespace, object, pass,
     },
 };
 use kopf_apiserver::{
-    ApiServer, Effect, Fault, ResourceDef,
+    ApiServer, Fault, FaultEffect, ResourceDef,
     controllers::{self, Controllers},
 };
 use serde_json::json;
@@ -37,13 +37,13 @@ fn environment(resources: &[ResourceDef]) -> Environment {
 }
 
 fn refuse(env: &Environment, code: u16, path: &str) {
-    let effect = Effect::Refuse { code, retry_after_seconds: Some(60) };
+    let effect = FaultEffect::Refuse { code, retry_after_seconds: Some(60) };
     env.server.fault(Fault::always(effect).on("GET", path));
 }
 
 /// Hides a group from discovery, as a server that has just started does.
 fn hide(env: &Environment, group: &str) {
-    env.server.fault(Fault::always(Effect::HiddenGroup(group.into())).on("GET", "/apis"));
+    env.server.fault(Fault::always(FaultEffect::HiddenGroup(group.into())).on("GET", "/apis"));
 }
 
 /// Ends all watches. Those of CRDs, and others with an old version, begin with another list.
@@ -89,7 +89,7 @@ async fn round_trips(scope: Scope, settings: Settings, selector: &[&str]) -> u64
     let env = environment(&[examples(), cluster_peering("kopf.dev")]);
     env.create(namespace("ns1"));
     env.create(object("ns1", "a"));
-    env.server.fault(Fault::always(Effect::Latency(Duration::from_secs(1))));
+    env.server.fault(Fault::always(FaultEffect::Latency(Duration::from_secs(1))));
     let selector = selector.iter().map(|&it| Argument::Value(it.into())).collect();
     let mut listener =
         Listener::new(scope).hears(("it", Kind::Event), selector, &[], Duration::ZERO);
@@ -252,7 +252,8 @@ async fn a_kind_without_a_crd_is_gone_only_when_discovery_has_not_shown_it_sever
 async fn a_crd_that_was_deleted_while_nobody_watched_ends_its_streams() {
     let env = environment(&[examples()]);
     let operator = started(&env).await;
-    env.server.fault(Fault::always(Effect::LostEvent).on("", "customresourcedefinitions?watch"));
+    env.server
+        .fault(Fault::always(FaultEffect::LostEvent).on("", "customresourcedefinitions?watch"));
     env.server.remove(DEFINITIONS, "", EXAMPLES).expect("it is there");
     restart(&env);
     pass(60).await;
@@ -269,7 +270,7 @@ async fn a_deleted_crd_is_gone_at_once_and_red_until_it_is_created_again() {
     let operator = started(&env).await;
     // Discovery still shows it, for a while.
     env.server.fault(
-        Fault::always(Effect::Refuse { code: 503, retry_after_seconds: None })
+        Fault::always(FaultEffect::Refuse { code: 503, retry_after_seconds: None })
             .on("GET", "/apis")
             .times(3),
     );
@@ -290,7 +291,7 @@ async fn a_deleted_crd_is_gone_at_once_and_red_until_it_is_created_again() {
 /// creation another `late` seconds later. Returns the calls until then.
 async fn recreated(env: &Environment, operator: &Listening, late: u64) -> Vec<String> {
     let watch = "customresourcedefinitions?watch";
-    let fault = Fault::always(Effect::LateEvent(Duration::from_secs(late))).on("", watch);
+    let fault = Fault::always(FaultEffect::LateEvent(Duration::from_secs(late))).on("", watch);
     env.server.fault(fault.times(2));
     env.server.remove(DEFINITIONS, "", EXAMPLES).expect("it is there");
     env.create(definition(&examples()));
@@ -322,7 +323,7 @@ async fn a_late_deletion_of_a_crd_is_believed_if_crds_cannot_be_listed() {
     let env = environment(&[examples()]);
     let operator = started(&env).await;
     env.server.fault(
-        Fault::always(Effect::Refuse { code: 403, retry_after_seconds: None })
+        Fault::always(FaultEffect::Refuse { code: 403, retry_after_seconds: None })
             .on("GET", "/customresourcedefinitions"),
     );
     let heard = recreated(&env, &operator, 3).await;
@@ -344,7 +345,7 @@ async fn a_selector_that_never_had_a_resource_is_not_red() {
 
 /// Starts an operator; a CRD is created between its first discovery and its first list of CRDs.
 async fn with_crd_during_the_start(env: &Environment) -> Listening {
-    let slow = Fault::always(Effect::Latency(Duration::from_secs(2)));
+    let slow = Fault::always(FaultEffect::Latency(Duration::from_secs(2)));
     env.server.fault(slow.on("GET", "/customresourcedefinitions").times(1));
     let operator = listener().start(env);
     pass(1).await;
@@ -377,7 +378,7 @@ async fn a_crd_that_discovery_shows_late_is_waited_for_and_red_meanwhile() {
 }
 
 /// Runs an operator whose deletion handler fails its first attempt. Returns the lines of successful calls.
-fn start_deleting(env: &Environment, calls: &CallLog) -> Running {
+fn start_deleting(env: &Environment, calls: &CallLog) -> RunningOperator {
     let (scripts, calls) = (NativeScripts::default(), calls.clone());
     let delete = scripts.handler("delete_fn", move |invocation| {
         let Cause::Object(cause) = &invocation.cause else { panic!("an object") };
@@ -395,11 +396,11 @@ fn start_deleting(env: &Environment, calls: &CallLog) -> Running {
         })
     });
     let handlers = vec![handler_of_examples(Kind::Delete, delete)];
-    Running::start(env.operator(std::sync::Arc::new(scripts), handlers))
+    RunningOperator::start(env.operator(std::sync::Arc::new(scripts), handlers))
 }
 
 /// Returns a cluster of 30 objects, whose CRDs are deleted with their objects.
-async fn with_thirty_objects(calls: &CallLog) -> (Environment, Running, JoinSet<()>) {
+async fn with_thirty_objects(calls: &CallLog) -> (Environment, RunningOperator, JoinSet<()>) {
     let env = environment(&[examples()]);
     let mut tasks = JoinSet::new();
     tasks.spawn(controllers::run(env.server.clone(), Controllers::ALL));
@@ -455,7 +456,7 @@ async fn a_broken_group_holds_up_nothing_and_is_red_until_it_answers() {
             listener.settings.networking.error_backoffs = vec![Duration::from_secs(10); 6];
             let path = "/apis/dead.dev/v1";
             if stuck {
-                let effect = Effect::Latency(Duration::from_hours(2));
+                let effect = FaultEffect::Latency(Duration::from_hours(2));
                 env.server.fault(Fault::always(effect).on("GET", path));
             } else {
                 refuse(&env, 503, path);
@@ -489,7 +490,7 @@ async fn crds_and_namespaces_are_watched_although_their_groups_failed_at_the_sta
     let env = environment(&[]);
     env.create(namespace("ns1"));
     for path in ["/apis/apiextensions.k8s.io/v1", "/api/v1"] {
-        let effect = Effect::Refuse { code: 503, retry_after_seconds: None };
+        let effect = FaultEffect::Refuse { code: 503, retry_after_seconds: None };
         env.server.fault(Fault::always(effect).on("GET", path).times(2));
     }
     let operator = Listener::new(Scope::Namespaces(vec!["ns*".into()]))

@@ -17,7 +17,7 @@ use kopf::{
     reactor::{Operator, Scope},
     settings::Settings,
     telemetry::HealthState,
-    testing::{CallLog, Environment, NativeScripts, Running, declared},
+    testing::{CallLog, Environment, NativeScripts, RunningOperator, declared},
 };
 use tokio::time;
 
@@ -35,7 +35,7 @@ pub(crate) struct Listener {
 /// A running operator.
 pub(crate) struct Listening {
     heard: CallLog,
-    pub(crate) running: Running,
+    pub(crate) running: RunningOperator,
 }
 
 impl Listener {
@@ -108,7 +108,7 @@ impl Listener {
             scope: self.scope,
             ..env.operator(Arc::new(self.scripts), self.handlers)
         };
-        Listening { heard: self.heard, running: Running::start(change(operator)) }
+        Listening { heard: self.heard, running: RunningOperator::start(change(operator)) }
     }
 }
 

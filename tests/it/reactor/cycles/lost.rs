@@ -1,7 +1,7 @@
 //! Failing patches, at any point of an object's life: no result is lost, and no finished handler is called again.
 
 use kopf::testing::{self, run_paused};
-use kopf_apiserver::{Effect, Fault};
+use kopf_apiserver::{Fault, FaultEffect};
 use serde_json::{Value, json};
 
 use super::{
@@ -11,12 +11,12 @@ use super::{
 };
 
 /// The ways in which a PATCH can fail. All are final: the client does not repeat requests in these tests.
-const MISHAPS: [Effect; 5] = [
-    Effect::Refuse { code: 409, retry_after_seconds: None },
-    Effect::Refuse { code: 500, retry_after_seconds: None },
-    Effect::Refuse { code: 503, retry_after_seconds: None },
-    Effect::Refuse { code: 403, retry_after_seconds: None },
-    Effect::TimeoutAfterwards,
+const MISHAPS: [FaultEffect; 5] = [
+    FaultEffect::Refuse { code: 409, retry_after_seconds: None },
+    FaultEffect::Refuse { code: 500, retry_after_seconds: None },
+    FaultEffect::Refuse { code: 503, retry_after_seconds: None },
+    FaultEffect::Refuse { code: 403, retry_after_seconds: None },
+    FaultEffect::TimeoutAfterwards,
 ];
 
 /// Returns the life of an object: created with results, retries and sub-handlers, updated, deleted. Results go to the status, which
@@ -45,13 +45,13 @@ fn life(more: &[Value]) -> Scenario {
 }
 
 /// Runs a scenario with one failure at the `nth` PATCH, counted from one. Also returns the object before its deletion.
-fn played(scenario: &Scenario, nth: usize, mishap: &Effect) -> (Transcript, Value) {
+fn played(scenario: &Scenario, nth: usize, mishap: &FaultEffect) -> (Transcript, Value) {
     run_paused(async {
         let run = ScenarioRun::new(scenario);
         let server = &run.env.server;
         let passed = u32::try_from(nth - 1).expect("a small number");
         if passed > 0 {
-            server.fault(Fault::always(Effect::Pass).on("PATCH", "").times(passed));
+            server.fault(Fault::always(FaultEffect::Pass).on("PATCH", "").times(passed));
         }
         server.fault(Fault::always(mishap.clone()).on("PATCH", "").times(1));
         let running = run.start(scenario, testing::client(server));
@@ -71,7 +71,7 @@ fn played(scenario: &Scenario, nth: usize, mishap: &Effect) -> (Transcript, Valu
 #[test]
 fn a_patch_that_fails_loses_no_result_and_repeats_no_handler() {
     let scenario = life(&[]);
-    let (undisturbed, object) = played(&scenario, 1000, &Effect::Pass);
+    let (undisturbed, object) = played(&scenario, 1000, &FaultEffect::Pass);
     let usual = undisturbed.attempts();
     let status = json!({ "a": { "x": 1 }, "b": 2, "p": 3, "p/s": 4, "p/t": 5, "u": 6 });
     assert_eq!(object["status"], status);
@@ -94,7 +94,7 @@ fn a_newer_event_during_the_pause_after_it_changes_nothing_about_that() {
     );
     let scenario = life(&edits);
     let status = json!({ "a": { "x": 1 }, "b": 2, "p": 3, "p/s": 4, "p/t": 5, "u": 6 });
-    let (undisturbed, _) = played(&scenario, 1000, &Effect::Pass);
+    let (undisturbed, _) = played(&scenario, 1000, &FaultEffect::Pass);
     for nth in 1..=undisturbed.patches.len() {
         for mishap in &MISHAPS {
             let (transcript, object) = played(&scenario, nth, mishap);
@@ -117,7 +117,7 @@ fn a_newer_event_that_comes_with_the_lost_answer_is_still_handled() {
         "handlers": [{ "on": "create", "do": [{ "result": 1 }] }, { "on": "update", "do": [{ "result": 2 }] }],
         "actions": [[1, "create", example()], [1.5, "edit", "n1", { "spec": { "a": 2 } }]], "until": 30,
     }));
-    let (transcript, _) = played(&scenario, 1, &Effect::TimeoutAfterwards);
+    let (transcript, _) = played(&scenario, 1, &FaultEffect::TimeoutAfterwards);
     assert_eq!(transcript.attempts(), ["create_fn#0", "update_fn#0"]);
     assert_eq!(transcript.objects[0]["status"], json!({ "create_fn": 1, "update_fn": 2 }));
 }
@@ -132,7 +132,7 @@ fn a_patch_that_changes_nothing_does_not_stall_delayed_handlers() {
         ],
         "actions": [[1, "create", example()]], "until": 30,
     }));
-    let (transcript, _) = played(&scenario, 1000, &Effect::Pass);
+    let (transcript, _) = played(&scenario, 1000, &FaultEffect::Pass);
     let times = transcript.calls.iter().filter(|it| it["call"] == "create_fn");
     let times: Vec<f64> = times.filter_map(|it| it["t"].as_f64()).map(f64::round).collect();
     assert_eq!(times, [1.0, 6.0, 11.0]);
@@ -147,7 +147,7 @@ fn a_patch_that_changes_nothing_keeps_no_later_change_waiting() {
         ],
         "actions": [[1, "create", example()], [2, "edit", "n1", { "spec": { "a": 2 } }]], "until": 30,
     }));
-    let (transcript, _) = played(&scenario, 1000, &Effect::Pass);
+    let (transcript, _) = played(&scenario, 1000, &FaultEffect::Pass);
     let update = transcript.calls.iter().find(|it| it["call"] == "update_fn");
     assert_eq!(
         update.and_then(|it| it["t"].as_f64()).map(f64::round),

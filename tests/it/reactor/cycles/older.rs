@@ -16,7 +16,7 @@ use kopf::{
     settings::Settings,
     testing::{EXAMPLES, Environment, Fate, Link, LogCapture, handler_of_examples, object, pass},
 };
-use kopf_apiserver::{Effect, Fault};
+use kopf_apiserver::{Fault, FaultEffect};
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::time;
@@ -177,8 +177,8 @@ async fn what_was_accepted_before_a_request_that_fails_counts_as_our_own() {
     let running = script.start(&env, (&link, handlers), impatient());
     pass(1).await;
     // The status is accepted, the record is not; and the watch shows the earlier events ten seconds late.
-    env.server.fault(Fault::always(Effect::Pass).on("PATCH", "/status"));
-    let refuse = Effect::Refuse { code: 500, retry_after_seconds: None };
+    env.server.fault(Fault::always(FaultEffect::Pass).on("PATCH", "/status"));
+    let refuse = FaultEffect::Refuse { code: 500, retry_after_seconds: None };
     env.server.fault(Fault::always(refuse).on("PATCH", "").times(3));
     env.create(object("ns1", "a"));
     link.lag(Duration::from_secs(10));

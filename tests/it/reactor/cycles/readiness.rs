@@ -16,11 +16,11 @@ use kopf::{
     settings::Settings,
     telemetry::HealthState,
     testing::{
-        CallLog, EXAMPLES, Environment, LogCapture, NativeScripts, Running, declared, definition,
-        object, pass,
+        CallLog, EXAMPLES, Environment, LogCapture, NativeScripts, RunningOperator, declared,
+        definition, object, pass,
     },
 };
-use kopf_apiserver::{Effect, Fault, ResourceDef};
+use kopf_apiserver::{Fault, FaultEffect, ResourceDef};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -35,7 +35,7 @@ struct Indexed {
 /// The operator while it runs.
 struct Indexing {
     seen: CallLog,
-    running: Running,
+    running: RunningOperator,
 }
 
 fn object_of(invocation: &Invocation) -> (String, String) {
@@ -101,7 +101,7 @@ impl Indexed {
             settings: Arc::new(Mutex::new(self.settings)),
             ..env.operator(Arc::new(self.scripts), self.handlers)
         };
-        Indexing { seen: self.seen, running: Running::start(operator) }
+        Indexing { seen: self.seen, running: RunningOperator::start(operator) }
     }
 }
 
@@ -156,8 +156,9 @@ async fn the_first_handler_sees_all_even_with_fewer_places_than_objects() {
 #[tokio::test(start_paused = true)]
 async fn objects_that_are_not_indexed_wait_as_well() {
     let env = environment(&["a"], &["x"]);
-    env.server
-        .fault(Fault::always(Effect::Latency(Duration::from_secs(5))).on("GET", "/configmaps"));
+    env.server.fault(
+        Fault::always(FaultEffect::Latency(Duration::from_secs(5))).on("GET", "/configmaps"),
+    );
     let operator = Indexed::new(&["configmaps"]).telling(Kind::Event, "kopfexamples").start(&env);
     pass(4).await;
     assert!(operator.seen().is_empty());
@@ -271,7 +272,8 @@ async fn what_went_while_nobody_looked_is_in_no_index_and_not_remembered() {
         samples.into_iter().find(|it| it.0 == "kopf_objects_known").map(|it| it.2)
     };
     assert_eq!(known(), Some(2));
-    env.server.fault(Fault::always(Effect::LostEvent).on("", "kopfexamples?watch=true").times(1));
+    env.server
+        .fault(Fault::always(FaultEffect::LostEvent).on("", "kopfexamples?watch=true").times(1));
     env.server.remove(EXAMPLES, "ns1", "a").expect("it is there");
     env.server.compact();
     env.server.close_watches();

@@ -17,7 +17,7 @@ use kopf::{
     settings::Settings,
     testing::{EXAMPLES, Environment, Link, handler_of_examples, object, pass},
 };
-use kopf_apiserver::{Effect, Fault};
+use kopf_apiserver::{Fault, FaultEffect};
 use serde_json::json;
 use tokio::time;
 
@@ -75,7 +75,7 @@ async fn a_repeated_request_removes_the_records_that_its_event_does_not_show() {
     link.lag(Duration::from_secs(1000));
     pass(3).await;
     assert_eq!(records(&env), ["changed"], "{:?}", script.calls.lines());
-    let refuse = Effect::Refuse { code: 500, retry_after_seconds: None };
+    let refuse = FaultEffect::Refuse { code: 500, retry_after_seconds: None };
     env.server.fault(Fault::always(refuse).on("PATCH", "").times(1));
     pass(60).await;
     assert_eq!(script.calls.lines(), ["changed 0", "changed 1"]);

@@ -21,7 +21,7 @@ use kopf::{
     reactor::Operator,
     settings::{DiffBaseStorage, ProgressStorage, Settings},
     testing::{
-        self, EXAMPLES, Environment, LogCapture, NativeScripts, OnDrop, Running, run_paused,
+        self, EXAMPLES, Environment, LogCapture, NativeScripts, OnDrop, RunningOperator, run_paused,
     },
 };
 use kopf_apiserver::ApiServer;
@@ -141,8 +141,8 @@ impl ScenarioRun {
     }
 
     /// Starts an operator.
-    pub(super) fn start(&self, scenario: &Scenario, client: kube::Client) -> Running {
-        Running::start(Operator {
+    pub(super) fn start(&self, scenario: &Scenario, client: kube::Client) -> RunningOperator {
+        RunningOperator::start(Operator {
             settings: Arc::new(Mutex::new(settings(scenario))),
             clock: self.env.clock,
             lifecycle: lifecycle(&scenario.lifecycle),
@@ -151,7 +151,7 @@ impl ScenarioRun {
     }
 }
 
-async fn stop(running: Option<Running>) {
+async fn stop(running: Option<RunningOperator>) {
     if let Some(running) = running {
         running.stop().await;
     }

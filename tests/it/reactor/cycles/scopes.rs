@@ -12,7 +12,7 @@ use kopf::{
     settings::Settings,
     testing::{self, EXAMPLES, Environment, Link, LogCapture, examples, namespace, object, pass},
 };
-use kopf_apiserver::{ApiServer, Builder, Effect, Fault, ResourceDef};
+use kopf_apiserver::{ApiServer, Builder, Fault, FaultEffect, ResourceDef};
 use serde_json::{Value, json};
 
 use super::{heard::Listener, script::Script};
@@ -122,7 +122,8 @@ async fn a_namespace_that_went_while_nobody_looked_is_let_go() {
     let operator = Listener::new(namespaces(&["ns1"])).hears_events("kopfexamples").start(&env);
     pass(1).await;
     operator.heard();
-    env.server.fault(Fault::always(Effect::LostEvent).on("", "/namespaces?watch=true").times(1));
+    env.server
+        .fault(Fault::always(FaultEffect::LostEvent).on("", "/namespaces?watch=true").times(1));
     env.server.remove("namespaces", "", "ns1").expect("it is there");
     env.server.compact();
     env.server.close_watches();

@@ -12,7 +12,8 @@ use kopf::{
     reactor::Operator,
     settings::Settings,
     testing::{
-        self, CallLog, Environment, Link, NativeScripts, Running, examples, handler_of_examples,
+        self, CallLog, Environment, Link, NativeScripts, RunningOperator, examples,
+        handler_of_examples,
     },
 };
 use kopf_apiserver::ApiServer;
@@ -64,9 +65,9 @@ impl Script {
         env: &Environment,
         (link, handlers): (&Link, Vec<Handler>),
         mut settings: Settings,
-    ) -> Running {
+    ) -> RunningOperator {
         settings.posting.failures = false;
-        Running::start(Operator {
+        RunningOperator::start(Operator {
             settings: Arc::new(Mutex::new(settings)),
             connect: testing::connect(link.client("ns1")),
             ..env.operator(Arc::new(self.functions.clone()), handlers)

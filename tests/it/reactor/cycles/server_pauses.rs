@@ -6,14 +6,14 @@ use kopf::{
     settings::Settings,
     testing::{EXAMPLES, Environment, Link, object, pass},
 };
-use kopf_apiserver::{Effect, Fault};
+use kopf_apiserver::{Fault, FaultEffect};
 use serde_json::json;
 
 use super::script::{Script, statuses};
 
 /// Refuses every PATCH, and requests a pause of a minute.
 fn busy(env: &Environment) {
-    let refuse = Effect::Refuse { code: 429, retry_after_seconds: Some(60) };
+    let refuse = FaultEffect::Refuse { code: 429, retry_after_seconds: Some(60) };
     env.server.fault(Fault::always(refuse).on("PATCH", ""));
 }
 
@@ -80,7 +80,7 @@ async fn our_own_requests_do_not_end_a_pause_that_the_server_asks_for() {
     let handlers = vec![script.handler((Kind::Create, "made"), result)];
     let running = script.start(&env, (&Link::new(&env.server), handlers), Settings::default());
     // The status is accepted, and comes back as an event; the records are not.
-    env.server.fault(Fault::always(Effect::Pass).on("PATCH", "/status"));
+    env.server.fault(Fault::always(FaultEffect::Pass).on("PATCH", "/status"));
     busy(&env);
     env.create(object("ns1", "a"));
     pass(59).await;

@@ -15,7 +15,7 @@ use kopf::{
     settings::Settings,
     testing::{EXAMPLES, Environment, Link, declared, handler_of_examples, object, pass},
 };
-use kopf_apiserver::{Effect, Fault};
+use kopf_apiserver::{Fault, FaultEffect};
 use serde_json::json;
 use tokio::time;
 
@@ -80,7 +80,7 @@ async fn a_change_that_is_not_seen_yet_costs_two_requests_and_nothing_is_lost() 
     let handlers = vec![slow_result(&script, Kind::Create, "made")];
     let running = script.start(&env, (&Link::new(&env.server), handlers), Settings::default());
     pass(1).await;
-    env.server.fault(Fault::always(Effect::LateEvent(Duration::from_secs(5))).on("", "watch"));
+    env.server.fault(Fault::always(FaultEffect::LateEvent(Duration::from_secs(5))).on("", "watch"));
     env.create(object("ns1", "a"));
     time::sleep(Duration::from_secs(7)).await;
     env.edit(EXAMPLES, "ns1/a", json!({ "spec": { "size": 1 }, "status": { "of": "others" } }));

@@ -13,7 +13,7 @@ use kopf::{
     reactor::Operator,
     scripting::{Placement, ScriptHost, Source, Terms},
     settings::Settings,
-    testing::{Environment, LogCapture, Running, object, run_paused},
+    testing::{Environment, LogCapture, RunningOperator, object, run_paused},
 };
 use kopf_apiserver::ApiServer;
 use serde_json::Value;
@@ -28,7 +28,7 @@ struct Script {
 /// An operator whose handlers fail.
 struct Failing {
     env: Environment,
-    running: Running,
+    running: RunningOperator,
     log: LogCapture,
 }
 
@@ -73,7 +73,7 @@ impl Failing {
         settings.posting.failures = true;
         change(&mut settings);
         *operator.settings.lock() = settings;
-        Failing { running: Running::start(operator), env, log }
+        Failing { running: RunningOperator::start(operator), env, log }
     }
 
     fn create(&self, name: &str) {

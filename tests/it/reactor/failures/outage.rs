@@ -6,7 +6,8 @@ use kopf::{
     logic::handlers::{handler::Kind, outcome::Ended},
     reactor::Operator,
     testing::{
-        self, Environment, Link, LogCapture, NativeScripts, Running, handler_of_examples, object,
+        self, Environment, Link, LogCapture, NativeScripts, RunningOperator, handler_of_examples,
+        object,
     },
 };
 
@@ -20,7 +21,7 @@ async fn lines_of_an_outage(seconds: u64) -> Vec<String> {
         env.operator(Arc::new(scripts), vec![handler_of_examples(Kind::Create, function)]);
     let connect = testing::connect(link.client("ns1"));
     let log = LogCapture::of("kopf");
-    let running = Running::start(Operator { connect, ..operator });
+    let running = RunningOperator::start(Operator { connect, ..operator });
     env.create(object("ns1", "a"));
     env.until(10).await;
     let server = link.replace(None);

@@ -10,7 +10,7 @@ use kopf::{
     reactor::{self, Connecting, Failure, Operator},
     scripting::{Placement, Source, Terms},
     telemetry::Health,
-    testing::{EXAMPLES, Environment, Fate, Link, Running, examples, object, run_paused},
+    testing::{EXAMPLES, Environment, Fate, Link, RunningOperator, examples, object, run_paused},
 };
 use kopf_apiserver::{ApiServer, ResponseBody};
 use kube::client::{Body, ClientBuilder, ConfigExt as _};
@@ -136,11 +136,11 @@ impl Cluster {
         self.start(source).await.end().await
     }
 
-    async fn start(&self, source: Source) -> Running {
+    async fn start(&self, source: Source) -> RunningOperator {
         let metrics = self.health.metrics().clone();
         let terms = Terms { metrics, ..Placement::CurrentRuntime.into() };
         let (scripts, handlers) = self.env.load(vec![source], terms).await;
-        Running::start(Operator {
+        RunningOperator::start(Operator {
             connect: self.connect(),
             health: self.health.clone(),
             liveness: self.liveness.clone(),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kopf::testing::Environment;
-use kopf_apiserver::{Effect, Fault};
+use kopf_apiserver::{Fault, FaultEffect};
 use serde_json::json;
 
 use super::{FINALIZER, GOOD, Script, World, in_both, in_both_prepared, labeled, other};
@@ -74,7 +74,7 @@ fn handlers_of_one_object_wait_only_for_the_indexes_that_their_scripts_name() {
     let before = [other("o"), labeled("one", json!({})), labeled("both", json!({ "both": "yes" }))];
     // The list of the others is slow.
     let slow = |env: &Environment| {
-        let late = Effect::Latency(Duration::from_secs(20));
+        let late = FaultEffect::Latency(Duration::from_secs(20));
         env.server.fault(Fault::always(late).on("GET", "others"));
     };
     in_both_prepared(&[USING, GOOD], &before, slow, &async |world: &World| {
@@ -150,7 +150,7 @@ const BACKGROUND: Script = Script {
 fn daemons_start_when_their_indexes_are_complete_although_a_handler_of_another_script_runs() {
     let before = [other("o"), labeled("one", json!({}))];
     let slow = |env: &Environment| {
-        let late = Effect::Latency(Duration::from_secs(20));
+        let late = FaultEffect::Latency(Duration::from_secs(20));
         env.server.fault(Fault::always(late).on("GET", "others"));
     };
     in_both_prepared(&[BACKGROUND, WAITING], &before, slow, &async |world: &World| {

@@ -14,7 +14,9 @@ use std::{sync::Arc, time::Duration};
 use kopf::{
     logic::{change::registry::Registry, generation::Generation},
     scripting::{Placement, ScriptHost, Source, Terms},
-    testing::{self, Answer, EXAMPLES, Environment, LogCapture, Running, object, run_paused},
+    testing::{
+        self, EXAMPLES, Environment, LogCapture, ReloadResult, RunningOperator, object, run_paused,
+    },
 };
 use kopf_apiserver::{ApiServer, ResourceDef};
 use serde_json::{Value, json};
@@ -52,7 +54,7 @@ const GOOD: Script = Script {
 /// A cluster, and an operator of some scripts.
 struct World {
     env: Environment,
-    running: Running,
+    running: RunningOperator,
     host: Arc<ScriptHost>,
     log: LogCapture,
     extension: &'static str,
@@ -89,12 +91,13 @@ impl World {
             ..Terms::from(Placement::CurrentRuntime)
         };
         let (host, handlers) = env.load(sources(extension, scripts), terms).await;
-        let running = Running::start(env.operator(Arc::<ScriptHost>::clone(&host), handlers));
+        let running =
+            RunningOperator::start(env.operator(Arc::<ScriptHost>::clone(&host), handlers));
         World { env, running, host, log, extension }
     }
 
     /// Saves other scripts. Returns the operator's response.
-    async fn reload(&self, scripts: &[Script]) -> Answer {
+    async fn reload(&self, scripts: &[Script]) -> ReloadResult {
         let prepared = self.host.prepare(sources(self.extension, scripts)).await;
         let prepared = prepared.expect("the scripts can be loaded");
         let registry = Registry::new(prepared.handlers).expect("unique ids");

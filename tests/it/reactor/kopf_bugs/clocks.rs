@@ -11,7 +11,8 @@ use kopf::{
     },
     ports::{BoxFuture, Clock, Steps},
     testing::{
-        BASE, CallLog, Environment, NativeScripts, Running, declared, examples, object, pass,
+        BASE, CallLog, Environment, NativeScripts, RunningOperator, declared, examples, object,
+        pass,
     },
 };
 use kopf_apiserver::ApiServer;
@@ -32,7 +33,7 @@ impl Stage {
         Stage { env, steps, calls: CallLog::default() }
     }
 
-    fn start(&self) -> Running {
+    fn start(&self) -> RunningOperator {
         let (scripts, calls) = (NativeScripts::default(), self.calls.clone());
         let function = scripts.handler("made", move |invocation| {
             let attempt = invocation.attempt.expect("an attempt");
@@ -49,7 +50,7 @@ impl Stage {
         let options = vec![("timeout".to_owned(), Argument::Value(60.into()))];
         let selectors = vec![Argument::Value("kopfexamples".into())];
         let handler = declared(Kind::Create, selectors, options, function);
-        Running::start(self.env.operator(Arc::new(scripts), vec![handler]))
+        RunningOperator::start(self.env.operator(Arc::new(scripts), vec![handler]))
     }
 }
 

@@ -16,7 +16,7 @@ use kopf::{
     ports::BoxFuture,
     reactor::Operator,
     testing::{
-        self, CallLog, EXAMPLES, Environment, Link, LogCapture, NativeScripts, Running,
+        self, CallLog, EXAMPLES, Environment, Link, LogCapture, NativeScripts, RunningOperator,
         handler_of_examples, object, pass,
     },
 };
@@ -82,8 +82,8 @@ impl Stage {
         handler_of_examples(kind, function)
     }
 
-    fn start(&self, handlers: Vec<Handler>) -> Running {
-        Running::start(Operator {
+    fn start(&self, handlers: Vec<Handler>) -> RunningOperator {
+        RunningOperator::start(Operator {
             connect: testing::connect(self.link.client("ns1")),
             ..self.env.operator(Arc::new(self.functions.clone()), handlers)
         })

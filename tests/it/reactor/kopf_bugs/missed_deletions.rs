@@ -10,7 +10,7 @@ use kopf::{
     reactor::Scope,
     testing::{EXAMPLES, Environment, definition, examples, object, pass},
 };
-use kopf_apiserver::{ApiServer, Effect, Fault};
+use kopf_apiserver::{ApiServer, Fault, FaultEffect};
 use serde_json::json;
 
 use crate::reactor::cycles::heard::Listener;
@@ -27,7 +27,8 @@ fn environment() -> Environment {
 
 /// Deletes an object without an event of a watch, and makes the watches list again.
 fn delete_unseen(env: &Environment, name: &str) {
-    env.server.fault(Fault::always(Effect::LostEvent).on("", "kopfexamples?watch=true").times(1));
+    env.server
+        .fault(Fault::always(FaultEffect::LostEvent).on("", "kopfexamples?watch=true").times(1));
     env.delete(EXAMPLES, &format!("ns1/{name}"));
     env.server.compact();
 }
@@ -44,7 +45,8 @@ async fn an_object_that_went_while_nobody_looked_gets_its_deletion() {
     env.server.close_watches();
     pass(1).await;
     assert_eq!(operator.heard_sorted(), ["kopfexamples DELETED a", "kopfexamples listed b"]);
-    env.server.fault(Fault::always(Effect::LostEvent).on("", "kopfexamples?watch=true").times(1));
+    env.server
+        .fault(Fault::always(FaultEffect::LostEvent).on("", "kopfexamples?watch=true").times(1));
     env.edit(EXAMPLES, "ns1/b", json!({ "spec": { "field": 1 } }));
     env.server.compact();
     env.server.close_watches();
@@ -82,7 +84,8 @@ async fn its_daemons_stop_and_it_starts_anew_when_it_comes_back() {
         .start(&env);
     pass(5).await;
     assert_eq!(operator.heard_sorted(), ["daemon runs a", "daemon runs b"]);
-    env.server.fault(Fault::always(Effect::LostEvent).on("", "kopfexamples?watch=true").times(1));
+    env.server
+        .fault(Fault::always(FaultEffect::LostEvent).on("", "kopfexamples?watch=true").times(1));
     env.server.remove(EXAMPLES, "ns1", "a").expect("it is there");
     env.server.compact();
     env.server.close_watches();

@@ -13,8 +13,8 @@ use kopf::{
     reactor::{Failure, Operator, Scope},
     settings::Settings,
     testing::{
-        self, CallLog, Environment, Fate, Link, LogCapture, NativeScripts, Running, declared,
-        object,
+        self, CallLog, Environment, Fate, Link, LogCapture, NativeScripts, RunningOperator,
+        declared, object,
     },
 };
 use kopf_apiserver::{ApiServer, Builder, ResourceDef};
@@ -48,7 +48,7 @@ pub(super) struct Plan {
 
 /// A running operator. Dropping it is a `kill -9`.
 pub(super) struct Member {
-    pub(super) running: Running,
+    pub(super) running: RunningOperator,
     link: Link,
 }
 
@@ -110,7 +110,7 @@ impl Cluster {
         let handlers = kinds.iter().map(|kind| self.handler(&scripts, *kind, name, creation));
         let operator = self.env.operator(Arc::new(scripts.clone()), handlers.collect());
         let link = Link::new(&self.server);
-        let running = Running::start(Operator {
+        let running = RunningOperator::start(Operator {
             settings: Arc::new(Mutex::new(settings)),
             scope,
             connect: testing::connect(link.client("ops")),

@@ -6,7 +6,9 @@ use kopf::{
     reactor::{Failure, Operator},
     scripting::{Placement, Source},
     settings::Settings,
-    testing::{self, Environment, Fate, Link, LogCapture, Running, object, pass, run_paused},
+    testing::{
+        self, Environment, Fate, Link, LogCapture, RunningOperator, object, pass, run_paused,
+    },
 };
 use parking_lot::Mutex;
 use tokio::time;
@@ -55,7 +57,7 @@ fn scripts_of_a_leader_that_was_frozen_do_not_go_on() {
             let (scripts, handlers) =
                 env.load(vec![Source::alone(name, text)], Placement::CurrentRuntime).await;
             let link = Link::new(&env.server);
-            let operator = Running::start(Operator {
+            let operator = RunningOperator::start(Operator {
                 settings: Arc::new(Mutex::new(settings)),
                 connect: testing::connect(link.client("ops")),
                 ..env.operator(scripts, handlers)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kopf::{reactor::Scope, testing::definition};
-use kopf_apiserver::{Effect, Fault, ResourceDef};
+use kopf_apiserver::{Fault, FaultEffect, ResourceDef};
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, NAMESPACE, Plan, cluster_peering, peering_object};
@@ -383,7 +383,8 @@ async fn errors_are_told_once_and_overcome() {
 async fn a_peering_that_hangs_holds_up_neither_the_work_nor_the_end() {
     let env = cluster();
     env.server.fault(
-        Fault::always(Effect::Latency(Duration::from_hours(1))).on("PATCH", "clusterkopfpeerings"),
+        Fault::always(FaultEffect::Latency(Duration::from_hours(1)))
+            .on("PATCH", "clusterkopfpeerings"),
     );
     let operator = env.start(Plan::new("op"));
     env.create("one");

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use fastrand::Rng;
 use kopf::testing::run_paused;
-use kopf_apiserver::{Effect, Fault};
+use kopf_apiserver::{Fault, FaultEffect};
 
 use super::cluster::{Cluster, Member, Plan};
 
@@ -57,9 +57,12 @@ async fn run(seed: u64) -> (usize, Vec<(Duration, String)>) {
         match random.u8(..20) {
             0 | 1 => replicas.start(place),
             2..=4 => replicas.running[place].connect(random.bool()),
-            5 => leases(Effect::TimeoutAfterwards, random.u32(1..4)),
-            6 => leases(Effect::Refuse { code: 500, retry_after_seconds: None }, random.u32(1..10)),
-            7 => leases(Effect::Latency(Duration::from_secs(4)), random.u32(1..4)),
+            5 => leases(FaultEffect::TimeoutAfterwards, random.u32(1..4)),
+            6 => leases(
+                FaultEffect::Refuse { code: 500, retry_after_seconds: None },
+                random.u32(1..10),
+            ),
+            7 => leases(FaultEffect::Latency(Duration::from_secs(4)), random.u32(1..4)),
             _ => {
                 env.create(&format!("o{objects}"));
                 objects += 1;

@@ -8,9 +8,9 @@ use kopf::{
     reactor::Operator,
     scripting::{Placement, ScriptHost, Source},
     settings::Settings,
-    testing::{self, BASE, Environment, LogCapture, Running, examples, run_paused},
+    testing::{self, BASE, Environment, LogCapture, RunningOperator, examples, run_paused},
 };
-use kopf_apiserver::{ApiServer, Effect, Fault};
+use kopf_apiserver::{ApiServer, Fault, FaultEffect};
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ struct Processes {
 
 /// One process.
 struct Process {
-    running: Running,
+    running: RunningOperator,
     host: Arc<ScriptHost>,
 }
 
@@ -59,7 +59,7 @@ impl Processes {
         let operator = self.env.operator(Arc::clone(&host) as _, handlers);
         let identity = testing::identity(identity);
         let settings = Arc::new(Mutex::new(settings));
-        let running = Running::start(Operator { identity, settings, ..operator });
+        let running = RunningOperator::start(Operator { identity, settings, ..operator });
         Process { running, host }
     }
 
@@ -289,7 +289,7 @@ fn a_lost_response_makes_no_slot_run_twice_or_never() {
         let _a = all.start("a", &report(&all)).await;
         let _b = all.start("b", &report(&all)).await;
         all.env.until(6 * MINUTE).await;
-        let lost = Fault::always(Effect::TimeoutAfterwards).times(4);
+        let lost = Fault::always(FaultEffect::TimeoutAfterwards).times(4);
         all.env.server.fault(lost.on("PUT", "/leases/kopf-schedules"));
         all.env.until(16 * MINUTE).await;
         let runs = ["01T00:05:00Z", "01T00:10:00Z", "01T00:15:00Z"];

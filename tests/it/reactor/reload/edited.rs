@@ -24,7 +24,8 @@ use kopf::{
     reactor::Operator,
     settings::Settings,
     testing::{
-        self, Answer, CallLog, Environment, NativeScripts, Running, cluster_peering, declared,
+        self, CallLog, Environment, NativeScripts, ReloadResult, RunningOperator, cluster_peering,
+        declared,
     },
 };
 use kopf_apiserver::{ApiServer, ResourceDef};
@@ -76,7 +77,7 @@ pub(super) enum Does {
 /// An operator whose scripts are edited while it runs.
 pub(super) struct Edited {
     pub(super) env: Environment,
-    pub(super) running: Running,
+    pub(super) running: RunningOperator,
     pub(super) calls: CallLog,
     scripts: NativeScripts,
     /// Weak references to the values that keep the scripts of each generation alive.
@@ -282,7 +283,7 @@ impl Edited {
         let handlers = lines.iter().map(|it| it.declare(&scripts, 1, &calls, &home)).collect();
         let mut settings = Settings::default();
         settings.background.instant_exit_timeout = None;
-        let running = Running::start(change(Operator {
+        let running = RunningOperator::start(change(Operator {
             settings: Arc::new(Mutex::new(settings)),
             ..env.operator(Arc::new(scripts.clone()), handlers)
         }));
@@ -295,7 +296,7 @@ impl Edited {
         &mut self,
         lines: &[Line],
         lifecycle: Option<Chooser>,
-    ) -> oneshot::Receiver<Answer> {
+    ) -> oneshot::Receiver<ReloadResult> {
         self.generations += 1;
         let number = self.generations;
         let home: Owner = Arc::new(format!("generation {number}"));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kopf::{logic::handlers::handler::Kind, telemetry::HealthState};
-use kopf_apiserver::{Effect, Fault};
+use kopf_apiserver::{Fault, FaultEffect};
 
 use super::edited::{Does, EXAMPLES, Edited, Line, OTHERS, environment, object, on, pass};
 
@@ -42,7 +42,7 @@ async fn an_index_that_was_edited_serves_its_old_entries_until_they_are_replaced
     let lines = |code| [on(Kind::Index, "idx", code), looking(1)];
     let mut operator = Edited::new(environment(&["a", "b"], &["x"]), &lines(1));
     pass(1).await;
-    let late = Effect::Latency(Duration::from_secs(5));
+    let late = FaultEffect::Latency(Duration::from_secs(5));
     operator.env.server.fault(Fault::always(late).on("GET", "kopfexamples").times(1));
     operator.swap(&lines(2)).await;
     assert_eq!(seen(&operator, 1).await, r#"{"a":[1],"b":[1]}"#);
@@ -87,7 +87,7 @@ async fn a_new_index_is_complete_before_new_handlers_look_and_nobody_else_waits(
         Edited::new(environment(&["a", "b"], &["x"]), &[other.clone(), kept.clone()]);
     pass(1).await;
     operator.take();
-    let late = Effect::Latency(Duration::from_secs(5));
+    let late = FaultEffect::Latency(Duration::from_secs(5));
     operator.env.server.fault(Fault::always(late).on("GET", "kopfexamples").times(1));
     operator.swap(&[other, kept, on(Kind::Index, "idx", 1), looking(1)]).await;
     operator.edit(OTHERS, "x", 1);

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use kopf::logic::handlers::handler::Kind;
-use kopf_apiserver::{Effect, Fault};
+use kopf_apiserver::{Fault, FaultEffect};
 
 use super::edited::{Does, EXAMPLES, Edited, Line, environment, on, pass};
 
@@ -76,7 +76,7 @@ async fn a_worker_that_was_woken_and_has_gone_before_the_list_comes_is_remembere
     let mut operator = Edited::new(environment(&["a", "b"], &[]), &[failing()]);
     pass(1).await;
     operator.take();
-    let late = Effect::Latency(Duration::from_mins(1));
+    let late = FaultEffect::Latency(Duration::from_mins(1));
     operator.env.server.fault(Fault::always(late).on("GET", "kopfexamples").times(1));
     // Its retry succeeds, so that nothing else remains to wait for.
     let mended = on(Kind::Create, "failing", 2);
@@ -92,7 +92,7 @@ async fn a_worker_that_was_woken_and_has_gone_before_the_list_comes_is_remembere
 async fn those_that_came_with_an_earlier_edit_are_not_called_again_by_the_look_of_the_next() {
     let mut operator = asleep(&[]).await;
     let (one, two) = (on(Kind::Event, "one", 1), on(Kind::Event, "two", 1));
-    let late = Effect::Latency(Duration::from_secs(10));
+    let late = FaultEffect::Latency(Duration::from_secs(10));
     operator.env.server.fault(Fault::always(late).on("GET", "kopfexamples").times(2));
     operator.swap(&[failing(), one.clone()]).await;
     let lines = swapped(&mut operator, &[one, two]).await;
@@ -106,7 +106,7 @@ async fn a_look_that_has_shown_some_objects_goes_on_with_the_others() {
     pass(10).await;
     operator.take();
     let (one, two) = (on(Kind::Event, "one", 1), on(Kind::Event, "two", 1));
-    let late = Effect::Latency(Duration::from_secs(10));
+    let late = FaultEffect::Latency(Duration::from_secs(10));
     operator.env.server.fault(Fault::always(late).on("GET", "kopfexamples").times(2));
     operator.swap(&[other(1), one.clone()]).await;
     // The watch passes this one to the first of them.
@@ -138,7 +138,7 @@ async fn who_waits_for_a_new_index_when_the_next_edit_comes_is_not_indexed_again
     let mut operator = Edited::new(environment(&["a"], &["x"]), &[on(Kind::Create, "made", 1)]);
     pass(10).await;
     operator.take();
-    let late = Effect::Latency(Duration::from_secs(8));
+    let late = FaultEffect::Latency(Duration::from_secs(8));
     operator.env.server.fault(Fault::always(late).on("GET", "others").times(4));
     let index = on(Kind::Index, "idx", 1);
     let waited = on(Kind::Index, "idx", 1).of("others");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kopf::logic::handlers::handler::Kind;
-use kopf_apiserver::{Effect, Fault};
+use kopf_apiserver::{Fault, FaultEffect};
 
 use super::edited::{Does, EXAMPLES, Edited, environment, object, on, pass};
 
@@ -35,7 +35,7 @@ async fn who_waits_for_its_retry_is_tried_at_once_when_it_is_edited() {
 async fn an_edit_counts_also_before_the_event_of_the_failed_attempt() {
     let failing = |code| on(Kind::Create, "failing", code).does(Does::Retry(60));
     let env = environment(&["a"], &[]);
-    let late = Effect::LateEvent(Duration::from_secs(3));
+    let late = FaultEffect::LateEvent(Duration::from_secs(3));
     env.server.fault(Fault::always(late).on("GET", "kopfexamples"));
     let mut operator = Edited::new(env, &[failing(1)]);
     pass(1).await;

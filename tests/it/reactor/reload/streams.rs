@@ -7,7 +7,7 @@ use kopf::{
     },
     reactor::Operator,
 };
-use kopf_apiserver::{Effect, Fault};
+use kopf_apiserver::{Fault, FaultEffect};
 use serde_json::json;
 
 use super::edited::{Does, EXAMPLES, Edited, environment, object, on, pass};
@@ -125,7 +125,7 @@ async fn a_list_that_is_late_shows_nothing_to_those_who_know_better() {
     let seen = on(Kind::Event, "seen", 1);
     let mut operator = Edited::new(environment(&["a", "b"], &[]), std::slice::from_ref(&seen));
     pass(1).await;
-    let late = Effect::Latency(std::time::Duration::from_secs(5));
+    let late = FaultEffect::Latency(std::time::Duration::from_secs(5));
     operator.env.server.fault(Fault::always(late).on("GET", "kopfexamples").times(1));
     operator.swap(&[seen, on(Kind::Event, "more", 1)]).await;
     operator.edit(EXAMPLES, "a", 1);

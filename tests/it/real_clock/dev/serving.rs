@@ -5,7 +5,7 @@ use std::{net::SocketAddr, time::Duration};
 use kopf::testing;
 use kopf_apiserver::{
     ApiServer,
-    serve::{BindError, Listener, Options},
+    serve::{BindError, Listener, ServeOptions},
 };
 use serde_json::json;
 use tokio::{
@@ -56,8 +56,8 @@ impl Served {
     }
 }
 
-fn local(port: u16) -> Options {
-    Options { address: SocketAddr::from(([127, 0, 0, 1], port)), beyond_loopback: false }
+fn local(port: u16) -> ServeOptions {
+    ServeOptions { address: SocketAddr::from(([127, 0, 0, 1], port)), beyond_loopback: false }
 }
 
 /// Runs a test on one thread, as tasks of tests require.
@@ -68,9 +68,9 @@ async fn on_one_thread(test: impl AsyncFnOnce()) {
 #[tokio::test]
 async fn only_this_machine_is_served_unless_asked_and_a_taken_port_is_told() {
     let address = SocketAddr::from(([0, 0, 0, 0], 0));
-    let refused = Listener::bind(Options { address, beyond_loopback: false }).await;
+    let refused = Listener::bind(ServeOptions { address, beyond_loopback: false }).await;
     assert!(matches!(refused, Err(BindError::Exposed(_))), "{refused:?}");
-    Listener::bind(Options { address, beyond_loopback: true }).await.expect("as asked for");
+    Listener::bind(ServeOptions { address, beyond_loopback: true }).await.expect("as asked for");
 
     let first = Listener::bind(local(0)).await.expect("a free port");
     let second = Listener::bind(local(first.address().port())).await;

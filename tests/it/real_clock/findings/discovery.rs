@@ -2,7 +2,7 @@
 
 use kopf::testing::{EXAMPLES, definition, examples, namespace};
 use kopf_apiserver::{
-    Effect, Fault, ResourceDef,
+    Fault, FaultEffect, ResourceDef,
     controllers::{self, Controllers},
 };
 use tokio::task::JoinSet;
@@ -24,7 +24,7 @@ async fn a_kind_is_served_on_after_discovery_has_hidden_it_for_a_moment() {
     let operator = world.started("--standalone").await;
     world.create("a");
     until_says(&operator, "[ns1/a] seen ADDED").await;
-    let hidden = Effect::HiddenGroup("kopf.dev".into());
+    let hidden = FaultEffect::HiddenGroup("kopf.dev".into());
     world.server.fault(Fault::always(hidden).on("GET", "/apis"));
     // As after a restart of the API server: the versions of all watches have expired.
     world.server.create("namespaces", namespace("more")).expect("it is new");

@@ -9,7 +9,7 @@ use std::{
 };
 
 use kopf::testing::EXAMPLES;
-use kopf_apiserver::{Effect, Fault};
+use kopf_apiserver::{Fault, FaultEffect};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _};
 use serde_json::json;
@@ -132,7 +132,7 @@ kopf.on_event("kopfexamples", function(ctx) ctx.logger:info("seen " .. tostring(
         } }))
     });
     // The next watch meets a 410, and a list follows.
-    let expired = Effect::Refuse { code: 410, retry_after_seconds: None };
+    let expired = FaultEffect::Refuse { code: 410, retry_after_seconds: None };
     world.server.fault(Fault::always(expired).on("GET", "kopfexamples?watch=true").times(1));
     let lists = || {
         world.front.count(|it| it.path.contains("sendInitialEvents") && it.watches("kopfexamples?"))

@@ -8,7 +8,7 @@ use kopf::{
     reactor::Operator,
     scripting::{Placement, Source, Terms},
     settings::Settings,
-    testing::{self, EXAMPLES, Environment, LogCapture, Running, object},
+    testing::{self, EXAMPLES, Environment, LogCapture, RunningOperator, object},
 };
 use kopf_apiserver::ApiServer;
 use parking_lot::Mutex;
@@ -42,7 +42,7 @@ async fn in_an_operator(hostile: Hostile) {
         vec![Source::alone(hostile.name, hostile.text), Source::alone("neighbour.lua", NEIGHBOUR)];
     let (scripts, handlers) = env.load(sources, terms).await;
     let settings = Arc::new(Mutex::new(settings));
-    let running = Running::start(Operator { settings, ..env.operator(scripts, handlers) });
+    let running = RunningOperator::start(Operator { settings, ..env.operator(scripts, handlers) });
     create(&env, "bad", "hostile");
     until(hostile.line, || log.lines().iter().any(|it| it.message.contains(hostile.line))).await;
     create(&env, "good", "neighbour");

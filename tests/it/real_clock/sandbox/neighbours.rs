@@ -13,7 +13,7 @@ use kopf::{
     scripting::{Placement, Source, Terms},
     settings::Settings,
     telemetry::Health,
-    testing::{self, EXAMPLES, Environment, Running, object},
+    testing::{self, EXAMPLES, Environment, RunningOperator, object},
 };
 use kopf_apiserver::ApiServer;
 use parking_lot::Mutex;
@@ -84,7 +84,7 @@ struct Cluster {
     env: Environment,
     /// The port of the health endpoint.
     port: u16,
-    running: Running,
+    running: RunningOperator,
     stop: CancellationToken,
     serving: JoinSet<()>,
 }
@@ -101,7 +101,7 @@ impl Cluster {
         let listener = Listener::bind("127.0.0.1", 0).await.expect("a free port");
         let port = listener.address().expect("an address").port();
         serving.spawn(listener.serve(Arc::new(Routes::new(health.clone())), stop.clone()));
-        let running = Running::start(Operator { health, ..operator(&env).await });
+        let running = RunningOperator::start(Operator { health, ..operator(&env).await });
         Cluster { env, port, running, stop, serving }
     }
 

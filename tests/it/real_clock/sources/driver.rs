@@ -7,7 +7,7 @@ use kopf::{
     ports::{Candidate, Clock, Rejection},
     scripting::{Placement, ScriptHost},
     sources::{
-        Attempt, Files, Sources,
+        LoadAttempt, ScriptFiles, Sources,
         reload::{self, Parts, Reloading},
     },
     telemetry::Health,
@@ -44,9 +44,9 @@ impl Stage {
         for (name, text) in files {
             desk.file(&format!("ops/{name}"), text);
         }
-        let files = Files::at(&[PathBuf::from("ops")], &desk.0, None).expect("a path");
+        let files = ScriptFiles::at(&[PathBuf::from("ops")], &desk.0, None).expect("a path");
         let scripts = files.read().expect("scripts");
-        let attempt = Attempt::of(&scripts);
+        let attempt = LoadAttempt::of(&scripts);
         let host = Arc::new(ScriptHost::new(Placement::Threads));
         let prepared = host.prepare(scripts).await.expect("they load");
         host.take(prepared.scripts);

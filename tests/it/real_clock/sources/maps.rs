@@ -4,10 +4,10 @@ use kopf::{
     cli::report::Report,
     cluster::KubeCluster,
     settings::Settings,
-    sources::{Files, MapOption, Maps, Problem, Sources},
+    sources::{MapOption, Maps, ScriptFiles, SourceProblem, Sources},
     testing,
 };
-use kopf_apiserver::{ApiServer, Effect, Fault};
+use kopf_apiserver::{ApiServer, Fault, FaultEffect};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -31,7 +31,7 @@ fn named(name: &str) -> MapOption {
     MapOption::Named { namespace: Some("default".into()), name: name.into() }
 }
 
-async fn open(server: &ApiServer, options: &[MapOption]) -> Result<Maps, Problem> {
+async fn open(server: &ApiServer, options: &[MapOption]) -> Result<Maps, SourceProblem> {
     let cluster = KubeCluster::over(testing::client(server), std::sync::Arc::default());
     Maps::open(&cluster, options, &Settings::default()).await
 }
@@ -129,7 +129,7 @@ async fn at_the_start_what_is_missing_or_useless_is_told_with_what_to_do() {
 #[tokio::test]
 async fn a_refusal_at_the_start_names_the_rights_that_are_needed() {
     let server = server();
-    let refuse = Effect::Refuse { code: 403, retry_after_seconds: None };
+    let refuse = FaultEffect::Refuse { code: 403, retry_after_seconds: None };
     server.fault(Fault::always(refuse).on("GET", "/configmaps"));
     let problem = open(&server, &[named("ops")]).await.expect_err("a refusal");
     assert!(problem.message.starts_with("cannot read configmap/default/ops: "), "{problem}");
@@ -141,7 +141,7 @@ async fn lost_rights_are_told_and_the_scripts_stay_as_they_are() {
     let server = server();
     create(&server, "ops", &json!({ "a.lua": "1" }));
     let mut watch = Watch::maps(open(&server, &[named("ops")]).await.expect("it is there")).await;
-    let refuse = Effect::Refuse { code: 403, retry_after_seconds: None };
+    let refuse = FaultEffect::Refuse { code: 403, retry_after_seconds: None };
     server.fault(Fault::always(refuse).on("GET", "/configmaps"));
     server.compact();
     server.close_watches();
@@ -167,7 +167,7 @@ async fn files_and_maps_are_one_set() {
     desk.file("z.lua", "1");
     create(&server, "ops", &json!({ "a.lua": "1" }));
     let maps = open(&server, &[named("ops")]).await.expect("it is there");
-    let files = Files::at(&["z.lua".into()], &desk.0, None).expect("a path");
+    let files = ScriptFiles::at(&["z.lua".into()], &desk.0, None).expect("a path");
     let mut watch = Watch::begin(Sources::new(Some(files), Some(maps))).await;
     edit(&server, "ops", &json!({ "a.lua": "2" }));
     assert_eq!(watch.next_text().await, "z.lua=1 configmap/default/ops/a.lua=2");

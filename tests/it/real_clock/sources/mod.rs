@@ -18,7 +18,7 @@ use std::{
     time::Duration,
 };
 
-use kopf::sources::{Attempt, Files, Maps, Snapshot, Sources};
+use kopf::sources::{LoadAttempt, Maps, ScriptFiles, Snapshot, Sources};
 use tokio::time::timeout;
 
 /// Maximum time of any step, because the machine may be busy.
@@ -83,7 +83,7 @@ impl Watch {
     /// Watches and also polls them.
     async fn polled(desk: &Desk, paths: &[&str], poll: Option<Duration>) -> Self {
         let paths: Vec<_> = paths.iter().map(PathBuf::from).collect();
-        let files = Files::at(&paths, &desk.0, poll).expect("paths");
+        let files = ScriptFiles::at(&paths, &desk.0, poll).expect("paths");
         Watch::begin(Sources::new(Some(files), None)).await
     }
 
@@ -103,10 +103,10 @@ impl Watch {
     fn believe(&mut self, look: &Snapshot) {
         match &look.scripts {
             Ok(scripts) => {
-                self.0.tried(Attempt::of(scripts));
+                self.0.tried(LoadAttempt::of(scripts));
                 self.0.took();
             }
-            Err(problem) => self.0.tried(Attempt::of_problem(problem)),
+            Err(problem) => self.0.tried(LoadAttempt::of_problem(problem)),
         }
     }
 

@@ -6,7 +6,7 @@ use kopf::{
     heap,
     scripting::{Placement, ScriptHost, Source, Terms},
     settings::Settings,
-    testing::{EXAMPLES, Environment, LogCapture, Running, object, pass, run_paused},
+    testing::{EXAMPLES, Environment, LogCapture, RunningOperator, object, pass, run_paused},
 };
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -142,8 +142,10 @@ fn run(script: &Script) -> Run {
         let log = LogCapture::of("");
         let (scripts, handlers) = env.load(sources, terms).await;
         let settings = Arc::new(Mutex::new(settings));
-        let running =
-            Running::start(kopf::reactor::Operator { settings, ..env.operator(scripts, handlers) });
+        let running = RunningOperator::start(kopf::reactor::Operator {
+            settings,
+            ..env.operator(scripts, handlers)
+        });
         create(&env, "first", "good");
         pass(2).await;
         let before = heap::held();

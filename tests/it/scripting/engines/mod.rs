@@ -17,9 +17,9 @@ pub(crate) use kopf::testing::run_paused;
 use bytes::Bytes;
 use kopf::{
     call::{
-        ActivityCause, Attempt, BackgroundCause, CallServices, Cause, ChangeCause, Invocation,
-        LiveObject, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail, Scripts as _, SharedPatch,
-        Stopped,
+        ActivityCause, AttemptKwargs, BackgroundCause, CallServices, Cause, ChangeCause,
+        Invocation, LiveObject, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail, Scripts as _,
+        SharedPatch, Stopped,
     },
     logic::{
         change::patch::Patch,
@@ -210,7 +210,7 @@ impl Script {
         Arc::new(Invocation {
             // As in the reactor: what a script keeps of its call must not keep the script alive.
             handler: self.handler(id).for_scripts(),
-            attempt: Some(Attempt {
+            attempt: Some(AttemptKwargs {
                 retry: 3,
                 started: "2026-01-02T03:04:05Z".parse().expect("a time"),
                 runtime: Duration::from_millis(1500),

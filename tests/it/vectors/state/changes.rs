@@ -12,7 +12,7 @@ use kopf::{
             reason::EventType,
         },
     },
-    settings::Persistence,
+    settings::PersistenceSettings,
 };
 use serde_json::{Value, json};
 
@@ -65,7 +65,8 @@ fn cause_adjustment() {
         let input = &vector.input;
         let essences = essences(input);
         let object = Object::from_value(json!({}));
-        let change = cause::compare(&Persistence::default(), &object, None, false, essences);
+        let change =
+            cause::compare(&PersistenceSettings::default(), &object, None, false, essences);
         let path = Some(field(&input["field"])).filter(|_| !input["field"].is_null());
         let narrowed = change.narrowed(path.as_ref());
         let actual = json!({
@@ -98,11 +99,11 @@ fn cause_detection() {
 }
 
 fn detected(input: &Value) -> Result<cause::Change, String> {
-    let persistence = Persistence {
+    let persistence = PersistenceSettings {
         finalizer: text(&input["finalizer"]).to_owned(),
         progress_storage: progress_storage(&input["progress"]),
         diffbase_storage: diffbase_storage(&input["diffbase"]),
-        ..Persistence::default()
+        ..PersistenceSettings::default()
     };
     // Through bytes, as objects come.
     let object = Object::parse(input["body"].to_string().into()).map_err(|it| it.to_string())?;

@@ -2,7 +2,7 @@
 
 use kopf::{
     logic::object::{annotations, diffbase, essence},
-    settings::Persistence,
+    settings::PersistenceSettings,
 };
 use serde_json::{Map, Value, json};
 
@@ -43,10 +43,10 @@ fn essences() {
         same("essence", &built, &vector.expected["essence"])?;
         let cleared = essence::clear(&progress_storage(&input["progress"]), built);
         same("cleared", &cleared, &vector.expected["cleared"])?;
-        let persistence = Persistence {
+        let persistence = PersistenceSettings {
             progress_storage: progress_storage(&input["progress"]),
             diffbase_storage: storage.clone(),
-            ..Persistence::default()
+            ..PersistenceSettings::default()
         };
         same("both steps", &essence::of(&persistence, body, &extra), &cleared)?;
 

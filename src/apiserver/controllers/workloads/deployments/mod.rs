@@ -5,17 +5,17 @@ use serde_json::{Map, Value, json};
 use crate::sorted;
 use crate::{
     controllers::{
-        Controller, NO_STEP, Plan,
-        cache::{Cache, Key, Update},
-        time::Moment,
+        Controller, NO_STEP, ReconcileResult,
+        cache::{Cache, ObjectKey, Update},
+        time::DecisionTime,
         workloads::{
             claim, pods,
             pods::PODS,
             replicasets::REPLICA_SETS,
             revision,
-            rollout::{self, DESIRED, Limits, MAX, REVISION, Set},
+            rollout::{self, DESIRED, MAX, REVISION, RolloutLimits, Set},
         },
-        write::{Edit, Write, set},
+        write::{FieldEdit, Write, set},
     },
     labels,
     object::{self, number},
@@ -45,7 +45,7 @@ pub(crate) const CONTROLLER: Controller = Controller {
     start: &[],
 };
 
-fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<Key>) {
+fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<ObjectKey>) {
     claim::affected_owners(cache, update, (DEPLOYMENTS, REPLICA_SETS), found);
     if update.key.resource != PODS || update.new.is_some() {
         return;
@@ -57,17 +57,17 @@ fn affected(cache: &Cache, update: &Update<'_>, found: &mut Vec<Key>) {
 }
 
 /// A Deployment with its `ReplicaSet`s.
-struct View<'a> {
-    key: &'a Key,
+struct DeploymentView<'a> {
+    key: &'a ObjectKey,
     body: &'a Value,
-    limits: Limits,
+    limits: RolloutLimits,
     new: Option<Set<'a>>,
     /// Ordered by age, oldest first.
     old: Vec<Set<'a>>,
 }
 
-impl<'a> View<'a> {
-    fn of(key: &'a Key, body: &'a Value, mut sets: Vec<Set<'a>>) -> Self {
+impl<'a> DeploymentView<'a> {
+    fn of(key: &'a ObjectKey, body: &'a Value, mut sets: Vec<Set<'a>>) -> Self {
         sorted::sort_by_key(&mut sets, Set::age);
         let template = body.pointer("/spec/template").unwrap_or(&Value::Null);
         let hash = Self::hash(body);
@@ -78,7 +78,7 @@ impl<'a> View<'a> {
         let hashed = |it: &Set<'_>| labels::of(it.body).get(HASH).is_some_and(|it| *it == hash);
         let found = sets.iter().position(is_new).or_else(|| sets.iter().position(hashed));
         let new = found.map(|it| sets.remove(it));
-        Self { key, body, limits: Limits::of(body), new, old: sets }
+        Self { key, body, limits: RolloutLimits::of(body), new, old: sets }
     }
 
     fn hash(body: &Value) -> String {
@@ -102,18 +102,18 @@ impl<'a> View<'a> {
     }
 }
 
-fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
-    let Some(body) = cache.body(key) else { return Plan::none() };
+fn reconcile(cache: &Cache, key: &ObjectKey, moment: &DecisionTime) -> ReconcileResult {
+    let Some(body) = cache.body(key) else { return ReconcileResult::none() };
     if labels::is_empty(body.pointer("/spec/selector")) {
-        return Plan::none();
+        return ReconcileResult::none();
     }
     let claimed = claim::claim(cache, key, body, REPLICA_SETS, KIND);
     if !claimed.writes.is_empty() {
         return claimed.writes.into();
     }
     let sets = claimed.children.iter().map(|(key, it)| Set::new(key, it)).collect();
-    let mut view = View::of(key, body, sets);
-    let mut plan = Plan::none();
+    let mut view = DeploymentView::of(key, body, sets);
+    let mut plan = ReconcileResult::none();
     if object::deleting(body) {
         status::simple(&view, &mut plan, moment);
         return plan;
@@ -134,7 +134,7 @@ fn reconcile(cache: &Cache, key: &Key, moment: &Moment) -> Plan {
 }
 
 /// Scales the sets after a change of the replicas only; the template is the same, so nothing is rolled out.
-fn scale(view: &mut View<'_>) {
+fn scale(view: &mut DeploymentView<'_>) {
     let limits = view.limits;
     let mut all: Vec<&mut Set<'_>> = view.old.iter_mut().chain(&mut view.new).collect();
     let active = all.iter().filter(|it| it.replicas > 0).count();
@@ -156,7 +156,7 @@ fn scale(view: &mut View<'_>) {
     } else if limits.rolling {
         let present = number(view.body, "/status/replicas").unwrap_or(0);
         let mut sets: Vec<Set<'_>> = view.old.drain(..).chain(view.new.take()).collect();
-        let new = View::of(view.key, view.body, sets.clone()).new.map(|it| it.key);
+        let new = DeploymentView::of(view.key, view.body, sets.clone()).new.map(|it| it.key);
         rollout::rescale(limits, present, &mut sets);
         sorted::sort_by_key(&mut sets, Set::age);
         let place = sets.iter().position(|it| Some(it.key) == new);
@@ -165,8 +165,8 @@ fn scale(view: &mut View<'_>) {
     }
 }
 
-fn roll(view: &mut View<'_>, plan: &mut Plan, moment: &Moment) {
-    let total = |view: &View<'_>| view.all().map(|it| it.replicas).sum::<i64>();
+fn roll(view: &mut DeploymentView<'_>, plan: &mut ReconcileResult, moment: &DecisionTime) {
+    let total = |view: &DeploymentView<'_>| view.all().map(|it| it.replicas).sum::<i64>();
     if view.new.is_none() {
         let replicas = rollout::newest(view.limits, 0, total(view));
         create_new(view, replicas, plan, moment);
@@ -190,7 +190,12 @@ fn roll(view: &mut View<'_>, plan: &mut Plan, moment: &Moment) {
     }
 }
 
-fn recreate(cache: &Cache, view: &mut View<'_>, plan: &mut Plan, moment: &Moment) {
+fn recreate(
+    cache: &Cache,
+    view: &mut DeploymentView<'_>,
+    plan: &mut ReconcileResult,
+    moment: &DecisionTime,
+) {
     let shrinks = view.old.iter().any(|it| it.replicas > 0);
     view.old.iter_mut().for_each(|it| it.replicas = 0);
     let mut old_pods =
@@ -216,7 +221,7 @@ fn recreate(cache: &Cache, view: &mut View<'_>, plan: &mut Plan, moment: &Moment
 }
 
 /// Writes the sizes of sets that have not reached their desired ones yet.
-fn write_sizes(view: &View<'_>, plan: &mut Plan) {
+fn write_sizes(view: &DeploymentView<'_>, plan: &mut ReconcileResult) {
     let (desired, max) = (view.limits.replicas.to_string(), view.limits.max().to_string());
     for it in view.all() {
         let resized = number(it.body, "/spec/replicas").unwrap_or(1) != it.replicas;
@@ -235,12 +240,12 @@ fn write_sizes(view: &View<'_>, plan: &mut Plan) {
     }
 }
 
-fn next_revision(view: &View<'_>) -> i64 {
+fn next_revision(view: &DeploymentView<'_>) -> i64 {
     view.old.iter().map(Set::revision).max().unwrap_or(0).saturating_add(1)
 }
 
 /// Returns the annotations of the Deployment that its newest set also gets.
-fn shared_annotations(view: &View<'_>) -> Map<String, Value> {
+fn shared_annotations(view: &DeploymentView<'_>) -> Map<String, Value> {
     let all = view.body.pointer("/metadata/annotations").and_then(Value::as_object);
     let all =
         all.into_iter().flatten().filter(|(name, _)| !OWN_ANNOTATIONS.contains(&name.as_str()));
@@ -248,10 +253,10 @@ fn shared_annotations(view: &View<'_>) -> Map<String, Value> {
 }
 
 /// Sets the revision of the newest set; a rollback makes an old set the newest again.
-fn number_new(view: &View<'_>, plan: &mut Plan) {
+fn number_new(view: &DeploymentView<'_>, plan: &mut ReconcileResult) {
     let Some(new) = &view.new else { return };
     let revision = next_revision(view).max(new.revision());
-    let mut edits: Vec<Edit> = Vec::new();
+    let mut edits: Vec<FieldEdit> = Vec::new();
     for (name, value) in shared_annotations(view) {
         if value != new.annotation(&name) {
             edits.push(set(["metadata", "annotations", &name], value));
@@ -276,7 +281,7 @@ fn number_new(view: &View<'_>, plan: &mut Plan) {
     number_deployment(view, revision, plan);
 }
 
-fn number_deployment(view: &View<'_>, revision: i64, plan: &mut Plan) {
+fn number_deployment(view: &DeploymentView<'_>, revision: i64, plan: &mut ReconcileResult) {
     let revision = revision.to_string();
     if rollout::annotation(view.body, REVISION) != revision {
         let edit = set(["metadata", "annotations", REVISION], revision);
@@ -285,8 +290,13 @@ fn number_deployment(view: &View<'_>, revision: i64, plan: &mut Plan) {
 }
 
 /// Creates a set for the current template.
-fn create_new(view: &View<'_>, replicas: i64, plan: &mut Plan, moment: &Moment) {
-    let hash = View::hash(view.body);
+fn create_new(
+    view: &DeploymentView<'_>,
+    replicas: i64,
+    plan: &mut ReconcileResult,
+    moment: &DecisionTime,
+) {
+    let hash = DeploymentView::hash(view.body);
     let name = format!("{}-{hash}", view.key.name);
     let revision = next_revision(view);
     let mut template = view.body.pointer("/spec/template").cloned().unwrap_or_default();
@@ -323,7 +333,7 @@ fn create_new(view: &View<'_>, replicas: i64, plan: &mut Plan, moment: &Moment) 
 }
 
 /// Deletes old empty sets beyond the history limit, the oldest first.
-fn clean_up(view: &View<'_>, plan: &mut Plan) {
+fn clean_up(view: &DeploymentView<'_>, plan: &mut ReconcileResult) {
     let limit = number(view.body, "/spec/revisionHistoryLimit").unwrap_or(10);
     let limit = usize::try_from(limit).unwrap_or(0);
     let mut empty: Vec<&Set<'_>> = view.old.iter().collect();

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::View;
+use super::DeploymentView;
 use crate::{
     controllers::{
-        Plan, conditions,
-        time::Moment,
+        ReconcileResult, conditions,
+        time::DecisionTime,
         workloads::rollout::Set,
         write::{Write, set},
     },
@@ -19,7 +19,7 @@ const COUNTS: [&str; 5] =
     ["replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas"];
 
 /// Sums of the statuses of all sets in the cache.
-struct Counts {
+struct ReplicaCounts {
     replicas: i64,
     updated: i64,
     ready: i64,
@@ -27,11 +27,11 @@ struct Counts {
     unavailable: i64,
 }
 
-fn count(view: &View<'_>) -> Counts {
+fn count(view: &DeploymentView<'_>) -> ReplicaCounts {
     let sum = |field: &str| view.all().map(|it| it.status(field)).sum::<i64>();
     let wanted: i64 = view.all().map(|it| it.replicas).sum();
     let available = sum("availableReplicas");
-    Counts {
+    ReplicaCounts {
         replicas: sum("replicas"),
         updated: view.new.as_ref().map_or(0, |it| it.status("replicas")),
         ready: sum("readyReplicas"),
@@ -40,7 +40,7 @@ fn count(view: &View<'_>) -> Counts {
     }
 }
 
-fn status(view: &View<'_>, conditions: Vec<Value>) -> Value {
+fn status(view: &DeploymentView<'_>, conditions: Vec<Value>) -> Value {
     let counts = count(view);
     let values =
         [counts.replicas, counts.updated, counts.ready, counts.available, counts.unavailable];
@@ -58,7 +58,7 @@ fn status(view: &View<'_>, conditions: Vec<Value>) -> Value {
     status
 }
 
-fn write(view: &View<'_>, conditions: Vec<Value>, plan: &mut Plan) {
+fn write(view: &DeploymentView<'_>, conditions: Vec<Value>, plan: &mut ReconcileResult) {
     let status = status(view, conditions);
     plan.writes.push(Write::change(view.key, view.body, vec![set(["status"], status)]));
 }
@@ -91,7 +91,7 @@ fn put(
     }));
 }
 
-fn put_available(view: &View<'_>, conditions: &mut Vec<Value>, stamp: &str) {
+fn put_available(view: &DeploymentView<'_>, conditions: &mut Vec<Value>, stamp: &str) {
     let enough = count(view).available >= view.limits.replicas - view.limits.unavailable;
     let (status, reason, message) = if enough {
         ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
@@ -110,17 +110,17 @@ fn progressing<'a>(
     conditions::DesiredCondition { kind: "Progressing", status, reason, message }
 }
 
-fn deadline(view: &View<'_>) -> Option<i64> {
+fn deadline(view: &DeploymentView<'_>) -> Option<i64> {
     number(view.body, "/spec/progressDeadlineSeconds").filter(|it| *it != NO_DEADLINE)
 }
 
-fn reason<'a>(view: &View<'a>) -> &'a str {
+fn reason<'a>(view: &DeploymentView<'a>) -> &'a str {
     let condition = conditions::find(view.body, "Progressing");
     condition.and_then(|it| it.get("reason")?.as_str()).unwrap_or_default()
 }
 
 /// Sets the condition when the rollout is paused or resumed.
-fn put_paused(view: &View<'_>, conditions: &mut Vec<Value>, stamp: &str) {
+fn put_paused(view: &DeploymentView<'_>, conditions: &mut Vec<Value>, stamp: &str) {
     if deadline(view).is_none() || reason(view) == "ProgressDeadlineExceeded" {
         return;
     }
@@ -135,7 +135,7 @@ fn put_paused(view: &View<'_>, conditions: &mut Vec<Value>, stamp: &str) {
 }
 
 /// Plans the status while nothing is rolled out.
-pub(super) fn simple(view: &View<'_>, plan: &mut Plan, moment: &Moment) {
+pub(super) fn simple(view: &DeploymentView<'_>, plan: &mut ReconcileResult, moment: &DecisionTime) {
     let mut conditions = conditions::all(view.body);
     put_paused(view, &mut conditions, &moment.stamp);
     put_available(view, &mut conditions, &moment.stamp);
@@ -143,7 +143,12 @@ pub(super) fn simple(view: &View<'_>, plan: &mut Plan, moment: &Moment) {
 }
 
 /// Plans the status after a new set was created. Its counts follow when it is in the cache.
-pub(super) fn created(view: &View<'_>, name: &str, plan: &mut Plan, moment: &Moment) {
+pub(super) fn created(
+    view: &DeploymentView<'_>,
+    name: &str,
+    plan: &mut ReconcileResult,
+    moment: &DecisionTime,
+) {
     if deadline(view).is_none() {
         return;
     }
@@ -156,13 +161,13 @@ pub(super) fn created(view: &View<'_>, name: &str, plan: &mut Plan, moment: &Mom
 }
 
 /// Returns whether all desired Pods are updated and available, and no others exist.
-pub(super) fn is_complete(view: &View<'_>) -> bool {
+pub(super) fn is_complete(view: &DeploymentView<'_>) -> bool {
     let counts = count(view);
     let wanted = view.limits.replicas;
     [counts.updated, counts.replicas, counts.available].iter().all(|it| *it == wanted)
 }
 
-fn has_progressed(view: &View<'_>) -> bool {
+fn has_progressed(view: &DeploymentView<'_>) -> bool {
     let counts = count(view);
     let before = |field: &str| number(view.body, &format!("/status/{field}")).unwrap_or(0);
     let old = before("replicas") - before("updatedReplicas");
@@ -173,7 +178,11 @@ fn has_progressed(view: &View<'_>) -> bool {
 }
 
 /// Plans the status during and after a rollout.
-pub(super) fn rolling(view: &View<'_>, plan: &mut Plan, moment: &Moment) {
+pub(super) fn rolling(
+    view: &DeploymentView<'_>,
+    plan: &mut ReconcileResult,
+    moment: &DecisionTime,
+) {
     let mut conditions = conditions::all(view.body);
     put_paused(view, &mut conditions, &moment.stamp);
     put_available(view, &mut conditions, &moment.stamp);
@@ -186,11 +195,11 @@ pub(super) fn rolling(view: &View<'_>, plan: &mut Plan, moment: &Moment) {
 }
 
 fn put_progress(
-    view: &View<'_>,
+    view: &DeploymentView<'_>,
     conditions: &mut Vec<Value>,
     deadline: i64,
-    plan: &mut Plan,
-    moment: &Moment,
+    plan: &mut ReconcileResult,
+    moment: &DecisionTime,
 ) {
     let name = |it: &Set<'_>| format!("ReplicaSet {:?}", it.key.name);
     let who = view.new.as_ref().map_or_else(|| format!("Deployment {:?}", view.key.name), name);

@@ -21,7 +21,7 @@ pub(crate) struct Difference {
 /// An intended difference between the servers.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Known {
+struct KnownDifference {
     /// Pattern for exchanges: `script: METHOD /path`, with `*` for any text.
     #[serde(rename = "in", default = "anywhere")]
     exchange: String,
@@ -36,7 +36,7 @@ struct Known {
 }
 
 /// The list of known differences, and how often each has occurred.
-pub(crate) struct KnownDifferences(Vec<(Known, Vec<Regex>, usize)>);
+pub(crate) struct KnownDifferences(Vec<(KnownDifference, Vec<Regex>, usize)>);
 
 fn anywhere() -> String {
     "*".into()
@@ -50,8 +50,8 @@ fn pattern(text: &str, part: &str) -> Regex {
 
 impl KnownDifferences {
     pub(crate) fn read(file: &str) -> Self {
-        let known: Vec<Known> = script::read(file);
-        let with_patterns = |it: Known| {
+        let known: Vec<KnownDifference> = script::read(file);
+        let with_patterns = |it: KnownDifference| {
             let patterns = vec![
                 pattern(&it.exchange, ".*"),
                 pattern(&it.at, "[^/]*"),
@@ -160,7 +160,7 @@ pub(crate) fn differences(
         compare(
             real,
             embedded,
-            &mut Place { exchange: &exchange, parts: Vec::new(), found: &mut here },
+            &mut ComparedPart { exchange: &exchange, parts: Vec::new(), found: &mut here },
         );
         if !here.is_empty() {
             found.push((exchange, here));
@@ -169,13 +169,13 @@ pub(crate) fn differences(
     found
 }
 
-struct Place<'a> {
+struct ComparedPart<'a> {
     exchange: &'a str,
     parts: Vec<String>,
     found: &'a mut Vec<Difference>,
 }
 
-fn compare(real: Option<&Value>, embedded: Option<&Value>, place: &mut Place<'_>) {
+fn compare(real: Option<&Value>, embedded: Option<&Value>, place: &mut ComparedPart<'_>) {
     let key = place.parts.last().map(String::as_str).unwrap_or_default();
     let (real, embedded) = (reworded(real, key), reworded(embedded, key));
     let (real, embedded) = (real.as_ref(), embedded.as_ref());

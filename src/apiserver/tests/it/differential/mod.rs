@@ -22,7 +22,7 @@ use serde_json::Value;
 use self::{
     compare::KnownDifferences,
     run::{Clients, Transcript, transcript},
-    script::{Script, directory},
+    script::{RequestScript, directory},
 };
 use crate::{client, say};
 
@@ -42,14 +42,14 @@ fn recording(script: &str) -> PathBuf {
 }
 
 /// Returns the recorded responses of the real server.
-fn recorded(script: &Script) -> Vec<Value> {
+fn recorded(script: &RequestScript) -> Vec<Value> {
     let path = recording(&script.name);
     let text = fs::read(&path)
         .unwrap_or_else(|it| panic!("{}: {it}: record it with UPDATE_EXPECT=1", path.display()));
     serde_json::from_slice(&text).unwrap_or_else(|it| panic!("{}: {it}", path.display()))
 }
 
-async fn embedded(script: &Script) -> Transcript {
+async fn embedded(script: &RequestScript) -> Transcript {
     let pods = PodStreams::default()
         .exec(|_process| async { Exit::Code(0) })
         .attach(|_process| async { Exit::Code(0) })
@@ -130,7 +130,7 @@ fn the_documentation_lists_the_conformance_behaviors_of_the_scripts() {
     let claims: BTreeSet<String> = claims.filter(|it| it.starts_with("[sig-")).collect();
     assert_eq!(listed, claims);
     assert!(claims.len() >= CONFORMANCE_MIN, "only {} behaviors", claims.len());
-    let expecting = |it: &&Script| it.steps.iter().any(|it| !it.expect.is_empty());
+    let expecting = |it: &&RequestScript| it.steps.iter().any(|it| !it.expect.is_empty());
     assert!(
         scripts.iter().filter(|it| it.name.starts_with("conformance")).all(|it| expecting(&it))
     );

@@ -11,7 +11,7 @@ use tokio::time::{sleep, timeout};
 
 use super::{
     mask::Mask,
-    script::{Script, Step, Vars, fill_in, fill_in_all},
+    script::{RequestScript, RequestStep, Vars, fill_in, fill_in_all},
 };
 
 /// The headers that clients use.
@@ -39,23 +39,23 @@ pub(crate) struct Clients {
 }
 
 /// A script while it runs.
-pub(crate) struct Run<'a> {
+pub(crate) struct ScriptRun<'a> {
     clients: &'a Clients,
     vars: Vars,
     mask: Mask,
-    watches: IndexMap<String, Lines>,
+    watches: IndexMap<String, OpenWatch>,
     /// Collections and objects to remove at the end.
     made: Vec<String>,
 }
 
 /// The lines of an open watch.
-struct Lines {
+struct OpenWatch {
     body: Body,
     rest: Vec<u8>,
 }
 
 /// A response of a server.
-struct Answer {
+struct ServerResponse {
     status: u16,
     headers: HeaderMap,
     /// JSON, the lines of a watch, or a string.
@@ -71,11 +71,16 @@ pub(crate) struct Transcript {
 }
 
 /// Runs a script. `run` is a word that does not occur on the server.
-pub(crate) async fn transcript(clients: &Clients, script: &Script, run: &str) -> Transcript {
+pub(crate) async fn transcript(clients: &Clients, script: &RequestScript, run: &str) -> Transcript {
     let vars = Vars::from([("run".into(), run.into()), ("ns".into(), format!("ns-{run}"))]);
     let vars = vars.into_iter().chain(script.vars.clone()).collect();
-    let mut run =
-        Run { clients, vars, mask: Mask::new(run), watches: IndexMap::new(), made: Vec::new() };
+    let mut run = ScriptRun {
+        clients,
+        vars,
+        mask: Mask::new(run),
+        watches: IndexMap::new(),
+        made: Vec::new(),
+    };
     let mut unexpected = Vec::new();
     for step in &script.setup {
         let answer = run.ask(step).await;
@@ -93,8 +98,8 @@ pub(crate) async fn transcript(clients: &Clients, script: &Script, run: &str) ->
     Transcript { records, unexpected: unexpected.into_iter().map(of_script).collect() }
 }
 
-impl Run<'_> {
-    async fn step(&mut self, step: &Step, unexpected: &mut Vec<String>) -> Value {
+impl ScriptRun<'_> {
+    async fn step(&mut self, step: &RequestStep, unexpected: &mut Vec<String>) -> Value {
         let mut record = Map::new();
         if let Some(claim) = &step.claim {
             record.insert("claim".into(), json!(claim));
@@ -124,7 +129,7 @@ impl Run<'_> {
     }
 
     /// Returns the violated expectations of a step.
-    fn unlike(&self, step: &Step, status: u16, body: &Value) -> Vec<String> {
+    fn unlike(&self, step: &RequestStep, status: u16, body: &Value) -> Vec<String> {
         let title = fill_in(&step.title(), &self.vars);
         let unlike = step.expect.iter().filter_map(|(pointer, value)| {
             let (found, wanted) =
@@ -143,7 +148,7 @@ impl Run<'_> {
     }
 
     /// Sends the request of a step until the response is as expected.
-    async fn ask(&mut self, step: &Step) -> Answer {
+    async fn ask(&mut self, step: &RequestStep) -> ServerResponse {
         let mut tries = 0;
         let mut answer = loop {
             let answer = self.send(step).await;
@@ -175,7 +180,7 @@ impl Run<'_> {
         answer
     }
 
-    async fn send(&mut self, step: &Step) -> Answer {
+    async fn send(&mut self, step: &RequestStep) -> ServerResponse {
         let prefix = step.body.as_ref().and_then(|it| it.pointer("/metadata/generateName"));
         if let Some(prefix) = prefix.and_then(Value::as_str) {
             self.mask.generates(prefix);
@@ -191,14 +196,17 @@ impl Run<'_> {
         let response = timeout(PATIENCE, client.send(request)).await;
         let response = match response {
             Ok(Ok(response)) => response,
-            Ok(Err(problem)) => return Answer::broken(&format!("no answer: {problem}")),
-            Err(_) => return Answer::broken("no answer"),
+            Ok(Err(problem)) => return ServerResponse::broken(&format!("no answer: {problem}")),
+            Err(_) => return ServerResponse::broken("no answer"),
         };
         let (parts, body) = response.into_parts();
-        let mut answer =
-            Answer { status: parts.status.as_u16(), headers: parts.headers, body: Value::Null };
+        let mut answer = ServerResponse {
+            status: parts.status.as_u16(),
+            headers: parts.headers,
+            body: Value::Null,
+        };
         if let Some(watch) = &step.open {
-            self.watches.insert(watch.clone(), Lines { body, rest: Vec::new() });
+            self.watches.insert(watch.clone(), OpenWatch { body, rest: Vec::new() });
             return answer;
         }
         let stream = stream && answer.status == 200;
@@ -215,7 +223,7 @@ impl Run<'_> {
         answer
     }
 
-    fn request(&self, step: &Step) -> Request<Body> {
+    fn request(&self, step: &RequestStep) -> Request<Body> {
         let line = fill_in(step.request.as_deref().unwrap_or_default(), &self.vars);
         let (word, uri) = line.split_once(' ').unwrap_or((&line, "/"));
         let (method, kind) = match word {
@@ -282,9 +290,9 @@ impl Run<'_> {
         let run = self.vars["run"].clone();
         let made: Vec<String> = self.made.drain(..).rev().filter(|it| it.contains(&run)).collect();
         for path in made {
-            let step = Step {
+            let step = RequestStep {
                 request: Some(format!("DELETE {path}?gracePeriodSeconds=0")),
-                ..Step::default()
+                ..RequestStep::default()
             };
             self.send(&step).await;
         }
@@ -295,17 +303,17 @@ impl Run<'_> {
             "metadata": { "name": format!("ns-{run}") },
         });
         let request = Some(format!("PUT {namespace}/finalize"));
-        self.send(&Step { request, body: Some(body), ..Step::default() }).await;
+        self.send(&RequestStep { request, body: Some(body), ..RequestStep::default() }).await;
     }
 }
 
-impl Answer {
+impl ServerResponse {
     fn broken(problem: &str) -> Self {
         Self { status: 0, headers: HeaderMap::new(), body: json!(problem) }
     }
 }
 
-impl Lines {
+impl OpenWatch {
     /// Returns the next line; `None` at the end.
     async fn next(&mut self) -> Option<Value> {
         loop {
@@ -325,7 +333,7 @@ impl Lines {
 }
 
 async fn whole(body: Body, stream: bool) -> Value {
-    let mut lines = Lines { body, rest: Vec::new() };
+    let mut lines = OpenWatch { body, rest: Vec::new() };
     if stream {
         let mut events = Vec::new();
         loop {

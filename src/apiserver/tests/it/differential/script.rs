@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 /// A file of requests.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Script {
+pub(crate) struct RequestScript {
     /// The name of the file, without its extension.
     #[serde(skip)]
     pub(crate) name: String,
@@ -26,8 +26,8 @@ pub(crate) struct Script {
     pub(crate) vars: Vars,
     /// Steps that must succeed; not part of the transcript.
     #[serde(default)]
-    pub(crate) setup: Vec<Step>,
-    pub(crate) steps: Vec<Step>,
+    pub(crate) setup: Vec<RequestStep>,
+    pub(crate) steps: Vec<RequestStep>,
 }
 
 /// Variables and their values.
@@ -38,13 +38,13 @@ pub(crate) type Vars = IndexMap<String, String>;
 struct Setup {
     #[serde(default)]
     vars: Vars,
-    steps: Vec<Step>,
+    steps: Vec<RequestStep>,
 }
 
 /// One request or action.
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Step {
+pub(crate) struct RequestStep {
     /// The behavior that the step shows, if the request is not clear by itself.
     #[serde(default)]
     pub(crate) claim: Option<String>,
@@ -121,7 +121,7 @@ pub(crate) fn read<T: for<'a> Deserialize<'a>>(file: &str) -> T {
 }
 
 /// Returns all scripts by name; `only` selects those whose name contains it.
-pub(crate) fn all(only: &str) -> Vec<Script> {
+pub(crate) fn all(only: &str) -> Vec<RequestScript> {
     let entries = fs::read_dir(directory()).expect("a directory").flatten();
     let files = entries.filter_map(|it| it.file_name().into_string().ok());
     let names = files.filter_map(|it| Some(it.strip_suffix(".yaml")?.to_owned()));
@@ -161,10 +161,10 @@ fn for_row(value: &Value, row: &Map<String, Value>) -> Value {
     }
 }
 
-fn load(name: &str) -> Script {
+fn load(name: &str) -> RequestScript {
     let mut script: Value = read(&format!("{name}.yaml"));
     expand(&mut script);
-    let mut script: Script =
+    let mut script: RequestScript =
         serde_json::from_value(script).unwrap_or_else(|it| panic!("{name}.yaml: {it}"));
     name.clone_into(&mut script.name);
     let mut vars = Vars::new();
@@ -176,10 +176,10 @@ fn load(name: &str) -> Script {
     }
     vars.append(&mut script.vars);
     steps.append(&mut script.setup);
-    Script { vars, setup: steps, ..script }
+    RequestScript { vars, setup: steps, ..script }
 }
 
-impl Step {
+impl RequestStep {
     /// Describes the step, before variables are replaced.
     pub(crate) fn title(&self) -> String {
         match (&self.request, &self.read) {

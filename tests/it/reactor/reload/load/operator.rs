@@ -14,11 +14,11 @@ use kopf::{
     scripting::{Placement, ScriptHost},
     settings::Settings,
     sources::{
-        Attempt, Maps, Sources,
+        LoadAttempt, Maps, Sources,
         reload::{self, Parts, Reloading},
     },
     telemetry::HealthState,
-    testing::{self, Environment, Running, capture_log},
+    testing::{self, Environment, RunningOperator, capture_log},
 };
 use kopf_apiserver::ApiServer;
 use serde_json::{Value, json};
@@ -60,7 +60,7 @@ pub(super) struct Watching {
     pub(super) env: Environment,
     pub(super) record: Record,
     pub(super) host: Arc<ScriptHost>,
-    running: Running,
+    running: RunningOperator,
     stop: CancellationToken,
     work: JoinSet<()>,
     _capturing: DefaultGuard,
@@ -79,7 +79,7 @@ impl Watching {
         let maps = Maps::open(&cluster, &[option], &Settings::default()).await;
         let maps = maps.unwrap_or_else(|it| panic!("{it}"));
         let scripts = maps.read().expect("scripts");
-        let attempt = Attempt::of(&scripts);
+        let attempt = LoadAttempt::of(&scripts);
         let host = Arc::new(ScriptHost::new(Placement::CurrentRuntime));
         let prepared = host.prepare(scripts).await.expect("they load");
         host.take(prepared.scripts);
@@ -93,7 +93,7 @@ impl Watching {
         let mut sources = Sources::new(None, Some(maps));
         sources.tried(attempt);
         sources.took();
-        let running = Running::start(operator);
+        let running = RunningOperator::start(operator);
         let (candidates, made) = mpsc::channel(reload::WAITING_MAX);
         let parts = Parts {
             sources,
