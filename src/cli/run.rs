@@ -25,7 +25,7 @@ use crate::cli::{
 };
 use crate::cluster::{ConfigOverrides, ConnectOptions, KubeCluster};
 use crate::features::duplicates::Duplicates;
-use crate::logic::replicas::{duplicates, peering::Identity};
+use crate::logic::replicas::{duplicates, peering::PeeringIdentity};
 use crate::logic::{discovery::namespaces::NamespacePattern, handlers::lifecycle::Lifecycle};
 use crate::ports::{Clock, Cluster, WebhookServer};
 use crate::reactor::{self, Connect, Connecting, Failure, Operator, Scope};
@@ -105,7 +105,7 @@ pub(super) struct Plan {
     /// Its first generation of scripts.
     pub(super) first: First,
     /// Its identity among other operators.
-    pub(super) identity: Identity,
+    pub(super) identity: PeeringIdentity,
     scope: Scope,
     settings: Settings,
     clock: Clock,

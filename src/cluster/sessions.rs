@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::{certificate::ServerAddress, failure::Failure, token_file::TokenFile};
-use crate::logic::access::vault::{LoginResult, Rejection, Ticket, Vault};
+use crate::logic::access::vault::{LoginResult, Rejection, Vault, VaultTicket};
 use crate::ports::{ApiError, BoxFuture, Clock};
 use crate::telemetry::{Health, HealthState, Pulse};
 
@@ -154,7 +154,7 @@ impl Sessions {
     }
 
     /// Returns credentials for a request. Waits while there are none, without a limit: dropping the future ends the wait.
-    pub(super) async fn acquire(&self) -> (Ticket, Arc<Session>) {
+    pub(super) async fn acquire(&self) -> (VaultTicket, Arc<Session>) {
         loop {
             self.renew_early().await;
             if let Some(picked) = self.pick() {
@@ -178,7 +178,7 @@ impl Sessions {
     }
 
     /// Records that the server has accepted a request with these credentials.
-    pub(super) fn accepted(&self, ticket: &Ticket) {
+    pub(super) fn accepted(&self, ticket: &VaultTicket) {
         self.was_accepted.store(true, Ordering::Relaxed);
         if self.lock().accept() {
             let text = format!("the server accepts '{}'", ticket.handler());
@@ -193,7 +193,7 @@ impl Sessions {
     }
 
     /// Handles a 401, or a certificate that is no longer accepted.
-    pub(super) fn rejected(&self, ticket: &Ticket, failure: &Failure) -> Advice {
+    pub(super) fn rejected(&self, ticket: &VaultTicket, failure: &Failure) -> Advice {
         if self.log_in.is_none() {
             return Advice::Final;
         }
@@ -286,7 +286,7 @@ impl Sessions {
         *self.next_login.lock() = Instant::now() + pause;
     }
 
-    fn pick(&self) -> Option<(Ticket, Arc<Session>)> {
+    fn pick(&self) -> Option<(VaultTicket, Arc<Session>)> {
         self.lock().pick(self.clock.now(), |below| fastrand::usize(..below))
     }
 

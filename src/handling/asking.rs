@@ -13,7 +13,7 @@ use crate::logic::{
     change::{
         filters::{Answers, Question},
         selection::OpenQuestion,
-        undecided::{Failed, Undecided},
+        undecided::{FilterFailure, Undecided},
     },
     handlers::{
         function::Function,
@@ -143,7 +143,7 @@ impl FilterCaller<'_> {
         Asked { ask, took, answer }
     }
 
-    fn report(&self, ask: &OpenQuestion, raised: &Raised, failed: Failed) {
+    fn report(&self, ask: &OpenQuestion, raised: &Raised, failed: FilterFailure) {
         let OpenQuestion { handler, question } = ask;
         let (filter, message) = (shown(question), &raised.message);
         let attempt = failed.attempt;
@@ -182,7 +182,7 @@ impl FilterRetries<'_> {
         self.undecided.as_mut().is_some_and(|it| it.rests(handler, now))
     }
 
-    fn failed(&mut self, handler: &Handler, took: Duration) -> Failed {
+    fn failed(&mut self, handler: &Handler, took: Duration) -> FilterFailure {
         let (delays, now) = (self.delays, self.start.elapsed());
         self.undecided.get_or_insert_default().failed(handler, took, delays, now)
     }

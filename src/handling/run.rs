@@ -21,7 +21,7 @@ use crate::logic::{
     change::undecided,
     handlers::{
         handler::{Handler, Kind},
-        outcome::{self, Effort, Ended, LogLevel, LogLine, Outcome, Raised, RaisedKind},
+        outcome::{self, CallEnd, Effort, LogLevel, LogLine, Outcome, Raised, RaisedKind},
     },
     text::python_text,
 };
@@ -83,7 +83,7 @@ impl Runner<'_> {
             let call = time::timeout(limit, self.scripts.call(invocation));
             call.await.unwrap_or_else(|_elapsed| {
                 is_late.store(true, Ordering::Relaxed);
-                Ended::Raised(late(limit, pause))
+                CallEnd::Raised(late(limit, pause))
             })
         };
         let outcome = self.run_with(attempt, None, call).await;
@@ -93,7 +93,7 @@ impl Runner<'_> {
     /// Makes the attempt for a handler that may have sub-handlers: `call` makes the call and runs them.
     ///
     /// When the handler's time is up, the call is dropped, even if it waits for something else.
-    pub async fn run_with<F: Future<Output = Ended>>(
+    pub async fn run_with<F: Future<Output = CallEnd>>(
         &self,
         attempt: Try,
         children: Option<Children>,
@@ -130,7 +130,7 @@ impl Runner<'_> {
         let trace = raised.trace.clone();
         let (outcome, line) = outcome::before(handler, effort).unwrap_or_else(|| {
             let backoff = self.settings.default_backoff;
-            outcome::after(handler, Ended::Raised(raised), effort, backoff)
+            outcome::after(handler, CallEnd::Raised(raised), effort, backoff)
         });
         let line = LogLine { with_trace: true, ..line };
         let (before, trace) = (effort, trace.as_deref());
@@ -167,7 +167,7 @@ impl Runner<'_> {
     }
 
     /// Ends the attempt with the result of its call; `None` means that the time was up.
-    pub fn end(&self, begun: &Begun, ended: Option<Ended>) -> Outcome {
+    pub fn end(&self, begun: &Begun, ended: Option<CallEnd>) -> Outcome {
         let (handler, logger) = (&*begun.handler, &begun.invocation.logger());
         let resource = begun.invocation.cause.resource();
         let before = begun.before();
@@ -181,10 +181,10 @@ impl Runner<'_> {
             return outcome;
         };
         let trace = match &ended {
-            Ended::Raised(raised) => raised.trace_from(&handler.location),
-            Ended::Returned(_) | Ended::Keyed(_) => None,
+            CallEnd::Raised(raised) => raised.trace_from(&handler.location),
+            CallEnd::Returned(_) | CallEnd::Keyed(_) => None,
         };
-        if let Ended::Returned(Some(result)) = &ended {
+        if let CallEnd::Returned(Some(result)) = &ended {
             self.warn_of_object(handler, result, logger);
         }
         let effort = Effort { retries: before.retries, runtime };

@@ -33,7 +33,7 @@ use parking_lot::Mutex;
 use crate::call::Scripts;
 use crate::cluster::KubeCluster;
 use crate::logic::{
-    change::registry::Registry, handlers::lifecycle::Lifecycle, replicas::peering::Identity,
+    change::registry::Registry, handlers::lifecycle::Lifecycle, replicas::peering::PeeringIdentity,
 };
 use crate::ports::{Clock, Cluster};
 use crate::reactor::{Connect, Connecting, Operator, Scope};
@@ -73,8 +73,8 @@ pub fn connect(client: kube::Client) -> Connect {
 }
 
 /// Returns the identity of a process and a peer of this name.
-pub fn identity(name: &str) -> Identity {
-    Identity { peer: name.to_owned(), process: name.to_owned() }
+pub fn identity(name: &str) -> PeeringIdentity {
+    PeeringIdentity { peer: name.to_owned(), process: name.to_owned() }
 }
 
 /// Returns a client that passes its requests directly to the server.

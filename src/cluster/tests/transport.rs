@@ -20,7 +20,7 @@ use crate::cluster::{
 use crate::logic::{
     access::vault::LoginResult,
     object::resource::Resource,
-    replicas::leadership::{Role, leases},
+    replicas::leadership::{ReplicaRole, leases},
 };
 use crate::ports::{ApiError, Clock, ErrorClass, Leadership};
 use crate::telemetry::{Health, Metrics};
@@ -211,7 +211,7 @@ async fn a_request_that_writes_is_not_sent_when_the_lease_has_expired() {
     let transport = Transport::new(sessions, Arc::default(), Metrics::default());
     let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
     let leadership = Leadership::new(clock);
-    leadership.publish(&Role::Leader, Some(clock.uptime() + Duration::from_secs(10)));
+    leadership.publish(&ReplicaRole::Leader, Some(clock.uptime() + Duration::from_secs(10)));
     transport.fence(leadership.clone());
     let networking = transport.settings().networking.clone();
     let (other, lease) = (Resource::default(), leases());
@@ -228,6 +228,6 @@ async fn a_request_that_writes_is_not_sent_when_the_lease_has_expired() {
     assert!(!send(http::Method::PATCH, &other).await && !send(http::Method::POST, &other).await);
     assert!(send(http::Method::GET, &other).await && send(http::Method::PUT, &lease).await);
     assert_eq!(sent.load(Ordering::Relaxed), 3);
-    leadership.publish(&Role::Leader, Some(clock.uptime() + Duration::from_secs(10)));
+    leadership.publish(&ReplicaRole::Leader, Some(clock.uptime() + Duration::from_secs(10)));
     assert!(send(http::Method::PATCH, &other).await, "renewed");
 }

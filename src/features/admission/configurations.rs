@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use super::reviewer::TARGET;
 use crate::logic::{
     admission::{
-        configuration::{self, ClientConfig, Extent, Rule},
+        configuration::{self, ClientConfig, Extent, WebhookRule},
         guard::{self, Guarded},
         own_objects::OwnObjects,
     },
@@ -58,7 +58,7 @@ pub struct DesiredWebhooks {
     /// The address at which API servers reach the operator.
     pub client: ClientConfig,
     /// The handlers, each with the resources that it selects.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<WebhookRule>,
     /// The names of the CRDs whose objects handlers convert.
     pub conversions: BTreeSet<String>,
     /// The `ConfigMap`s of scripts whose edits are checked.

@@ -17,7 +17,7 @@ use crate::logic::{
     change::selection::Selected,
     handlers::{
         handler::{Conversion, Handler},
-        outcome::{Ended, Failure, Raised, RaisedKind},
+        outcome::{CallEnd, Failure, Raised, RaisedKind},
     },
     object::{Object, resource::Resource},
     text::python_text,
@@ -111,15 +111,15 @@ impl Converter<'_> {
         let begun = self.runner.begin(attempt, None).map_err(|it| message(it.error))?;
         let call = self.runner.scripts.call(Arc::clone(&begun.invocation));
         let ended = timeout_at(self.deadline, call).await;
-        let mut ended = ended.unwrap_or_else(|_elapsed| Ended::Raised(late()));
+        let mut ended = ended.unwrap_or_else(|_elapsed| CallEnd::Raised(late()));
         if !patch.take().is_empty() {
             let why = "it changes ctx.patch or ctx.conditions: return the converted object instead";
-            ended = Ended::Raised(Raised::of_host(why));
+            ended = CallEnd::Raised(Raised::of_host(why));
         }
         match ended {
-            Ended::Returned(object) => Ok(object),
-            Ended::Keyed(_) => Ok(None),
-            ended @ Ended::Raised(_) => {
+            CallEnd::Returned(object) => Ok(object),
+            CallEnd::Keyed(_) => Ok(None),
+            ended @ CallEnd::Raised(_) => {
                 let is_stopped = exceeds_limit(&ended);
                 let outcome = self.runner.end(&begun, Some(ended));
                 Err(if is_stopped {
@@ -138,8 +138,8 @@ fn message(failure: Option<Failure>) -> String {
 
 /// Returns whether the call exceeded a limit of the operator: it was ended at one, or its error names the setting. Such errors are
 /// about the operator, not about the object, so their details are only in the log.
-pub(super) fn exceeds_limit(ended: &Ended) -> bool {
-    let Ended::Raised(raised) = ended else { return false };
+pub(super) fn exceeds_limit(ended: &CallEnd) -> bool {
+    let CallEnd::Raised(raised) = ended else { return false };
     match raised.kind {
         RaisedKind::Aborted(_) => true,
         RaisedKind::Arbitrary(_) => raised.message.contains("(settings.sandbox."),

@@ -28,7 +28,7 @@ use crate::logic::{
     admission::{
         conversion::{self, ConversionReview},
         response::Decision,
-        review::{self, Request, Review, ReviewError},
+        review::{self, Review, ReviewError, ReviewedRequest},
     },
     change::{
         filters::{Answers, Subject},
@@ -37,7 +37,7 @@ use crate::logic::{
     },
     handlers::{
         handler::{Handler, Kind},
-        outcome::{Ended, Failure, LogLevel, Outcome},
+        outcome::{CallEnd, Failure, LogLevel, Outcome},
     },
     object::{Header, depth, resource::Resource},
     text::python_text,
@@ -195,7 +195,7 @@ impl OperatorReviewer {
     }
 
     /// Returns the memo of the object, or an empty one: a new object has no memory yet, and may never have one.
-    fn memo_of(&self, request: &Request) -> Memo {
+    fn memo_of(&self, request: &ReviewedRequest) -> Memo {
         let known = (request.operation.as_deref() != Some("CREATE"))
             .then(|| (self.recall)(request.object.header()))
             .flatten();
@@ -225,7 +225,7 @@ struct Call<'a> {
     runner: Runner<'a>,
     deadline: Instant,
     cause: ObjectCause,
-    request: &'a Request,
+    request: &'a ReviewedRequest,
     memo: Memo,
     logger: Logger,
     /// Whether any handler was stopped at a limit.
@@ -300,7 +300,7 @@ impl Call<'_> {
         let is_stopped = AtomicBool::new(false);
         let call = |invocation| async {
             let call = timeout_at(self.deadline, self.runner.scripts.call(invocation));
-            let ended = call.await.unwrap_or_else(|_elapsed| Ended::Raised(late()));
+            let ended = call.await.unwrap_or_else(|_elapsed| CallEnd::Raised(late()));
             is_stopped.store(exceeds_limit(&ended), Ordering::Relaxed);
             ended
         };

@@ -253,7 +253,7 @@ impl Daemon {
     }
 
     /// Applies one stage of stopping. Two concurrent stops, such as a deletion during the operator's exit, log each stage once.
-    fn apply(self: &Arc<Self>, stage: &stopping::Stage) {
+    fn apply(self: &Arc<Self>, stage: &stopping::StoppingStage) {
         let is_news = stage.mark.is_none_or(|mark| self.request_stop(mark));
         if let Some(line) = stage.line.as_ref().filter(|_| is_news) {
             self.log(line);

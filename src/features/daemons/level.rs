@@ -15,7 +15,7 @@ use super::current_handlers::Bound;
 use crate::call::{CallServices, PendingCall, name_key};
 use crate::features::reconcile::{Memory, UnownedChildren};
 use crate::logic::{
-    background::indexing::Key,
+    background::indexing::IndexKey,
     object::{Header, Object},
 };
 use crate::telemetry::Metrics;
@@ -27,7 +27,7 @@ const FINALIZED: u8 = 2;
 /// The state of a reconcile handler for one object.
 pub(super) struct Level {
     handler: Arc<str>,
-    keys: Box<[Key]>,
+    keys: Box<[IndexKey]>,
     pub(super) call: Arc<PendingCall>,
     phase: AtomicU8,
     memory: Mutex<Memory>,
@@ -59,7 +59,7 @@ impl Level {
         let waker = Waker::from(Arc::new(WeakWaker(Weak::clone(daemon))));
         let queue = of.metrics.queue(format!("reconcile/{}", handler.id));
         let call = Arc::new(PendingCall::new(waker, queue));
-        let uid = Key::text(object.uid.as_deref().unwrap_or_default());
+        let uid = IndexKey::text(object.uid.as_deref().unwrap_or_default());
         let name = relations.has_names.then(|| {
             name_key(object.namespace.as_deref(), object.name.as_deref().unwrap_or_default())
         });

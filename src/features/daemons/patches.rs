@@ -16,7 +16,7 @@ use crate::logic::{
         patch::{self, Patch},
         state,
     },
-    handlers::outcome::{Ended, LogLevel, Outcome, Raised},
+    handlers::outcome::{CallEnd, LogLevel, Outcome, Raised},
     text::python_text,
 };
 
@@ -136,7 +136,7 @@ fn failed(runner: &Runner, begun: Option<&Begun>, outcome: Outcome, raised: Rais
     match begun {
         Some(begun) if outcome.last && outcome.error.is_none() => {
             let attempts = runner.attempts(&begun.invocation.services);
-            attempts.end(begun, Some(Ended::Raised(raised)))
+            attempts.end(begun, Some(CallEnd::Raised(raised)))
         }
         _ => {
             let text = format!("{}: {}", runner.handler(), raised.message);

@@ -13,10 +13,10 @@ use crate::features::{
 };
 use crate::handling::run::{self, Begun};
 use crate::logic::{
-    background::{schedule::Schedule, stopping::StopReason},
+    background::{schedule::BackgroundSchedule, stopping::StopReason},
     handlers::{
         handler::Handler,
-        outcome::{Ended, Outcome, Raised, RaisedKind},
+        outcome::{CallEnd, Outcome, Raised, RaisedKind},
         relations::RelationIds,
     },
     object::Object,
@@ -84,7 +84,7 @@ impl Runner {
         let Some(level) = self.daemon.level() else { return };
         let now = self.base().daemons.uptime();
         if self.begin_finalization() {
-            self.progress.schedule = Some(Schedule::new(&self.handler(), None, now));
+            self.progress.schedule = Some(BackgroundSchedule::new(&self.handler(), None, now));
         }
         let not_before = level.not_before();
         if let Some(schedule) = &mut self.progress.schedule
@@ -121,7 +121,7 @@ impl Runner {
         &self,
         begun: &Begun,
         patch: &SharedPatch,
-        ended: Option<Ended>,
+        ended: Option<CallEnd>,
     ) -> (Outcome, Next) {
         let attempts = self.attempts(&begun.invocation.services);
         let Some(level) = self.daemon.level() else {
@@ -226,12 +226,12 @@ impl Runner {
         &self,
         level: &Level,
         patch: &SharedPatch,
-        ended: Ended,
-    ) -> (Ended, Next) {
+        ended: CallEnd,
+    ) -> (CallEnd, Next) {
         let result = match ended {
-            Ended::Returned(result) => result,
-            Ended::Keyed(_) => None,
-            Ended::Raised(_) => return (ended, Next::default()),
+            CallEnd::Returned(result) => result,
+            CallEnd::Keyed(_) => None,
+            CallEnd::Raised(_) => return (ended, Next::default()),
         };
         let bound = self.daemon.bound();
         let (object, logger) = (self.shared().live.get(), self.logger());
@@ -252,11 +252,11 @@ impl Runner {
         };
         level.set_memory(memory);
         match done {
-            Ok(next) => (Ended::Returned(None), next),
+            Ok(next) => (CallEnd::Returned(None), next),
             Err(problem) => {
                 let kind = RaisedKind::Arbitrary("ReconcileError".into());
                 let raised = Raised { kind, message: problem, trace: None };
-                (Ended::Raised(raised), Next::default())
+                (CallEnd::Raised(raised), Next::default())
             }
         }
     }

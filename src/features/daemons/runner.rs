@@ -21,13 +21,13 @@ use crate::handling::run::{self, Begun, Try};
 use crate::heap;
 use crate::logic::{
     background::{
-        schedule::{Moment, Schedule, Step},
+        schedule::{BackgroundSchedule, ScheduleMoment, ScheduleStep},
         stopping::StopReason,
     },
     handlers::{
         function::Function,
         handler::{Handler, InitialDelay, Kind, Times},
-        outcome::{self, Effort, Ended, LogLevel, Outcome, Raised, RaisedKind},
+        outcome::{self, CallEnd, Effort, LogLevel, Outcome, Raised, RaisedKind},
     },
     schedules::Cron,
     text::{duration, nanos::Nanos},
@@ -65,7 +65,7 @@ pub(super) struct Attempt {
 
 /// The end of a call.
 pub(super) enum End {
-    Returned(Ended),
+    Returned(CallEnd),
     TimedOut,
     Cancelled,
 }
@@ -105,17 +105,17 @@ impl Runner {
             let moment = self.moment();
             let Some(schedule) = &mut self.progress.schedule else { return After::End };
             match schedule.next(moment) {
-                Step::Sleep(pause) => {
+                ScheduleStep::Sleep(pause) => {
                     return After::Rest(self.progress, moment.now.saturating_add(pause).into());
                 }
-                Step::Plan(after) => {
+                ScheduleStep::Plan(after) => {
                     let pause = self.pause(after).await;
                     let now = self.now();
                     if let Some(schedule) = &mut self.progress.schedule {
                         schedule.planned(pause, (moment.now, now));
                     }
                 }
-                Step::Call(effort) => {
+                ScheduleStep::Call(effort) => {
                     // The calls of daemons wait for long.
                     let mut attempt = heap::lasting(|| self.attempt(effort));
                     if let Ok(begun) = &attempt.begun
@@ -130,12 +130,12 @@ impl Runner {
                         return After::Call(self.progress, calling);
                     }
                     let is_begun = attempt.begun.is_ok();
-                    let nothing = is_begun.then_some(End::Returned(Ended::Returned(None)));
+                    let nothing = is_begun.then_some(End::Returned(CallEnd::Returned(None)));
                     if !self.conclude(attempt, nothing).await {
                         return After::End;
                     }
                 }
-                Step::Exit { .. } => {
+                ScheduleStep::Exit { .. } => {
                     self.log_exit();
                     return After::End;
                 }
@@ -155,7 +155,7 @@ impl Runner {
                 }
             }
         };
-        self.progress.schedule = Some(Schedule::new(&self.handler(), delay, self.now()));
+        self.progress.schedule = Some(BackgroundSchedule::new(&self.handler(), delay, self.now()));
         true
     }
 
@@ -285,7 +285,8 @@ impl Runner {
             let trace = raised.trace_from(&handler.location);
             let effort = Effort { retries, runtime: self.now().saturating_sub(began) };
             let backoff = self.base().settings.execution.default_backoff;
-            let (outcome, line) = outcome::after(&handler, Ended::Raised(raised), effort, backoff);
+            let (outcome, line) =
+                outcome::after(&handler, CallEnd::Raised(raised), effort, backoff);
             self.logger().line(&line, trace.as_deref());
             if outcome.last {
                 return outcome.error.is_none().then_some(None);
@@ -342,9 +343,9 @@ impl Runner {
         self.daemon.logger(LoggerKind::Full)
     }
 
-    fn moment(&self) -> Moment {
+    fn moment(&self) -> ScheduleMoment {
         let stopped = self.daemon.must_end();
-        Moment { now: self.now(), changed: self.shared().changed(), stopped }
+        ScheduleMoment { now: self.now(), changed: self.shared().changed(), stopped }
     }
 
     fn now(&self) -> Duration {

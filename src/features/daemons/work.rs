@@ -22,8 +22,8 @@ use super::{
 };
 use crate::call::LoggerKind;
 use crate::logic::{
-    background::{schedule::Schedule, stopping::StopReason},
-    handlers::outcome::{Ended, LogLevel},
+    background::{schedule::BackgroundSchedule, stopping::StopReason},
+    handlers::outcome::{CallEnd, LogLevel},
     text::nanos::Nanos,
 };
 use crate::ports::BoxFuture;
@@ -32,7 +32,7 @@ use crate::ports::BoxFuture;
 #[derive(Default)]
 pub(super) struct Progress {
     /// `None` until the initial delay is known.
-    pub(super) schedule: Option<Schedule>,
+    pub(super) schedule: Option<BackgroundSchedule>,
     /// The unsent changes of earlier attempts, if any.
     pub(super) patches: Option<Box<Patches>>,
 }
@@ -52,7 +52,7 @@ pub(super) enum Stage {
 /// A running call.
 pub(super) struct Calling {
     pub(super) attempt: Attempt,
-    pub(super) call: BoxFuture<'static, Ended>,
+    pub(super) call: BoxFuture<'static, CallEnd>,
     pub(super) deadline: Option<Pin<Box<Sleep>>>,
 }
 

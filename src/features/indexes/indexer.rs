@@ -17,7 +17,7 @@ use crate::handling::{
     run::{Runner, Try},
 };
 use crate::logic::{
-    background::indexing::{Contribution, Failures, Owner},
+    background::indexing::{Contribution, IndexFailures, Owner},
     change::{
         filters::{Answers, Subject},
         selection::{self, Selection},
@@ -59,7 +59,7 @@ impl Indexer<'_> {
     ///
     /// Handlers of different scripts run concurrently. The values of the object are removed from each index whose handler was not called,
     /// for whatever reason; but they stay while the filter of a handler has no result.
-    pub async fn run(self, failures: &mut Failures, retries: FilterRetries<'_>) {
+    pub async fn run(self, failures: &mut IndexFailures, retries: FilterRetries<'_>) {
         let Selection { selected, undecided } = self.sort(retries).await;
         let keep = |it: &Arc<Handler>| (Arc::clone(&it.id), Contribution::Keep);
         let mut contributions = undecided.iter().map(keep).collect_map();

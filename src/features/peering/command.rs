@@ -6,7 +6,7 @@ use super::TARGET;
 use crate::logic::{
     discovery::namespaces::NamespacePattern,
     object::{Object, resource::Resource},
-    replicas::peering::{self, Peer, PeeringScope, Record},
+    replicas::peering::{self, Peer, PeeringRecord, PeeringScope},
 };
 use crate::ports::{
     Address, ApiError, Clock, Cluster, ErrorClass, GroupFilter, PatchKind, PatchRequest,
@@ -26,7 +26,7 @@ pub struct Command {
     /// The identity that keys the record.
     pub identity: String,
     /// The record to write; `None` removes it.
-    pub record: Option<Record>,
+    pub record: Option<PeeringRecord>,
 }
 
 /// The reason why the command failed, completely or partly.
@@ -198,7 +198,7 @@ impl Command {
     fn log_success(&self, kind: &str, place: &PeeringScope) {
         let (name, identity, place) = (&self.name, &self.identity, whereabouts(place));
         tracing::debug!(target: TARGET, "Keep-alive in '{name}' {place}: ok.");
-        let text = if let Some(Record { priority, lifetime, .. }) = &self.record {
+        let text = if let Some(PeeringRecord { priority, lifetime, .. }) = &self.record {
             let seconds = lifetime.as_secs();
             format!(
                 "Frozen for {seconds} s: operators with a priority below {priority} pause because of the record of '{identity}' \

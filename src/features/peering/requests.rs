@@ -8,7 +8,7 @@ use tokio::time;
 use super::Common;
 use crate::logic::{
     object::Object,
-    replicas::peering::{self, PeeringScope, Record},
+    replicas::peering::{self, PeeringRecord, PeeringScope},
 };
 use crate::ports::{Address, ApiError, BoxFuture, PatchKind, PatchRequest};
 
@@ -56,8 +56,11 @@ async fn send(
     let settings = &common.settings.peering;
     match purpose {
         Purpose::Announce => {
-            let record =
-                Record { priority: settings.priority, lifetime: settings.lifetime, message: None };
+            let record = PeeringRecord {
+                priority: settings.priority,
+                lifetime: settings.lifetime,
+                message: None,
+            };
             let now = common.clock.now();
             patch(common, place, &peering::announcement(&common.identity, &record, now)).await
         }

@@ -15,7 +15,7 @@ use crate::logic::{
     handlers::{
         function::{Function, ScriptId},
         lifecycle::Chooser,
-        outcome::{Ended, Raised, RaisedKind},
+        outcome::{CallEnd, Raised, RaisedKind},
     },
     object::resource::Resource,
 };
@@ -31,7 +31,7 @@ pub struct CountedScripts {
 
 /// One running call; there may be many thousands of waiting ones.
 struct Call {
-    scripts: BoxFuture<'static, Ended>,
+    scripts: BoxFuture<'static, CallEnd>,
     invocation: Arc<Invocation>,
     metrics: Arc<Metrics>,
     /// When the call began; `None` after it was counted.
@@ -56,9 +56,9 @@ impl Call {
 }
 
 impl Future for Call {
-    type Output = Ended;
+    type Output = CallEnd;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ended> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<CallEnd> {
         let ended = ready!(self.scripts.as_mut().poll(cx));
         self.count(outcome(&ended));
         Poll::Ready(ended)
@@ -88,7 +88,7 @@ impl Scripts for CountedScripts {
         self.scripts.keep(function)
     }
 
-    fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended> {
+    fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, CallEnd> {
         Box::pin(Call {
             scripts: self.scripts.call(Arc::clone(&invocation)),
             invocation,
@@ -131,10 +131,10 @@ impl Scripts for CountedScripts {
     }
 }
 
-fn outcome(ended: &Ended) -> &'static str {
+fn outcome(ended: &CallEnd) -> &'static str {
     match ended {
-        Ended::Returned(_) | Ended::Keyed(_) => "success",
-        Ended::Raised(raised) => match raised.kind {
+        CallEnd::Returned(_) | CallEnd::Keyed(_) => "success",
+        CallEnd::Raised(raised) => match raised.kind {
             RaisedKind::Temporary(_) | RaisedKind::Aborted(_) => "temporary",
             RaisedKind::Permanent => "permanent",
             RaisedKind::Admission(_) => "denied",

@@ -11,7 +11,7 @@ use super::base::Base;
 use crate::logic::{
     object::resource::Resource,
     replicas::leadership::leases,
-    schedules::slots::{self, LeaseRef, Slot, Slots},
+    schedules::slots::{self, LeaseRef, ScheduleSlot, ScheduleSlots},
 };
 use crate::ports::{Address, ApiError, Clock, Cluster, ErrorClass, NewObject};
 
@@ -55,26 +55,26 @@ impl Lease {
     }
 
     /// Reads the last slot of a schedule.
-    pub(super) async fn last(&self, key: &str) -> Result<Option<Slot>, Problem> {
+    pub(super) async fn last(&self, key: &str) -> Result<Option<ScheduleSlot>, Problem> {
         let lease = self.0.read().await?;
         Ok(self.0.slots(lease.as_ref())?.remove(key))
     }
 
     /// Returns the slot at this time, as this process takes it now.
-    pub(super) fn slot(&self, slot: Timestamp, schedule: String) -> Slot {
+    pub(super) fn slot(&self, slot: Timestamp, schedule: String) -> ScheduleSlot {
         let (started, by) = (self.0.clock.now(), self.0.place.identity.clone());
-        Slot { slot, started, ended: None, by, schedule }
+        ScheduleSlot { slot, started, ended: None, by, schedule }
     }
 
     /// Takes a slot; returns false if the last slot is not `last` any more: another process was faster.
     pub(super) async fn take(
         &self,
         key: &str,
-        last: Option<&Slot>,
-        slot: &Slot,
+        last: Option<&ScheduleSlot>,
+        slot: &ScheduleSlot,
         known: &BTreeSet<String>,
     ) -> Result<bool, Problem> {
-        let change = |slots: &mut Slots| {
+        let change = |slots: &mut ScheduleSlots| {
             let found = slots.get(key);
             if found == Some(slot) {
                 // An earlier attempt whose response was lost.
@@ -90,9 +90,9 @@ impl Lease {
     }
 
     /// Records the end of a run, unless another process has taken a later slot.
-    pub(super) async fn end(&self, key: &str, slot: &Slot) -> Result<bool, Problem> {
+    pub(super) async fn end(&self, key: &str, slot: &ScheduleSlot) -> Result<bool, Problem> {
         let ended = self.0.clock.now();
-        let change = |slots: &mut Slots| match slots.get_mut(key) {
+        let change = |slots: &mut ScheduleSlots| match slots.get_mut(key) {
             Some(found) if found == slot => {
                 found.ended = Some(ended);
                 Change::Write
@@ -115,7 +115,7 @@ enum Change {
 
 impl Inner {
     /// Changes the slots by compare-and-swap; returns whether they were changed.
-    async fn change(&self, change: impl Fn(&mut Slots) -> Change) -> Result<bool, Problem> {
+    async fn change(&self, change: impl Fn(&mut ScheduleSlots) -> Change) -> Result<bool, Problem> {
         let _turn = self.turn.lock().await;
         let mut failed = None;
         for attempt in 0..ATTEMPTS_MAX {
@@ -145,7 +145,7 @@ impl Inner {
         }
     }
 
-    async fn write(&self, lease: Option<&Value>, slots: &Slots) -> Result<(), ApiError> {
+    async fn write(&self, lease: Option<&Value>, slots: &ScheduleSlots) -> Result<(), ApiError> {
         let payload = Bytes::from(self.place.lease(lease, slots, self.clock.now()).to_string());
         if lease.is_some() {
             self.cluster.replace(self.address(), payload).await?;
@@ -157,7 +157,7 @@ impl Inner {
         Ok(())
     }
 
-    fn slots(&self, lease: Option<&Value>) -> Result<Slots, Problem> {
+    fn slots(&self, lease: Option<&Value>) -> Result<ScheduleSlots, Problem> {
         slots::read(lease).map_err(|problem| Problem(format!("{self}: {problem}")))
     }
 

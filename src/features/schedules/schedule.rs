@@ -18,7 +18,7 @@ use crate::logic::{
     handlers::handler::{Handler, InitialDelay, Times},
     schedules::{
         due::{self, Due, Interval},
-        slots::Slot,
+        slots::ScheduleSlot,
     },
 };
 use crate::ports::NativeLogins;
@@ -55,7 +55,7 @@ pub(super) struct Schedule {
 
 /// A slot that is due, and the last one before it.
 struct Next {
-    last: Option<Slot>,
+    last: Option<ScheduleSlot>,
     slot: Timestamp,
 }
 
@@ -157,7 +157,7 @@ impl Schedule {
         }
     }
 
-    fn due(&self, handler: &Handler, last: Option<&Slot>) -> Due {
+    fn due(&self, handler: &Handler, last: Option<&ScheduleSlot>) -> Due {
         let times = (self.since, self.base.clock.now());
         match &handler.background.times {
             Some(Times::Cron(cron)) => due::of_cron(cron, handler.background.missed, last, times),
@@ -166,7 +166,7 @@ impl Schedule {
     }
 
     /// Runs the function, with its retries.
-    async fn call(&self, bound: &Bound, slot: &Slot) {
+    async fn call(&self, bound: &Bound, slot: &ScheduleSlot) {
         let base = &self.base;
         let execution = base.settings.lock().execution.clone();
         let runner = Runner {

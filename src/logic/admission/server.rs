@@ -1,6 +1,6 @@
 //! Derives the webhook server from the settings.
 
-use super::configuration::{Endpoint, Service};
+use super::configuration::{Service, WebhookEndpoint};
 use crate::settings::{Admission, VerifyMode, WebhookServer, WebhookService};
 
 /// The port behind a service or a URL, as in Kubernetes' own webhooks.
@@ -99,18 +99,23 @@ impl ServerPlan {
     }
 
     /// Returns how API servers reach the server that listens on this port.
-    pub fn endpoint(&self, port: u16) -> Endpoint {
+    pub fn endpoint(&self, port: u16) -> WebhookEndpoint {
         if let Some(WebhookService { namespace, name, port }) = self.service.clone() {
-            return Endpoint::Service(Service { namespace, name, port, path: self.path.clone() });
+            return WebhookEndpoint::Service(Service {
+                namespace,
+                name,
+                port,
+                path: self.path.clone(),
+            });
         }
         if let Some(url) = &self.server.url {
-            return Endpoint::Url(url.clone());
+            return WebhookEndpoint::Url(url.clone());
         }
         let (scheme, usual) = if self.server.insecure { ("http", 80) } else { ("https", 443) };
         let host = host(&self.server);
         let host = if host.contains(':') { format!("[{host}]") } else { host };
         let port = if port == usual { String::new() } else { format!(":{port}") };
-        Endpoint::Url(format!("{scheme}://{host}{port}{}", self.path))
+        WebhookEndpoint::Url(format!("{scheme}://{host}{port}{}", self.path))
     }
 }
 
@@ -182,7 +187,7 @@ fn host_of_url(url: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{
-        Admission, CertificatePlan, Endpoint, Publishing, ServerPlan, WebhookServer, managed,
+        Admission, CertificatePlan, Publishing, ServerPlan, WebhookEndpoint, WebhookServer, managed,
     };
     use crate::settings::{LocalCluster, WebhookService};
 
@@ -193,8 +198,8 @@ mod tests {
     fn url(server: WebhookServer) -> String {
         let plan = ServerPlan::of(&with(server), Publishing::Settings).unwrap();
         match plan.endpoint(plan.port) {
-            Endpoint::Url(url) => url,
-            Endpoint::Service(service) => panic!("{service:?}"),
+            WebhookEndpoint::Url(url) => url,
+            WebhookEndpoint::Service(service) => panic!("{service:?}"),
         }
     }
 

@@ -6,7 +6,7 @@ use std::{fmt, sync::Arc};
 
 use serde_json::Value;
 
-use super::{function::Function, handler::Handler, progress::Record};
+use super::{function::Function, handler::Handler, progress::ProgressRecord};
 use crate::logic::text::nearest::nearest;
 
 /// A rule for the handlers of a cycle and their order.
@@ -101,7 +101,7 @@ impl Lifecycle {
 }
 
 /// Returns a due handler in the form that a lifecycle function receives: its identity and its progress.
-pub fn candidate(handler: &Handler, record: Option<&Record>) -> Value {
+pub fn candidate(handler: &Handler, record: Option<&ProgressRecord>) -> Value {
     let fields = [
         ("id", Some((*handler.id).into())),
         ("kind", Some(handler.kind.name().into())),

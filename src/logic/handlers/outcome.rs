@@ -19,7 +19,7 @@ const ADMISSION_ERROR: &str = "AdmissionError";
 
 /// The end of the call itself, as the scripting side reports it.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Ended {
+pub enum CallEnd {
     /// The script returned; `None` is nil / `()`.
     Returned(Option<Value>),
     /// The script returned a map whose keys are not all strings, as items: only index handlers do.
@@ -180,7 +180,7 @@ pub fn timed_out(handler: &Handler, runtime: Duration) -> (Outcome, LogLine) {
 /// A failure whose retry would exceed the limits is permanent at once.
 pub fn after(
     handler: &Handler,
-    ended: Ended,
+    ended: CallEnd,
     effort: Effort,
     default_backoff: Duration,
 ) -> (Outcome, LogLine) {
@@ -191,11 +191,11 @@ pub fn after(
         (Outcome { last: true, ..outcome }, line)
     };
     let Raised { kind, message, .. } = match ended {
-        Ended::Returned(result) => return succeeded(Outcome { result, ..Outcome::default() }),
-        Ended::Keyed(entries) => {
+        CallEnd::Returned(result) => return succeeded(Outcome { result, ..Outcome::default() }),
+        CallEnd::Keyed(entries) => {
             return succeeded(Outcome { entries: Some(entries), ..Outcome::default() });
         }
-        Ended::Raised(raised) => raised,
+        CallEnd::Raised(raised) => raised,
     };
     match kind {
         RaisedKind::Unfinished(delay) => unfinished(handler, delay),

@@ -15,7 +15,7 @@ use crate::call::Memo;
 use crate::features::daemons::{self, LastSeen};
 use crate::heap;
 use crate::logic::{
-    background::{indexing::Failures, throttle::Throttle},
+    background::{indexing::IndexFailures, throttle::Throttle},
     change::{
         claim::{Claim, Quiet},
         undecided::Undecided,
@@ -55,7 +55,7 @@ pub(in crate::reactor) struct Memory {
     /// The memo of the object's handlers; created on first use.
     pub(in crate::reactor) memo: Option<Memo>,
     /// The index handlers that failed for the object; `None` without failures.
-    pub(in crate::reactor) unindexed: Option<Box<Failures>>,
+    pub(in crate::reactor) unindexed: Option<Box<IndexFailures>>,
     /// The handlers that wait for their retry; `None` without any.
     pub(in crate::reactor) waiting: Option<Box<WaitingHandlers>>,
     /// The handlers that cannot be decided for now; `None` without any.
@@ -117,7 +117,7 @@ struct IdleMemory {
 /// The parts of a memory that are absent without errors.
 #[derive(Debug)]
 struct Trouble {
-    unindexed: Option<Box<Failures>>,
+    unindexed: Option<Box<IndexFailures>>,
     waiting: Option<Box<WaitingHandlers>>,
     undecided: Option<Box<Undecided>>,
     throttle: Option<Box<Throttle>>,

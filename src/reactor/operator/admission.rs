@@ -16,7 +16,7 @@ use crate::features::admission::{
 use crate::features::leadership::Released;
 use crate::logic::{
     admission::{
-        configuration::{ClientConfig, Rule},
+        configuration::{ClientConfig, WebhookRule},
         conversion,
         guard::Guarded,
         own_objects::{OwnObject, OwnObjects},
@@ -25,7 +25,7 @@ use crate::logic::{
     change::{registry::Registry, selection::Selected},
     handlers::handler::Category,
     object::resource::Resource,
-    replicas::peering::Identity,
+    replicas::peering::PeeringIdentity,
     schedules::slots::LeaseRef,
 };
 use crate::ports::{Cluster, Reviewer, RunningServer, ScriptGuard, WebhookParts, WebhookServer};
@@ -42,7 +42,7 @@ const CONVERSIONS_WITHIN: Duration = Duration::from_secs(30);
 /// The admission handlers of an operator and their server.
 pub(super) struct Admission {
     server: Option<Arc<dyn WebhookServer>>,
-    identity: Identity,
+    identity: PeeringIdentity,
     /// `None` until the first admission handler is declared.
     running: Option<Running>,
 }
@@ -64,7 +64,7 @@ struct Running {
 /// The handlers that are served.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Served {
-    rules: Vec<Rule>,
+    rules: Vec<WebhookRule>,
     /// The names of the CRDs whose objects are converted.
     conversions: BTreeSet<String>,
     guarded: Vec<Guarded>,
@@ -83,7 +83,7 @@ fn guarding(
 }
 
 impl Admission {
-    pub(super) fn new(server: Option<Arc<dyn WebhookServer>>, identity: Identity) -> Self {
+    pub(super) fn new(server: Option<Arc<dyn WebhookServer>>, identity: PeeringIdentity) -> Self {
         Admission { server, identity, running: None }
     }
 
@@ -267,7 +267,7 @@ fn own_objects(
 }
 
 /// Returns the handlers in the order of their declaration, each with its resources.
-fn rules(registry: &Registry, resources: &[(Arc<Resource>, Selected)]) -> Vec<Rule> {
+fn rules(registry: &Registry, resources: &[(Arc<Resource>, Selected)]) -> Vec<WebhookRule> {
     let handlers = registry.handlers().iter();
     let handlers = handlers.filter(|it| it.kind.category() == Category::Admission);
     let rule = |handler: &Arc<_>| {

@@ -15,7 +15,7 @@ use crate::call::Scripts;
 use crate::features::probes::{BindError, Endpoint};
 use crate::handling::activities::ActivityError;
 use crate::logic::{
-    change::registry::Registry, handlers::lifecycle::Lifecycle, replicas::peering::Identity,
+    change::registry::Registry, handlers::lifecycle::Lifecycle, replicas::peering::PeeringIdentity,
 };
 use crate::ports::{ApiError, AskLogin, BoxFuture, Clock, Cluster, Reloads, WebhookServer};
 use crate::reactor::observer::Scope;
@@ -43,7 +43,7 @@ pub struct Operator {
     /// The endpoint that runs the probe handlers, if any.
     pub liveness: Option<Endpoint>,
     /// The identity towards other operators and replicas.
-    pub identity: Identity,
+    pub identity: PeeringIdentity,
     /// New generations of the scripts, if hot reload is enabled.
     pub reloads: Option<Reloads>,
     /// The server that receives the reviews of admission handlers; `None` if they are not supported here.

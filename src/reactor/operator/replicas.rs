@@ -7,7 +7,7 @@ use crate::features::{
     leadership::{Election, Leadership, Released},
     peering::{self, Common, PeeringTargets},
 };
-use crate::logic::replicas::{leadership::Terms, peering::Identity};
+use crate::logic::replicas::{leadership::Terms, peering::PeeringIdentity};
 use crate::ports::Cluster;
 use crate::reactor::{generation::shared::Shared, operator::Failure};
 
@@ -47,7 +47,7 @@ impl Replicas {
         if let Some(problem) = terms.problem() {
             return Err(Failure::Settings(problem));
         }
-        let identity = Identity::of_replicas(namespace, &settings.name);
+        let identity = PeeringIdentity::of_replicas(namespace, &settings.name);
         let reporting = (serve.operator.clock, serve.operator.health.clone());
         let election = Election::start(Arc::clone(cluster), terms, reporting, leadership.clone());
         Ok(Replicas { election: Some(election), leadership, identity })

@@ -23,7 +23,7 @@ use crate::handling::{
 use crate::logic::{
     generation::{Generation, Version},
     handlers::{handler::Kind, lifecycle::Lifecycle},
-    replicas::peering::Identity,
+    replicas::peering::PeeringIdentity,
 };
 use crate::ports::{ApiError, AskTunnel, Cluster, Kube, Leadership, NativeLogins, WebhookServer};
 use crate::reactor::{
@@ -93,7 +93,7 @@ struct Plan {
     scope: Scope,
     lifecycle: Lifecycle,
     liveness: Option<Endpoint>,
-    identity: Identity,
+    identity: PeeringIdentity,
     candidates: Candidates,
     webhooks: Option<Arc<dyn WebhookServer>>,
 }

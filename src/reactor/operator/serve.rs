@@ -16,8 +16,8 @@ use crate::features::{
     schedules::{self, Schedules},
 };
 use crate::logic::{
-    background::stopping::StopReason, handlers::lifecycle::Lifecycle, replicas::peering::Identity,
-    schedules::slots::LeaseRef,
+    background::stopping::StopReason, handlers::lifecycle::Lifecycle,
+    replicas::peering::PeeringIdentity, schedules::slots::LeaseRef,
 };
 use crate::ports::{ApiError, Cluster, Pauses, Rejection, WebhookServer};
 use crate::reactor::{
@@ -42,7 +42,7 @@ pub(in crate::reactor) struct Serve<'a> {
     pub(in crate::reactor) settings: Arc<Settings>,
     /// The order of handlers, unless scripts set one.
     pub(in crate::reactor) lifecycle: Lifecycle,
-    pub(in crate::reactor) identity: Identity,
+    pub(in crate::reactor) identity: PeeringIdentity,
     /// Receives the reviews of admission handlers.
     pub(in crate::reactor) webhooks: Option<Arc<dyn WebhookServer>>,
 }

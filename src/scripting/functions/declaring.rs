@@ -10,7 +10,7 @@ use super::{
 };
 use crate::call::ExecuteError;
 use crate::logic::handlers::{
-    declare::{self, Argument as Part, Declaration, DeclareError, Execution, chooser},
+    declare::{self, Argument as Part, Declaration, DeclareError, SubHandlerExecution, chooser},
     handler::{Callback, Handler, Kind},
     lifecycle::Chooser,
 };
@@ -259,7 +259,7 @@ pub(crate) fn execute(call: &Call<'_>) -> Outcome {
         Some(other) if !other.is_nil() => return Err(names::no_options("execute").into()),
         Some(_) | None => Vec::new(),
     };
-    let execution = Execution::parse(options, &call.caller.location())?;
+    let execution = SubHandlerExecution::parse(options, &call.caller.location())?;
     Ok(Done::Wait(Box::pin(async move {
         children.execute(execution).await.map_err(|error| match error {
             ExecuteError::Declared(error) => Failed::Told(error),

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{Handle, HandleType, Keys, Use};
 use crate::call::Index;
-use crate::logic::background::indexing::{self, Item, Values};
+use crate::logic::background::indexing::{self, IndexItem, IndexValues};
 use crate::scripting::values::{
     HostValue, Key, Nested, Passed, account::Account, refused::Refused, text,
 };
@@ -30,9 +30,9 @@ impl Handle for Index {
 
     fn get(&self, key: &Key<'_>) -> Result<HostValue, String> {
         let key = match key {
-            Key::Name(name) => indexing::Key::text(name),
-            Key::Place(number, _) => indexing::Key::Integer(*number),
-            Key::Data(value) => indexing::Key::of(value),
+            Key::Name(name) => indexing::IndexKey::text(name),
+            Key::Place(number, _) => indexing::IndexKey::Integer(*number),
+            Key::Data(value) => indexing::IndexKey::of(value),
             Key::Marker(_) | Key::Other(_) => return Ok(HostValue::Nil),
         };
         let store = Index::get(self, &key);
@@ -74,7 +74,7 @@ impl HandleType for Index {
 
 /// The values under one key.
 #[derive(Clone)]
-pub(crate) struct Store(pub(crate) Values);
+pub(crate) struct Store(pub(crate) IndexValues);
 
 impl Handle for Store {
     fn kind(&self) -> Option<Nested> {
@@ -92,7 +92,7 @@ impl Handle for Store {
 
     fn get(&self, key: &Key<'_>) -> Result<HostValue, String> {
         let Key::Place(_, Some(place)) = key else { return Ok(HostValue::Nil) };
-        Ok(self.0.get(*place).and_then(Item::value).map_or(HostValue::Nil, tree))
+        Ok(self.0.get(*place).and_then(IndexItem::value).map_or(HostValue::Nil, tree))
     }
 
     fn set(&self, _key: &Key<'_>, _value: &dyn Passed) -> Result<(), String> {
@@ -105,7 +105,7 @@ impl Handle for Store {
         Some(
             self.0
                 .get(usize::try_from(number).ok()?)
-                .and_then(Item::value)
+                .and_then(IndexItem::value)
                 .map_or(HostValue::Nil, tree),
         )
     }

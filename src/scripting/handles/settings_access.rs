@@ -5,7 +5,7 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value};
 
-use crate::logic::configure::{self, Outdated, Setting, Shape};
+use crate::logic::configure::{self, Outdated, Setting, SettingShape};
 use crate::settings::{EVERYTHING, Settings};
 
 /// A position in the settings.
@@ -55,8 +55,10 @@ impl SettingsAccess {
                 let (setting, outdated) = configure::find(group, name)?;
                 warn(outdated.as_ref());
                 Ok(match setting.shape {
-                    Shape::Map => self.at(Place::Map(setting)),
-                    Shape::Plain | Shape::Text => SettingNode::Value(setting.get(&self.lock())),
+                    SettingShape::Map => self.at(Place::Map(setting)),
+                    SettingShape::Plain | SettingShape::Text => {
+                        SettingNode::Value(setting.get(&self.lock()))
+                    }
                 })
             }
             Place::Map(setting) => {

@@ -34,7 +34,7 @@ use crate::call::Invocation;
 use crate::heap;
 use crate::logic::handlers::{
     handler::Kind,
-    outcome::{Ended, Raised},
+    outcome::{CallEnd, Raised},
 };
 use crate::scripting::LoadError;
 use crate::telemetry::ScriptUsage;
@@ -50,7 +50,7 @@ pub(super) type To<T> = oneshot::Sender<Box<T>>;
 /// A request to a script.
 pub(super) enum Request {
     /// Call a handler.
-    Call(Arc<Invocation>, To<Ended>),
+    Call(Arc<Invocation>, To<CallEnd>),
     /// Call another function: see [`job`].
     Other(Job),
 }
@@ -266,7 +266,7 @@ impl Request {
     fn refuse(self, raised: Raised) {
         match self {
             // The caller may have cancelled the call.
-            Request::Call(_, to) => drop(to.send(Box::new(Ended::Raised(raised)))),
+            Request::Call(_, to) => drop(to.send(Box::new(CallEnd::Raised(raised)))),
             Request::Other(job) => drop(job(Err(raised))),
         }
     }
@@ -274,7 +274,7 @@ impl Request {
 
 /// The future of a request. Calls of handlers are stored inline, because very many may wait.
 enum Answering {
-    Call(Reply<Ended, Calling>),
+    Call(Reply<CallEnd, Calling>),
     Other(LocalBoxFuture<'static, ()>),
 }
 
@@ -292,7 +292,7 @@ impl Future for Answering {
 fn answer(vm: Rc<Vm>, request: Request) -> Answering {
     match request {
         Request::Call(invocation, to) => {
-            let call = reply(to, Ended::Raised, || vm.call(invocation));
+            let call = reply(to, CallEnd::Raised, || vm.call(invocation));
             call.map_or_else(|| Answering::Other(Box::pin(future::ready(()))), Answering::Call)
         }
         Request::Other(job) => Answering::Other(job(Ok(vm))),

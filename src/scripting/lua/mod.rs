@@ -48,7 +48,7 @@ use crate::logic::{
     change::filters::Question,
     handlers::{
         function::{Function, ScriptId},
-        outcome::{Ended, Raised},
+        outcome::{CallEnd, Raised},
     },
     object::resource::Resource,
 };
@@ -182,8 +182,8 @@ impl LuaEngine {
 }
 
 impl Scripts for LuaEngine {
-    fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended> {
-        self.request(|to| Request::Call(invocation, to), Ended::Raised)
+    fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, CallEnd> {
+        self.request(|to| Request::Call(invocation, to), CallEnd::Raised)
     }
 
     fn ask(

@@ -41,7 +41,7 @@ use crate::logic::{
     handlers::{
         function::Function,
         handler::Kind,
-        outcome::{Ended, Raised},
+        outcome::{CallEnd, Raised},
     },
     object::resource::Resource,
 };
@@ -361,18 +361,18 @@ pub(super) enum Calling {
 }
 
 impl Future for Calling {
-    type Output = Ended;
+    type Output = CallEnd;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ended> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<CallEnd> {
         match self.get_mut() {
             Calling::Runs(running) => {
                 let ended = ready!(running.poll_unpin(cx));
-                let failed = |failure| Ended::Raised(running.vm().failed(failure));
+                let failed = |failure| CallEnd::Raised(running.vm().failed(failure));
                 Poll::Ready(ended.unwrap_or_else(failed))
             }
             Calling::Failed(raised) => {
                 let raised = raised.take().map_or_else(raised::of_lost_vm, |it| *it);
-                Poll::Ready(Ended::Raised(raised))
+                Poll::Ready(CallEnd::Raised(raised))
             }
         }
     }
@@ -382,7 +382,7 @@ impl Future for Calling {
 pub(super) struct Handling;
 
 impl Purpose for Handling {
-    type Result = Ended;
+    type Result = CallEnd;
 
     fn arguments(
         &mut self,
@@ -392,7 +392,7 @@ impl Purpose for Handling {
         present.map(|it| CtxView::new(Arc::clone(it))).into_lua_multi(lua)
     }
 
-    fn finish(&mut self, world: &World, value: &LuaValue) -> mlua::Result<Ended> {
+    fn finish(&mut self, world: &World, value: &LuaValue) -> mlua::Result<CallEnd> {
         let present = world.present.borrow().clone();
         match present.filter(|it| it.handler.kind == Kind::Index) {
             Some(call) => contribution(world, &call, value),
@@ -429,15 +429,15 @@ impl<T, F: FnOnce(&World, &LuaValue) -> mlua::Result<T> + Unpin> Purpose for Sim
 }
 
 /// Reads the result of a handler.
-fn result(world: &World, value: &LuaValue) -> mlua::Result<Ended> {
+fn result(world: &World, value: &LuaValue) -> mlua::Result<CallEnd> {
     let read = world.read_kept(value, None, 0).map_err(refused)?;
-    Ok(Ended::Returned((!read.is_null()).then_some(read)))
+    Ok(CallEnd::Returned((!read.is_null()).then_some(read)))
 }
 
 /// Reads the result of an index function, whose keys need not be strings.
-fn contribution(world: &World, call: &Invocation, value: &LuaValue) -> mlua::Result<Ended> {
+fn contribution(world: &World, call: &Invocation, value: &LuaValue) -> mlua::Result<CallEnd> {
     let ended = match world.read_keyed(value).map_err(refused)? {
-        Some(entries) => Ended::Keyed(entries),
+        Some(entries) => CallEnd::Keyed(entries),
         None => result(world, value)?,
     };
     world.memos.admit_to_index(call, &ended).map_err(mlua::Error::runtime)?;

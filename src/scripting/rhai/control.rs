@@ -29,7 +29,7 @@ use super::{
 };
 use crate::call::Invocation;
 use crate::heap;
-use crate::logic::handlers::outcome::Ended;
+use crate::logic::handlers::outcome::CallEnd;
 use crate::ports::BoxFuture;
 use crate::scripting::{
     script::running_time::running_time,
@@ -500,7 +500,7 @@ pub(super) fn hold(tree: &Arc<Value>) -> Option<Arc<Hold>> {
 ///
 /// # Errors
 /// The message for the script, if it is too large.
-pub(super) fn admit_to_index(call: &Invocation, result: &Ended) -> Result<(), String> {
+pub(super) fn admit_to_index(call: &Invocation, result: &CallEnd) -> Result<(), String> {
     given(|| with_memos(|it| it.admit_to_index(call, result))).unwrap_or(Ok(()))
 }
 

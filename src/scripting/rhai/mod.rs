@@ -52,7 +52,7 @@ use crate::logic::{
     handlers::{
         function::{Function, ScriptId},
         handler::Kind,
-        outcome::{Ended, Raised},
+        outcome::{CallEnd, Raised},
     },
     object::resource::Resource,
 };
@@ -189,7 +189,7 @@ impl Scripts for RhaiEngine {
         self.runner.limit(settings.execution.max_workers);
     }
 
-    fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended> {
+    fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, CallEnd> {
         let stopped = invocation.background().map(|it| it.stopped.clone());
         let function = invocation.handler.function.clone();
         let patch = match &invocation.cause {
@@ -201,9 +201,9 @@ impl Scripts for RhaiEngine {
             let result = script.call(&function, vec![ctx])?;
             let result = given(|| script.result(&result))?;
             if let Some(call) = &index {
-                let ended = Ended::Returned((!result.is_null()).then_some(result));
+                let ended = CallEnd::Returned((!result.is_null()).then_some(result));
                 admit_to_index(call, &ended).map_err(errors::of_value)?;
-                let Ended::Returned(result) = ended else { return Ok(None) };
+                let CallEnd::Returned(result) = ended else { return Ok(None) };
                 return Ok(result);
             }
             if let Some(patch) = &patch {
@@ -215,7 +215,7 @@ impl Scripts for RhaiEngine {
             None => self.run_about(invocation.handler.function.clone(), invocation, job),
             Some(stopped) => self.run_background(stopped, invocation, job),
         };
-        ended.map(|it| it.map_or_else(Ended::Raised, Ended::Returned)).boxed()
+        ended.map(|it| it.map_or_else(CallEnd::Raised, CallEnd::Returned)).boxed()
     }
 
     fn ask(

@@ -7,7 +7,7 @@ use super::{
 use crate::logic::{
     configure::STORAGES,
     handlers::{
-        declare::{OptionSpec, Takes, options_of},
+        declare::{OptionSpec, OptionType, options_of},
         handler::{Callback as Combined, Category, Kind},
         lifecycle::Lifecycle,
     },
@@ -245,31 +245,33 @@ const OPERATIONS: &[&str] = &["CREATE", "UPDATE", "DELETE", "CONNECT"];
 
 fn option(kind: Kind, spec: &OptionSpec) -> Parameter {
     let ty = match spec.takes {
-        Takes::Text => Ty::Text,
-        Takes::Any => Ty::Any,
-        Takes::Errors => Ty::Words(ERRORS),
-        Takes::Duration => Ty::Duration,
-        Takes::Integer => Ty::Integer,
-        Takes::Boolean => Ty::Boolean,
-        Takes::Criteria => CRITERIA,
-        Takes::Condition => match ctx_class(kind.category()) {
+        OptionType::Text => Ty::Text,
+        OptionType::Any => Ty::Any,
+        OptionType::Errors => Ty::Words(ERRORS),
+        OptionType::Duration => Ty::Duration,
+        OptionType::Integer => Ty::Integer,
+        OptionType::Boolean => Ty::Boolean,
+        OptionType::Criteria => CRITERIA,
+        OptionType::Condition => match ctx_class(kind.category()) {
             // In a filter, `ctx` is the same as in the handler, without the fields about attempts.
             "ChangeCtx" => Ty::Either(&[Ty::Function(&OF_CHANGE), Ty::Class("Condition")]),
             "EventCtx" => Ty::Either(&[Ty::Function(&OF_EVENT), Ty::Class("Condition")]),
             "AdmissionCtx" => Ty::Either(&[Ty::Function(&OF_REQUEST), Ty::Class("Condition")]),
             _ => Ty::Either(&[Ty::Function(&OF_OBJECT), Ty::Class("Condition")]),
         },
-        Takes::Path | Takes::Kinds | Takes::Texts => Ty::Either(&[Ty::Text, Ty::ListOf(&Ty::Text)]),
-        Takes::Delay => Ty::Either(&[Ty::Duration, Ty::Function(&DELAYING)]),
-        Takes::Times => Ty::Either(&[Ty::Text, Ty::Function(&TIMES)]),
-        Takes::Missed => Ty::Words(&["skip", "once"]),
-        Takes::Operation => Ty::Words(OPERATIONS),
-        Takes::Operations => Ty::ListOf(&Ty::Words(OPERATIONS)),
-        Takes::Conditions => Ty::ListOf(&Ty::Map),
-        Takes::Labels => Ty::Map,
-        Takes::Watches => Ty::Either(&[Ty::Text, Ty::List]),
-        Takes::Call => Ty::Function(&FINALIZING),
-        Takes::MatchPolicy => Ty::Words(&["Exact", "Equivalent"]),
+        OptionType::Path | OptionType::Kinds | OptionType::Texts => {
+            Ty::Either(&[Ty::Text, Ty::ListOf(&Ty::Text)])
+        }
+        OptionType::Delay => Ty::Either(&[Ty::Duration, Ty::Function(&DELAYING)]),
+        OptionType::Times => Ty::Either(&[Ty::Text, Ty::Function(&TIMES)]),
+        OptionType::Missed => Ty::Words(&["skip", "once"]),
+        OptionType::Operation => Ty::Words(OPERATIONS),
+        OptionType::Operations => Ty::ListOf(&Ty::Words(OPERATIONS)),
+        OptionType::Conditions => Ty::ListOf(&Ty::Map),
+        OptionType::Labels => Ty::Map,
+        OptionType::Watches => Ty::Either(&[Ty::Text, Ty::List]),
+        OptionType::Call => Ty::Function(&FINALIZING),
+        OptionType::MatchPolicy => Ty::Words(&["Exact", "Equivalent"]),
     };
     Parameter { name: spec.name, ty, required: false, doc: spec.doc }
 }

@@ -37,7 +37,7 @@ pub enum Unresolved {
 
 /// The resources of the groups that were read.
 #[derive(Clone, Debug, Default)]
-pub struct Known {
+pub struct KnownResources {
     groups: BTreeMap<String, Vec<Arc<Resource>>>,
     /// Whether all groups are known.
     is_complete: bool,
@@ -45,7 +45,7 @@ pub struct Known {
     gone: Vec<Arc<Resource>>,
 }
 
-impl Known {
+impl KnownResources {
     /// Stores the resources of a group, or of all groups. Replaces those that were known before.
     pub fn learn(&mut self, group: Option<&str>, resources: Vec<Resource>) {
         if let Some(group) = group {

@@ -116,7 +116,7 @@ impl Login {
         let Value::Object(fields) = value else {
             return Err(format!("only a kopf.ConnectionInfo is accepted, got {}", kind_of(value)));
         };
-        let fields = Fields(fields);
+        let fields = LoginFields(fields);
         let method = match fields.text(NATIVE)?.as_deref() {
             None => Method::Info(Box::new(ConnectionInfo::parse(&fields)?)),
             Some("kubeconfig") => Method::Kubeconfig,
@@ -142,7 +142,7 @@ impl Login {
 }
 
 impl ConnectionInfo {
-    fn parse(fields: &Fields<'_>) -> Result<Self, String> {
+    fn parse(fields: &LoginFields<'_>) -> Result<Self, String> {
         fields.only(&[FIELDS, COMMON].concat())?;
         let info = ConnectionInfo {
             server: fields.text("server")?.unwrap_or_default(),
@@ -193,9 +193,9 @@ impl fmt::Debug for ConnectionInfo {
 }
 
 /// The fields of a table of a script; a null counts as absent.
-struct Fields<'a>(&'a Map<String, Value>);
+struct LoginFields<'a>(&'a Map<String, Value>);
 
-impl Fields<'_> {
+impl LoginFields<'_> {
     fn only(&self, known: &[&str]) -> Result<(), String> {
         let Some(unknown) = self.0.keys().find(|it| !known.contains(&it.as_str())) else {
             return Ok(());

@@ -21,7 +21,7 @@ use crate::settings::{FieldPath, Persistence};
 
 /// The facts that determine the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Facts {
+pub struct ChangeFacts {
     /// The event reports that the object no longer exists.
     pub removed: bool,
     /// The deletion was requested.
@@ -49,7 +49,7 @@ pub enum Essence {
 ///
 /// The order of the checks is part of the contract. `removed` comes first because a `DELETED` event carries the last state of the object,
 /// which still has the operator's finalizer: checked later, it would look like [`Reason::Delete`].
-pub fn detect(facts: Facts) -> Reason {
+pub fn detect(facts: ChangeFacts) -> Reason {
     if facts.removed {
         return Reason::Gone;
     }
@@ -133,7 +133,7 @@ pub fn compare(
         None => diff::diff(&Value::Null, &new),
     };
     let header = object.header();
-    let facts = Facts {
+    let facts = ChangeFacts {
         removed: event_type == Some(EventType::Deleted),
         deleting: header.deletion_timestamp.is_some(),
         held: header.finalizers.contains(&persistence.finalizer),

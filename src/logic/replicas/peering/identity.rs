@@ -23,7 +23,7 @@ pub struct Surroundings {
 
 /// The start of the process, and three random numbers.
 #[derive(Clone, Copy, Debug)]
-pub struct Moment {
+pub struct ProcessStart {
     /// The time of the start.
     pub start: Timestamp,
     /// Any numbers.
@@ -32,22 +32,22 @@ pub struct Moment {
 
 /// The identities of one process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
+pub struct PeeringIdentity {
     /// The key among peers: `user@host/start/random`, or the pod.
     pub peer: String,
     /// Unique to this process, also among processes of the same pod.
     pub process: String,
 }
 
-impl Identity {
+impl PeeringIdentity {
     /// Returns the identities of an operator.
-    pub fn of_operator(around: &Surroundings, moment: Moment) -> Self {
+    pub fn of_operator(around: &Surroundings, moment: ProcessStart) -> Self {
         let start = moment.start.strftime("%Y%m%d%H%M%S");
         let symbol = |it: &u8| SYMBOLS.get(usize::from(*it) % SYMBOLS.len()).copied();
         let random: Vec<u8> = moment.random.iter().filter_map(symbol).collect();
         let tail = format!("{start}/{}", String::from_utf8_lossy(&random));
-        let process = format!("{}/{tail}", Identity::of_person(around));
-        Identity { peer: around.pod.clone().unwrap_or_else(|| process.clone()), process }
+        let process = format!("{}/{tail}", PeeringIdentity::of_person(around));
+        PeeringIdentity { peer: around.pod.clone().unwrap_or_else(|| process.clone()), process }
     }
 
     /// Returns the identity of a user: the same at each call.

@@ -15,7 +15,7 @@ use crate::logic::{
         registry::ResourceHandlers,
         state::State,
     },
-    handlers::{handler::Handler, progress::Record},
+    handlers::{handler::Handler, progress::ProgressRecord},
 };
 
 /// One attempt of a handler.
@@ -28,7 +28,7 @@ pub(in crate::reactor) struct Attempt {
     /// When the first attempt was due.
     pub(in crate::reactor) started: Timestamp,
     /// The record before the attempt; `None` for handlers that have none.
-    pub(in crate::reactor) before: Option<Record>,
+    pub(in crate::reactor) before: Option<ProgressRecord>,
     /// The attempt whose sub-handler this is.
     pub(in crate::reactor) parent: Option<usize>,
 }
@@ -52,7 +52,7 @@ impl Attempts {
     pub(in crate::reactor) fn begin(
         &self,
         handler: &Arc<Handler>,
-        record: Option<&Record>,
+        record: Option<&ProgressRecord>,
         now: Timestamp,
         patch: &SharedPatch,
     ) -> usize {

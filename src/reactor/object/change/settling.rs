@@ -14,13 +14,13 @@ use crate::handling::{failing::Conclusion, run};
 use crate::logic::{
     change::{
         cause::Change,
-        failed::Failed,
+        failed::FailedHandlers,
         settle::{self, Settlement},
         state::State,
     },
     handlers::{
         handler::Handler,
-        outcome::{self, Effort, Ended, Outcome, Raised, RaisedKind},
+        outcome::{self, CallEnd, Effort, Outcome, Raised, RaisedKind},
     },
     object::{corrupt::CorruptState, diffbase, hidden, reason::Reason},
 };
@@ -134,7 +134,7 @@ impl Settling {
             return;
         }
         let persistence = &serving.settings.persistence;
-        let before = Failed::of(persistence, body);
+        let before = FailedHandlers::of(persistence, body);
         let mut failed = before.clone();
         let handlers = (&*self.called, &*serving.handlers.changing);
         failed.note(&self.state, reason, handlers, serving.clock.now());
@@ -170,7 +170,7 @@ impl Settling {
         let effort = Effort { retries: attempt.retries, runtime: run::since(attempt.started, now) };
         let backoff = serving.settings.execution.default_backoff;
         let trace = raised.trace.clone();
-        let ended = Ended::Raised(raised);
+        let ended = CallEnd::Raised(raised);
         let (outcome, line) = outcome::after(&attempt.handler, ended, effort, backoff);
         let (handler, trace) = (&*attempt.handler, trace.as_deref());
         let (before, ended_as, line) = (effort, &outcome, &line);
@@ -206,7 +206,7 @@ impl Settling {
             message: String::new(),
             trace: None,
         };
-        let ended = Ended::Raised(raised);
+        let ended = CallEnd::Raised(raised);
         let (outcome, _) = outcome::after(&attempt.handler, ended, Effort::default(), delay);
         self.retract(attempt, &outcome, now, attempts);
         Some(delay)

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::call::{Cause, Invocation, Stopped};
 use crate::logic::{
     access::kube::{
-        Attempt, DefaultNamespaces, Reference, ResourceRef, advice, one, read_object, several,
+        DefaultNamespaces, KubeVerb, Reference, ResourceRef, advice, one, read_object, several,
     },
     handlers::{declare::Argument, selector::Selector},
     object::resource::Resource,
@@ -32,7 +32,7 @@ pub(super) struct KubeClient {
     /// The stop flag, in daemons and timers.
     pub(super) stopped: Option<Stopped>,
     /// What is attempted, for messages about refusals.
-    pub(super) attempt: Attempt,
+    pub(super) attempt: KubeVerb,
 }
 
 /// The address of an object, which need not exist.
@@ -47,7 +47,7 @@ pub(super) struct ObjectAddress {
 
 impl KubeClient {
     /// Returns the access for a call.
-    pub(super) fn of(call: &Call, attempt: Attempt) -> Result<Self, Failure> {
+    pub(super) fn of(call: &Call, attempt: KubeVerb) -> Result<Self, Failure> {
         let Some(present) = &call.present else {
             let message = "kube functions can only be called in handlers, not at the top level of a script: use kopf.on_startup \
                            for work that is done once";

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::client::{KubeClient, ObjectAddress, failed, option, selected};
 use crate::logic::{
-    access::kube::{ALL_NAMESPACES, Attempt, ListPart, Reference, read_list, selector},
+    access::kube::{ALL_NAMESPACES, KubeVerb, ListPart, Reference, read_list, selector},
     text::{duration, size},
 };
 use crate::ports::{BoxFuture, Demand, ErrorClass, Verb, is_allowed};
@@ -28,7 +28,7 @@ const RESTARTS_MAX: usize = 3;
 /// Implements `kube.get`: reads one object.
 pub(super) fn get(call: Call) -> BoxFuture<'static, Outcome> {
     Box::pin(async move {
-        let client = KubeClient::of(&call, Attempt::Read)?;
+        let client = KubeClient::of(&call, KubeVerb::Read)?;
         let mut wanted = selected(&call)?;
         wanted.name = option(&call, "name").map(str::to_owned).or(wanted.name);
         if wanted.name.is_none() {
@@ -46,7 +46,7 @@ pub(super) fn get(call: Call) -> BoxFuture<'static, Outcome> {
 /// Implements `kube.secret`: reads the decoded values of a Secret.
 pub(super) fn secret(call: Call) -> BoxFuture<'static, Outcome> {
     Box::pin(async move {
-        let client = KubeClient::of(&call, Attempt::Read)?;
+        let client = KubeClient::of(&call, KubeVerb::Read)?;
         let name = call.text("name");
         let reference =
             json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": name } });
@@ -81,7 +81,7 @@ fn nameless(call: &Call) -> String {
 /// Implements `kube.list`: reads all objects that match.
 pub(super) fn list(mut call: Call) -> BoxFuture<'static, Outcome> {
     Box::pin(async move {
-        let client = KubeClient::of(&call, Attempt::Read)?;
+        let client = KubeClient::of(&call, KubeVerb::Read)?;
         let resource = client.resource(&selected(&call)?.resource).await?;
         let namespace = client.place(&resource, option(&call, "namespace")).await?;
         let query = selectors(&call)?;
@@ -184,7 +184,7 @@ pub(super) fn selectors(call: &Call) -> Result<Vec<(&'static str, String)>, Fail
 /// Implements `kube.logs`: reads the log of a container.
 pub(super) fn logs(call: Call) -> BoxFuture<'static, Outcome> {
     Box::pin(async move {
-        let client = KubeClient::of(&call, Attempt::Read)?;
+        let client = KubeClient::of(&call, KubeVerb::Read)?;
         let address = pod(&client, &call).await?;
         let room = call.surroundings.limits.string_size;
         let mut query = vec![("limitBytes", room.to_string())];
@@ -235,7 +235,7 @@ pub(super) async fn pod(client: &KubeClient, call: &Call) -> Result<ObjectAddres
 /// Implements `kube.can_i`: asks the API server whether an action is permitted.
 pub(super) fn can_i(call: Call) -> BoxFuture<'static, Outcome> {
     Box::pin(async move {
-        let client = KubeClient::of(&call, Attempt::Read)?;
+        let client = KubeClient::of(&call, KubeVerb::Read)?;
         let resource = client.resource(&selected(&call)?.resource).await?;
         let namespace = match option(&call, "namespace") {
             Some(ALL_NAMESPACES) => None,
@@ -258,7 +258,7 @@ pub(super) fn can_i(call: Call) -> BoxFuture<'static, Outcome> {
 /// Implements `kube.version`: reads the version of the API server.
 pub(super) fn version(call: Call) -> BoxFuture<'static, Outcome> {
     Box::pin(async move {
-        let client = KubeClient::of(&call, Attempt::Read)?;
+        let client = KubeClient::of(&call, KubeVerb::Read)?;
         let asked = client.kube.with(|cluster| async move { cluster.version().await }).await;
         let answer = asked.map_err(|it| client.refused(it))?;
         let version: Value = serde_json::from_slice(&answer)

@@ -12,7 +12,7 @@ use super::{
     faked,
 };
 use crate::logic::{
-    access::kube::{Attempt, Reference},
+    access::kube::{KubeVerb, Reference},
     object::{hierarchy, reference::Ownership},
 };
 use crate::ports::{BoxFuture, Demand, ErrorClass, Verb};
@@ -35,7 +35,7 @@ const FILES_MAX: usize = 100;
 /// Implements `kube.run`: runs a Job and returns its result.
 pub(super) fn run(call: Call) -> BoxFuture<'static, Outcome> {
     Box::pin(async move {
-        let client = KubeClient::of(&call, Attempt::Create)?;
+        let client = KubeClient::of(&call, KubeVerb::Create)?;
         let plan = Plan::of(&call)?;
         let job = plan.address(&client, &call, ("batch/v1", "Job")).await?;
         plan.start(&client, &call, &job).await?;

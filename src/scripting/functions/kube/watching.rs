@@ -15,7 +15,7 @@ use super::{
 };
 use crate::call::Stopped;
 use crate::logic::{
-    access::kube::{Attempt, Change, Predicate, Reference, Subject, WatchCache, without_nulls},
+    access::kube::{Delta, KubeVerb, Predicate, Reference, Subject, WatchCache, without_nulls},
     handlers::selector::Restrictions,
     object::{Object, reason::EventType, resource::Resource},
     text::duration,
@@ -33,7 +33,7 @@ const NEVER: Duration = Duration::from_hours(24 * 365 * 30);
 
 /// Implements `kube.watch`: returns a stream of events.
 pub(super) fn watch(call: &Call) -> Result<Flow, Failure> {
-    let client = KubeClient::of(call, Attempt::Read)?;
+    let client = KubeClient::of(call, KubeVerb::Read)?;
     // Checked at once, so that a mistake is reported before the loop.
     let wanted = selected(call)?;
     let mut query = selectors(call)?;
@@ -170,10 +170,10 @@ impl Watch {
         }
     }
 
-    fn push_change(&mut self, change: Change, object: Option<&Object>) {
+    fn push_change(&mut self, change: Delta, object: Option<&Object>) {
         let (kind, body) = match change {
-            Change::Event(kind) => (kind, object.map(body_of).unwrap_or_default()),
-            Change::Gone(identity) => (EventType::Deleted, identity),
+            Delta::Event(kind) => (kind, object.map(body_of).unwrap_or_default()),
+            Delta::Gone(identity) => (EventType::Deleted, identity),
         };
         self.ready.push_back(json!({ "type": kind.as_str(), "object": body }));
     }
@@ -188,7 +188,7 @@ fn body_of(object: &Object) -> Value {
 /// Returns the states that `kube.wait` waits for: those of one object for which the predicate is true, or all of them without a
 /// predicate.
 pub(super) fn wait(call: &Call) -> Result<Flow, Failure> {
-    let client = KubeClient::of(call, Attempt::Read)?;
+    let client = KubeClient::of(call, KubeVerb::Read)?;
     let predicate = option(call, "predicate").map(Predicate::parse).transpose()?;
     let reference = Reference::of(call.value("object"))?;
     let timeout = duration::parse(call.value("timeout")).unwrap_or(TIMEOUT_DEFAULT);

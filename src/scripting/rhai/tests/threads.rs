@@ -16,7 +16,7 @@ use tokio::{
 use super::Fixture;
 use crate::call::{LiveObject, Stopped};
 use crate::logic::handlers::function::ScriptId;
-use crate::logic::{background::stopping::StopReason, handlers::outcome::Ended, object::Object};
+use crate::logic::{background::stopping::StopReason, handlers::outcome::CallEnd, object::Object};
 use crate::scripting::{
     Placement,
     rhai::runner::{RunError, Runner},
@@ -60,12 +60,12 @@ async fn daemons_leave_threads_to_other_handlers() {
     let handler = async {
         sleep(Duration::from_secs(1)).await;
         // Daemons that never got a thread stop without having been called.
-        assert_eq!(fixture.call_nth(1).await, Ended::Returned(Some(json!(48))));
+        assert_eq!(fixture.call_nth(1).await, CallEnd::Returned(Some(json!(48))));
         stopped.set(StopReason::OperatorExiting);
     };
     let (ended, ()) = tokio::join!(daemons, handler);
-    let called = ended.iter().filter(|it| **it == Ended::Returned(Some(json!(true)))).count();
-    let uncalled = ended.iter().filter(|it| **it == Ended::Returned(None)).count();
+    let called = ended.iter().filter(|it| **it == CallEnd::Returned(Some(json!(true)))).count();
+    let uncalled = ended.iter().filter(|it| **it == CallEnd::Returned(None)).count();
     assert_eq!(called + uncalled, 100);
     assert_eq!(fixture.memo.lock()["n"], json!(called));
 }

@@ -7,7 +7,7 @@ use kopf::{
     logic::handlers::{
         declare::Argument,
         handler::Kind,
-        outcome::{Ended, Raised, RaisedKind},
+        outcome::{CallEnd, Raised, RaisedKind},
     },
     reactor::Scope,
     settings::Settings,
@@ -389,9 +389,9 @@ fn start_deleting(env: &Environment, calls: &CallLog) -> Running {
         Box::pin(async move {
             if is_first {
                 let kind = RaisedKind::Temporary(Some(Duration::from_secs(1)));
-                return Ended::Raised(Raised { kind, message: "not yet".into(), trace: None });
+                return CallEnd::Raised(Raised { kind, message: "not yet".into(), trace: None });
             }
-            Ended::Returned(None)
+            CallEnd::Returned(None)
         })
     });
     let handlers = vec![handler_of_examples(Kind::Delete, delete)];

@@ -10,7 +10,7 @@ use kopf::{
         handlers::{
             declare::Argument,
             handler::{Handler, Kind},
-            outcome::Ended,
+            outcome::CallEnd,
         },
         object::reason::EventType,
     },
@@ -74,7 +74,7 @@ impl Listener {
                     }
                     Cause::Object(_) | Cause::Activity(_) => time::sleep(takes).await,
                 }
-                Ended::Returned(None)
+                CallEnd::Returned(None)
             })
         });
         let options = options.iter().map(|(name, it)| ((*name).to_owned(), it.clone())).collect();

@@ -8,7 +8,7 @@ use kopf::{
     logic::handlers::{
         declare::Argument,
         handler::{Handler, Kind},
-        outcome::Ended,
+        outcome::CallEnd,
     },
     reactor::{Failure, Operator, Scope},
     settings::Settings,
@@ -145,7 +145,7 @@ impl Cluster {
                     calls.add(format!("{call} done"));
                 }
                 cut.disarm();
-                Ended::Returned(None)
+                CallEnd::Returned(None)
             })
         });
         if kind == Kind::Cleanup {

@@ -4,7 +4,7 @@ use std::{fmt::Write as _, sync::Arc};
 
 use kopf::{
     call::{Scripts as _, SharedPatch},
-    logic::handlers::outcome::Ended,
+    logic::handlers::outcome::CallEnd,
     scripting::{
         Placement, ScriptHost, Source,
         surface::{Item, Language, Parameter, Shape, Spoken, Surface, pages},
@@ -105,7 +105,7 @@ fn missing(language: Language) -> Vec<String> {
         let call = Arc::new(creation(&handler, body, SharedPatch::default()));
         host.call(call).await
     });
-    let Ended::Returned(Some(told)) = ended else { panic!("{ended:?}") };
+    let CallEnd::Returned(Some(told)) = ended else { panic!("{ended:?}") };
     let told = told.as_array().cloned().unwrap_or_default();
     let told = told.iter().filter_map(|it| it.as_str());
     // Some reject the arguments, which is fine.
