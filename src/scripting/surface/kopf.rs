@@ -1,8 +1,8 @@
 //! The section `kopf`.
 
 use super::{
-    Callback, Entry, Item, Language, Parameter, Section, Shape, Signature, Spoken, Ty, function,
-    optional, required, taking, value,
+    Callback, Entry, Item, ItemShape, Language, Parameter, Section, Signature, Spoken, Ty,
+    function, optional, required, taking, value,
 };
 use crate::logic::{
     configure::STORAGES,
@@ -173,11 +173,11 @@ pub(super) fn section() -> Section {
 }
 
 fn table(entry: &Entry, items: impl Iterator<Item = Item>) -> Item {
-    Item { shape: Shape::Table(items.collect()), ..Item::of(entry) }
+    Item { shape: ItemShape::Table(items.collect()), ..Item::of(entry) }
 }
 
 fn text(name: &'static str, doc: &'static str) -> Item {
-    Item { name, doc, shape: Shape::Value(Ty::Text), spoken: Spoken::Both }
+    Item { name, doc, shape: ItemShape::Value(Ty::Text), spoken: Spoken::Both }
 }
 
 fn mode((name, mode): &(&'static str, &str)) -> Item {
@@ -189,7 +189,7 @@ fn mode((name, mode): &(&'static str, &str)) -> Item {
         "temporary" => (Ty::Words(&["temporary"]), "Retry after the `backoff`."),
         _ => (Ty::Words(&["permanent"]), "Do not retry."),
     };
-    Item { name, doc, shape: Shape::Value(ty), spoken: Spoken::Both }
+    Item { name, doc, shape: ItemShape::Value(ty), spoken: Spoken::Both }
 }
 
 fn lifecycle((name, lifecycle): (&'static str, Lifecycle)) -> Item {
@@ -218,7 +218,7 @@ fn declaring(name: &'static str, it: &Declaring) -> Item {
         signature.options = options_of(kind).map(|it| option(kind, it)).collect();
     }
     let spoken = if it.kind.is_some() { Spoken::Both } else { Spoken::Later };
-    Item { name, doc: it.doc, shape: Shape::Function(signature), spoken }
+    Item { name, doc: it.doc, shape: ItemShape::Function(signature), spoken }
 }
 
 /// Returns the argument of a declaration that selects no resource.
@@ -291,11 +291,11 @@ const TIMES: Callback =
 const DELAYING: Callback =
     Callback { parameters: &[("ctx", Ty::Class("ObjectCtx"))], returns: Ty::Duration };
 
-fn posted(name: &'static str, function: posting::Function) -> Item {
+fn posted(name: &'static str, function: posting::PostKind) -> Item {
     let by_place = function.positions();
     let mut signature = Signature { parameters: vec![OBJECTS], ..Signature::default() };
     signature.parameters.extend(POSTED.iter().filter(|it| by_place.contains(&it.name)));
-    let is_exception = function == posting::Function::Exception;
+    let is_exception = function == posting::PostKind::Exception;
     if is_exception {
         signature.parameters.push(REPORTED_ERROR);
     }
@@ -303,7 +303,7 @@ fn posted(name: &'static str, function: posting::Function) -> Item {
     signature.options = POSTED.iter().filter(is_option).copied().collect();
     signature.options.extend(is_exception.then_some(REPORTED_ERROR));
     signature.options.push(BACKOFFS);
-    Item { name, doc: function.doc(), shape: Shape::Function(signature), spoken: Spoken::Both }
+    Item { name, doc: function.doc(), shape: ItemShape::Function(signature), spoken: Spoken::Both }
 }
 
 fn helper(helper: &Helper) -> Item {
@@ -320,7 +320,7 @@ fn helper(helper: &Helper) -> Item {
     Item {
         name: helper.name,
         doc: helper.doc,
-        shape: Shape::Function(signature),
+        shape: ItemShape::Function(signature),
         spoken: Spoken::Both,
     }
 }
@@ -338,7 +338,7 @@ fn storage(name: &'static str) -> Item {
     } else {
         "A value for `ctx.settings.persistence.diffbase_storage`."
     };
-    Item { name, doc, shape: Shape::Function(signature), spoken: Spoken::Both }
+    Item { name, doc, shape: ItemShape::Function(signature), spoken: Spoken::Both }
 }
 
 fn login(name: &'static str) -> Item {
@@ -357,5 +357,5 @@ fn login(name: &'static str) -> Item {
     } else {
         "Returns the credentials of the pod's service account. The script does not see them."
     };
-    Item { name, doc, shape: Shape::Function(signature), spoken: Spoken::Both }
+    Item { name, doc, shape: ItemShape::Function(signature), spoken: Spoken::Both }
 }

@@ -16,7 +16,7 @@ use crate::logic::{
 use crate::ports::{ApiError, Demand, ErrorClass, Kube, LookupError, Verb};
 use crate::scripting::{
     functions::{Call, outcome::Failure},
-    values::refusal::Refusal,
+    values::refusal::ServerRefusal,
 };
 
 /// The class of errors of the cluster, which the log shows.
@@ -80,11 +80,11 @@ impl KubeClient {
     pub(super) async fn resource(&self, resource: &ResourceRef) -> Result<Arc<Resource>, Failure> {
         self.kube.resource(resource).await.map_err(|error| match error {
             LookupError::Api(error) => self.refused(error),
-            LookupError::Unresolved(message) => Failure::Answer(Box::new(Refusal {
+            LookupError::Unresolved(message) => Failure::Answer(Box::new(ServerRefusal {
                 class: CLASS,
                 reason: "UnknownResource".into(),
                 message,
-                ..Refusal::default()
+                ..ServerRefusal::default()
             })),
         })
     }
@@ -154,7 +154,7 @@ impl KubeClient {
             ErrorClass::Expired => "Expired",
             ErrorClass::Fatal => "Failed",
         };
-        Failure::Answer(Box::new(Refusal {
+        Failure::Answer(Box::new(ServerRefusal {
             class: CLASS,
             status: error.status,
             reason: if said.reason.is_empty() { unsaid.to_owned() } else { said.reason },
@@ -195,11 +195,11 @@ impl ObjectAddress {
 
 /// Returns a failure that is not a response of the server, with a reason in one word, by which scripts can distinguish failures.
 pub(super) fn failed(reason: &str, message: String) -> Failure {
-    Failure::Answer(Box::new(Refusal {
+    Failure::Answer(Box::new(ServerRefusal {
         class: CLASS,
         reason: reason.to_owned(),
         message,
-        ..Refusal::default()
+        ..ServerRefusal::default()
     }))
 }
 

@@ -99,9 +99,9 @@ pub(super) fn list(mut call: Call) -> BoxFuture<'static, Outcome> {
         let mut passage = call.passage.take();
         for _ in 0..RESTARTS_MAX {
             match all(&client, &demand, (limit, room), &mut passage).await? {
-                Taken::All(objects) => return Ok(Value::Array(objects).into()),
-                Taken::Expired => {}
-                Taken::Outgrown => {
+                ListReading::All(objects) => return Ok(Value::Array(objects).into()),
+                ListReading::Expired => {}
+                ListReading::Outgrown => {
                     let Some(crowded) = passage.take() else { continue };
                     passage = crowded.alone().await;
                 }
@@ -113,7 +113,7 @@ pub(super) fn list(mut call: Call) -> BoxFuture<'static, Outcome> {
 }
 
 /// The result of reading a list.
-enum Taken {
+enum ListReading {
     All(Vec<Value>),
     /// The list must be read again: it has changed too much meanwhile.
     Expired,
@@ -127,13 +127,13 @@ async fn all(
     demand: &Demand,
     (limit, room): (Option<u64>, usize),
     passage: &mut Option<Passage>,
-) -> Result<Taken, Failure> {
+) -> Result<ListReading, Failure> {
     let (mut objects, mut token, mut size) = (Vec::new(), None::<String>, 0_usize);
     loop {
         let taken = u64::try_from(objects.len()).unwrap_or(u64::MAX);
         let chunk = limit.map_or(CHUNK, |it| it.saturating_sub(taken).min(CHUNK));
         if chunk == 0 {
-            return Ok(Taken::All(objects));
+            return Ok(ListReading::All(objects));
         }
         let mut next = demand.clone();
         next.query.push(("limit", chunk.to_string()));
@@ -142,7 +142,7 @@ async fn all(
         let answer = match client.send(next).await {
             Ok(answer) => answer,
             Err(error) if error.class == ErrorClass::Expired && !is_first => {
-                return Ok(Taken::Expired);
+                return Ok(ListReading::Expired);
             }
             Err(error) => return Err(client.refused(error)),
         };
@@ -155,7 +155,7 @@ async fn all(
             )));
         }
         if passage.as_mut().is_some_and(|it| !it.grow(size)) {
-            return Ok(Taken::Outgrown);
+            return Ok(ListReading::Outgrown);
         }
         let part = aside(answer.len(), move || read_list(&answer)).await?;
         let part =
@@ -164,7 +164,7 @@ async fn all(
         objects.extend(more);
         token = rest;
         if token.is_none() {
-            return Ok(Taken::All(objects));
+            return Ok(ListReading::All(objects));
         }
     }
 }

@@ -19,13 +19,13 @@ use crate::logic::handlers::function::ScriptId;
 use crate::logic::{background::stopping::StopReason, handlers::outcome::CallEnd, object::Object};
 use crate::scripting::{
     Placement,
-    rhai::runner::{RunError, Runner},
+    rhai::runner::{JobRunner, RunError},
 };
 use crate::settings::Settings;
 
 #[tokio::test]
 async fn a_short_job_runs_where_it_is_awaited_unless_its_script_computes() {
-    let runner = Runner::new(ScriptId(1), "it.rhai", &Placement::Threads.into());
+    let runner = JobRunner::new(ScriptId(1), "it.rhai", &Placement::Threads.into());
     let short = || runner.run_inline(|| true, || thread::current().id()).ok();
     let here = Some(Ok(thread::current().id()));
     assert_eq!(short(), here);

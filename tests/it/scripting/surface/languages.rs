@@ -7,7 +7,7 @@ use kopf::{
     logic::handlers::outcome::CallEnd,
     scripting::{
         Placement, ScriptHost, Source,
-        surface::{Item, Language, Parameter, Shape, Spoken, Surface, pages},
+        surface::{Item, ItemShape, Language, Parameter, Spoken, Surface, pages},
     },
     testing::{creation, run_paused},
 };
@@ -20,7 +20,7 @@ const HANDLES: [(&str, &str); 3] =
 fn check_names(prefix: &str, items: &[Item], documented: &str) {
     for item in items {
         let path = format!("{prefix}.{}", item.name);
-        if let Shape::Table(inner) = &item.shape {
+        if let ItemShape::Table(inner) = &item.shape {
             check_names(&path, inner, documented);
         }
         if let Spoken::Only(_, instead) = item.spoken {
