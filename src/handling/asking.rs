@@ -70,7 +70,7 @@ pub struct FilterRetries<'a> {
 }
 
 /// A filter function that was called, and its result.
-struct Asked {
+struct CalledFilter {
     ask: OpenQuestion,
     took: Duration,
     answer: Result<bool, Raised>,
@@ -124,7 +124,7 @@ impl FilterCaller<'_> {
                     time::timeout(PROMPT, asked.next()).await.ok().flatten()
                 }
             };
-            let Some(Asked { ask, took, answer }) = answer else { continue };
+            let Some(CalledFilter { ask, took, answer }) = answer else { continue };
             match answer {
                 Ok(answer) => answers.note(ask.question, answer),
                 Err(raised) => self.report(&ask, &raised, retries.failed(&ask.handler, took)),
@@ -132,7 +132,7 @@ impl FilterCaller<'_> {
         }
     }
 
-    async fn answer(&self, ask: OpenQuestion, deadline: Instant) -> Asked {
+    async fn answer(&self, ask: OpenQuestion, deadline: Instant) -> CalledFilter {
         let start = Instant::now();
         let limit = deadline.saturating_duration_since(start).clamp(ANSWER_MIN, ANSWER_MAX);
         let answer = self.scripts.ask(ask.question.clone(), self.invocation(&ask.handler));
@@ -140,7 +140,7 @@ impl FilterCaller<'_> {
         let took = start.elapsed();
         // The full limit counts, regardless of how much time was left.
         let took = if took < limit { took } else { ANSWER_MAX };
-        Asked { ask, took, answer }
+        CalledFilter { ask, took, answer }
     }
 
     fn report(&self, ask: &OpenQuestion, raised: &Raised, failed: FilterFailure) {

@@ -30,7 +30,7 @@ use crate::settings::Execution;
 
 /// The inputs that the attempts of all handlers share.
 #[derive(Clone, Copy)]
-pub struct Runner<'a> {
+pub struct HandlerRunner<'a> {
     /// The scripts.
     pub scripts: &'a dyn Scripts,
     /// The clock for start times and limits.
@@ -65,7 +65,7 @@ pub struct Begun {
     pub invocation: Arc<Invocation>,
 }
 
-impl Runner<'_> {
+impl HandlerRunner<'_> {
     /// Makes the attempt, if the limits of the handler allow it, and logs the outcome.
     pub async fn run(&self, attempt: Try) -> Outcome {
         self.run_with(attempt, None, |invocation| self.scripts.call(invocation)).await
@@ -196,7 +196,7 @@ impl Runner<'_> {
     }
 }
 
-impl Runner<'_> {
+impl HandlerRunner<'_> {
     /// Warns once per handler if its result is a whole object: it is stored in the status, which is hardly intended.
     fn warn_of_object(&self, handler: &Handler, result: &Value, logger: &Logger) {
         use Kind::{Create, Daemon, Delete, Field, Resume, Sub, Timer, Update};

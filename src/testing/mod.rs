@@ -36,7 +36,7 @@ use crate::logic::{
     change::registry::Registry, handlers::lifecycle::Lifecycle, replicas::peering::PeeringIdentity,
 };
 use crate::ports::{Clock, Cluster};
-use crate::reactor::{Connect, Connecting, Operator, Scope};
+use crate::reactor::{Connect, Connecting, NamespaceScope, Operator};
 use crate::settings::Settings;
 use crate::telemetry::Health;
 use kopf_apiserver::ApiServer;
@@ -52,7 +52,7 @@ pub fn operator(scripts: Arc<dyn Scripts>, registry: Registry, client: kube::Cli
         registry,
         settings: Arc::new(Mutex::new(settings)),
         clock: Clock::starting_at(jiff::Timestamp::UNIX_EPOCH),
-        scope: Scope::Cluster,
+        scope: NamespaceScope::Cluster,
         lifecycle: Lifecycle::default(),
         connect: connect(client),
         health: Health::default(),

@@ -26,7 +26,7 @@ use crate::logic::handlers::{
     outcome::{CallEnd, Raised},
 };
 use crate::ports::{Clock, Cluster, Dial, Kube, NativeLogins};
-use crate::reactor::{self, Operator, Scope};
+use crate::reactor::{self, NamespaceScope, Operator};
 use crate::scripting::{Placement, ScriptHost, Source, Terms};
 use crate::settings::Settings;
 use crate::telemetry::{Health, HealthState, Metrics};
@@ -122,7 +122,7 @@ impl TestFile<'_> {
             registry: first.registry,
             settings: Arc::new(Mutex::new(self.options.settings.clone())),
             clock,
-            scope: Scope::Cluster,
+            scope: NamespaceScope::Cluster,
             lifecycle: Lifecycle::default(),
             connect: dev::connect(server.clone(), Some(user), Metrics::default()),
             health: health.clone(),

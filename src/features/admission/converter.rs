@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
 use crate::call::{Cause, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail, SharedPatch};
-use crate::handling::run::{Runner, Try};
+use crate::handling::run::{HandlerRunner, Try};
 use crate::logic::{
     admission::conversion::{self, ConversionReview},
     change::selection::Selected,
@@ -25,7 +25,7 @@ use crate::logic::{
 
 /// The calls for one review.
 pub(super) struct Converter<'a> {
-    pub(super) runner: Runner<'a>,
+    pub(super) runner: HandlerRunner<'a>,
     pub(super) deadline: Instant,
     /// The resources, each with its handlers.
     pub(super) served: &'a [(Arc<Resource>, Selected)],
@@ -33,12 +33,12 @@ pub(super) struct Converter<'a> {
 }
 
 /// A handler, its versions, and the resource as its calls see it.
-type Step = (Arc<Handler>, Conversion, Arc<Resource>);
+type ConversionStep = (Arc<Handler>, Conversion, Arc<Resource>);
 
 impl Converter<'_> {
     /// Converts all objects. The whole review fails if one of them fails.
     pub(super) async fn convert(&self, review: &ConversionReview) -> Result<Vec<Value>, String> {
-        let mut chains: BTreeMap<(&str, &str), Vec<Step>> = BTreeMap::new();
+        let mut chains: BTreeMap<(&str, &str), Vec<ConversionStep>> = BTreeMap::new();
         let mut converted = Vec::with_capacity(review.objects.len());
         for original in &review.objects {
             let from = conversion::version_of(original);
@@ -69,7 +69,7 @@ impl Converter<'_> {
         Some(format!("{}.{}", resource.plural, resource.group))
     }
 
-    fn chain(&self, object: &Value, to: &str) -> Result<Vec<Step>, String> {
+    fn chain(&self, object: &Value, to: &str) -> Result<Vec<ConversionStep>, String> {
         let (from, name) = (conversion::version_of(object), conversion::name_of(object));
         let missing =
             || format!("no chain of on_convert handlers converts {name} from {from} to {to}");

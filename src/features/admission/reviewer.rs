@@ -22,7 +22,7 @@ use crate::call::{
 };
 use crate::handling::{
     asking::FilterCaller,
-    run::{Runner, Try},
+    run::{HandlerRunner, Try},
 };
 use crate::logic::{
     admission::{
@@ -114,8 +114,8 @@ impl OperatorReviewer {
         let _before = std::mem::replace(&mut *self.serving.lock(), next);
     }
 
-    fn runner<'a>(&'a self, serving: &'a Serving) -> Runner<'a> {
-        Runner {
+    fn runner<'a>(&'a self, serving: &'a Serving) -> HandlerRunner<'a> {
+        HandlerRunner {
             scripts: &*self.scripts,
             clock: self.clock,
             settings: &serving.handlers.execution,
@@ -153,7 +153,7 @@ impl OperatorReviewer {
         let (resource, object) = (Arc::clone(resource), Arc::clone(&request.object));
         let patch = SharedPatch::default();
         let reference = Arc::new(object.header().reference_in(&resource));
-        let call = Call {
+        let call = ReviewCalls {
             runner,
             deadline: deadline(delivered),
             cause: ObjectCause { resource, object, patch, detail },
@@ -221,8 +221,8 @@ fn before(deadline: Instant) -> Instant {
 }
 
 /// The calls for one review.
-struct Call<'a> {
-    runner: Runner<'a>,
+struct ReviewCalls<'a> {
+    runner: HandlerRunner<'a>,
     deadline: Instant,
     cause: ObjectCause,
     request: &'a ReviewedRequest,
@@ -233,7 +233,7 @@ struct Call<'a> {
 }
 
 /// Returns the result of a review for the metrics.
-fn result(decision: &Decision, call: &Call<'_>) -> &'static str {
+fn result(decision: &Decision, call: &ReviewCalls<'_>) -> &'static str {
     match (call.is_stopped.load(Ordering::Relaxed), decision.is_allowed()) {
         (true, _) => "timeout",
         (false, true) => "allowed",
@@ -241,7 +241,7 @@ fn result(decision: &Decision, call: &Call<'_>) -> &'static str {
     }
 }
 
-impl Call<'_> {
+impl ReviewCalls<'_> {
     async fn decide(
         &self,
         handlers: &Selected,

@@ -11,7 +11,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-use super::current_handlers::Bound;
+use super::current_handlers::BoundHandler;
 use crate::call::{CallServices, PendingCall, name_key};
 use crate::features::reconcile::{Memory, UnownedChildren};
 use crate::logic::{
@@ -25,7 +25,7 @@ const FINALIZING: u8 = 1;
 const FINALIZED: u8 = 2;
 
 /// The state of a reconcile handler for one object.
-pub(super) struct Level {
+pub(super) struct ReconcileLevel {
     handler: Arc<str>,
     keys: Box<[IndexKey]>,
     pub(super) call: Arc<PendingCall>,
@@ -48,14 +48,14 @@ impl<D: Wake + Send + Sync + 'static> Wake for WeakWaker<D> {
     }
 }
 
-impl Level {
+impl ReconcileLevel {
     /// Creates the state of a daemon, and notes that events may request its calls.
     pub(super) fn new<D: Wake + Send + Sync + 'static>(
         daemon: &Weak<D>,
         object: &Header,
         of: LevelBase<'_>,
     ) -> Self {
-        let Bound { handler, services, relations } = of.bound;
+        let BoundHandler { handler, services, relations } = of.bound;
         let waker = Waker::from(Arc::new(WeakWaker(Weak::clone(daemon))));
         let queue = of.metrics.queue(format!("reconcile/{}", handler.id));
         let call = Arc::new(PendingCall::new(waker, queue));
@@ -67,7 +67,7 @@ impl Level {
         let key = Arc::clone(&relations.reconciler);
         services.reconcilers.add(&key, &keys, &call);
         let (phase, memory) = (AtomicU8::new(RUNNING), Mutex::new(Memory::new(of.unowned)));
-        Level { handler: key, keys, call, phase, memory }
+        ReconcileLevel { handler: key, keys, call, phase, memory }
     }
 
     /// Returns whether the object was not finalized, and is not being finalized.
@@ -129,7 +129,7 @@ impl Level {
 
 /// The state that reconcile handlers share, in addition to that of all daemons and timers.
 pub(super) struct LevelBase<'a> {
-    pub(super) bound: &'a Bound,
+    pub(super) bound: &'a BoundHandler,
     pub(super) metrics: &'a Metrics,
     /// The unowned children of the previous version of the handler.
     pub(super) unowned: UnownedChildren,

@@ -22,7 +22,7 @@ mod work;
 
 pub use self::{
     all::Daemons,
-    current_handlers::{Bound, CurrentHandler, CurrentHandlers},
+    current_handlers::{BoundHandler, CurrentHandler, CurrentHandlers},
     daemon::Daemon,
     object::{LastSeen, ObjectDaemons, SpawnContext},
 };

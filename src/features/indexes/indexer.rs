@@ -14,7 +14,7 @@ use crate::call::{Cause, Logger, LoggerKind, Memo, ObjectCause};
 use crate::features::reconcile;
 use crate::handling::{
     asking::{FilterCaller, FilterRetries},
-    run::{Runner, Try},
+    run::{HandlerRunner, Try},
 };
 use crate::logic::{
     background::indexing::{Contribution, IndexFailures, Owner},
@@ -33,7 +33,7 @@ use crate::sorted::CollectSorted as _;
 /// The inputs for indexing one object.
 pub struct Indexer<'a> {
     /// Calls handlers; its services include the indexes.
-    pub runner: Runner<'a>,
+    pub runner: HandlerRunner<'a>,
     /// The index handlers of the resource.
     pub handlers: &'a [Arc<Handler>],
     /// The indexes to update; `None` updates all.

@@ -14,7 +14,7 @@ use crate::ports::{Address, ApiError, BoxFuture, PatchKind, PatchRequest};
 
 /// The purpose of a request.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Purpose {
+pub(super) enum RequestPurpose {
     /// Renew the record of this operator.
     Announce,
     /// Remove these records.
@@ -24,12 +24,12 @@ pub(super) enum Purpose {
 }
 
 /// A request in progress.
-pub(super) type Request = BoxFuture<'static, Reply>;
+pub(super) type PeeringRequest = BoxFuture<'static, PeeringReply>;
 
 /// A request that has ended.
-pub(super) struct Reply {
+pub(super) struct PeeringReply {
     /// Its purpose.
-    pub(super) purpose: Purpose,
+    pub(super) purpose: RequestPurpose,
     /// The response; `None` if it did not arrive in time.
     pub(super) answer: Option<Result<Object, ApiError>>,
 }
@@ -38,24 +38,24 @@ pub(super) struct Reply {
 pub(super) fn begin(
     common: &Common,
     place: &PeeringScope,
-    purpose: Purpose,
+    purpose: RequestPurpose,
     limit: Duration,
-) -> Request {
+) -> PeeringRequest {
     let (common, place) = (common.clone(), place.clone());
     Box::pin(async move {
         let answer = time::timeout(limit, send(&common, &place, &purpose)).await.ok();
-        Reply { purpose, answer }
+        PeeringReply { purpose, answer }
     })
 }
 
 async fn send(
     common: &Common,
     place: &PeeringScope,
-    purpose: &Purpose,
+    purpose: &RequestPurpose,
 ) -> Result<Object, ApiError> {
     let settings = &common.settings.peering;
     match purpose {
-        Purpose::Announce => {
+        RequestPurpose::Announce => {
             let record = PeeringRecord {
                 priority: settings.priority,
                 lifetime: settings.lifetime,
@@ -64,11 +64,11 @@ async fn send(
             let now = common.clock.now();
             patch(common, place, &peering::announcement(&common.identity, &record, now)).await
         }
-        Purpose::Remove(identities) => {
+        RequestPurpose::Remove(identities) => {
             let identities = identities.iter().map(String::as_str);
             patch(common, place, &peering::removal(identities)).await
         }
-        Purpose::Read => {
+        RequestPurpose::Read => {
             let (resource, namespace) = place;
             let namespace = namespace.as_deref();
             common.cluster.get(Address { resource, namespace, name: &settings.name }).await

@@ -30,7 +30,7 @@ pub struct CountedScripts {
 }
 
 /// One running call; there may be many thousands of waiting ones.
-struct Call {
+struct CountedCall {
     scripts: BoxFuture<'static, CallEnd>,
     invocation: Arc<Invocation>,
     metrics: Arc<Metrics>,
@@ -45,7 +45,7 @@ impl CountedScripts {
     }
 }
 
-impl Call {
+impl CountedCall {
     fn count(&mut self, outcome: &'static str) {
         if let Some(begun) = self.begun.take() {
             let Invocation { handler, cause, .. } = &*self.invocation;
@@ -55,7 +55,7 @@ impl Call {
     }
 }
 
-impl Future for Call {
+impl Future for CountedCall {
     type Output = CallEnd;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<CallEnd> {
@@ -65,7 +65,7 @@ impl Future for Call {
     }
 }
 
-impl Drop for Call {
+impl Drop for CountedCall {
     fn drop(&mut self) {
         self.count("cancelled");
     }
@@ -89,7 +89,7 @@ impl Scripts for CountedScripts {
     }
 
     fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, CallEnd> {
-        Box::pin(Call {
+        Box::pin(CountedCall {
             scripts: self.scripts.call(Arc::clone(&invocation)),
             invocation,
             metrics: Arc::clone(&self.metrics),

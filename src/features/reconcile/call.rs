@@ -70,7 +70,7 @@ impl Memory {
 
 /// The time of the next call.
 #[derive(Debug, Default)]
-pub struct Next {
+pub struct NextCall {
     /// The pause that the function has requested.
     pub requeue: Option<Duration>,
 }
@@ -133,11 +133,11 @@ impl Reconciliation<'_> {
         result: Option<Value>,
         memory: &mut Memory,
         patch: &SharedPatch,
-    ) -> Result<Next, String> {
+    ) -> Result<NextCall, String> {
         let is_lua = Path::new(self.handler.file()).extension().is_some_and(|it| it == "lua");
         let first = usize::from(is_lua);
         let wanted = DesiredState::read(result, first)?;
-        let mut next = Next { requeue: wanted.requeue };
+        let mut next = NextCall { requeue: wanted.requeue };
         let mut changed = Vec::new();
         if let Some(manifests) = wanted.children {
             let applied = self.apply_all(manifests, memory, &mut changed).await;

@@ -13,10 +13,10 @@ use tokio_util::sync::CancellationToken;
 use crate::call::{CallServices, Logger, Memo, ObjectCause, Scripts};
 use crate::features::{
     daemons,
-    indexes::{Gate, Hold, Ids},
+    indexes::{Gate, Ids, ReadinessHold},
     leadership::Leadership,
 };
-use crate::handling::{asking::FilterCaller, run::Runner};
+use crate::handling::{asking::FilterCaller, run::HandlerRunner};
 use crate::logic::{
     change::{registry::ResourceHandlers, undecided},
     generation::{NewHandlers, Version},
@@ -87,7 +87,7 @@ pub(in crate::reactor) struct StreamContext {
     /// The handlers that select the resource.
     pub(in crate::reactor) handlers: Arc<ResourceHandlers>,
     /// Holds handlers back until all objects are indexed.
-    pub(in crate::reactor) hold: Arc<Hold>,
+    pub(in crate::reactor) hold: Arc<ReadinessHold>,
     /// Holds the handlers of a new generation back until its new indexes are complete, for a limited time.
     pub(in crate::reactor) gate: Option<Gate>,
     /// The indexes that each script may use.
@@ -189,8 +189,8 @@ impl StreamContext {
     }
 
     /// Returns a runner of handlers with this operator's default options.
-    pub(in crate::reactor) fn runner(&self) -> Runner<'_> {
-        Runner {
+    pub(in crate::reactor) fn runner(&self) -> HandlerRunner<'_> {
+        HandlerRunner {
             scripts: &*self.scripts,
             clock: self.clock,
             settings: &self.settings.execution,

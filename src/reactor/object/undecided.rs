@@ -31,7 +31,7 @@ use crate::logic::{
     object::{Object, conditions, corrupt::CorruptState},
 };
 use crate::ports::until;
-use crate::reactor::object::{context::StreamContext, permits::WorkerPermit, queue::Queue};
+use crate::reactor::object::{context::StreamContext, permits::WorkerPermit, queue::ObjectQueue};
 use crate::telemetry::HandlerLabels;
 
 /// The state of undecided handlers at the start of one cycle.
@@ -54,9 +54,9 @@ pub(in crate::reactor) enum Handled {
 }
 
 /// The wait of a cycle that has no other work.
-pub(in crate::reactor) struct Wait<'a> {
+pub(in crate::reactor) struct UndecidedWait<'a> {
     pub(in crate::reactor) serving: &'a StreamContext,
-    pub(in crate::reactor) queue: &'a Queue,
+    pub(in crate::reactor) queue: &'a ObjectQueue,
     pub(in crate::reactor) permit: &'a WorkerPermit,
     pub(in crate::reactor) memory: &'a Memory,
     pub(in crate::reactor) filters: &'a FilterContext,
@@ -289,7 +289,7 @@ impl Cycle<'_> {
     }
 }
 
-impl Wait<'_> {
+impl UndecidedWait<'_> {
     /// Returns whether anything is awaited that may come before all of these delays.
     pub(in crate::reactor) fn comes_before(&self, delays: &[Duration]) -> bool {
         let pause = self.pause();

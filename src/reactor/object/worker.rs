@@ -28,7 +28,7 @@ use crate::reactor::object::{
     context::{SharedContext, StreamContext},
     pending_calls::PendingCalls,
     permits::WorkerPermit,
-    queue::{Event, Queue},
+    queue::{Event, ObjectQueue},
 };
 
 /// The worker of one object, which handles its events until no more arrive, or until the stream has ended.
@@ -41,7 +41,7 @@ pub(in crate::reactor) struct Worker {
     /// The object.
     pub(in crate::reactor) key: Key,
     /// Its events.
-    pub(in crate::reactor) queue: Arc<Queue>,
+    pub(in crate::reactor) queue: Arc<ObjectQueue>,
     /// The worker's permit.
     pub(in crate::reactor) permit: WorkerPermit,
     /// Whether the worker may wait for more events of an object that it has changed; false where others wait for its permit.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::features::probes::{BindError, Endpoint, Listener, Liveness, Routes};
+use crate::features::probes::{BindError, Listener, Liveness, ProbeEndpoint, Routes};
 use crate::handling::activities::RepeatedActivity;
 use crate::telemetry::Health;
 
@@ -21,7 +21,7 @@ impl Probing {
     /// # Errors
     /// If the address cannot be bound.
     pub(in crate::reactor) async fn start(
-        endpoint: Option<Endpoint>,
+        endpoint: Option<ProbeEndpoint>,
         probe: RepeatedActivity,
         health: &Health,
     ) -> Result<Self, BindError> {

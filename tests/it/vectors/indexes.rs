@@ -9,7 +9,7 @@ use kopf::{
         CallServices, Indexes, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail, SharedPatch,
     },
     features::indexes::Indexer,
-    handling::{asking::FilterRetries, run::Runner},
+    handling::{asking::FilterRetries, run::HandlerRunner},
     logic::{
         background::indexing::{IndexFailures, Owner},
         handlers::{declare::declare, handler::Handler, outcome::CallEnd, progress::format_stamp},
@@ -122,7 +122,7 @@ impl Table {
             patch: SharedPatch::default(),
             detail: ObjectDetail::Index,
         };
-        let runner = Runner {
+        let runner = HandlerRunner {
             scripts: &self.scripts,
             clock: self.clock,
             settings: &self.settings.execution,

@@ -20,7 +20,7 @@ use crate::logic::{
 
 /// One attempt of a handler.
 #[derive(Clone, Debug)]
-pub(in crate::reactor) struct Attempt {
+pub(in crate::reactor) struct HandlerAttempt {
     /// The handler.
     pub(in crate::reactor) handler: Arc<Handler>,
     /// Number of earlier attempts.
@@ -35,11 +35,11 @@ pub(in crate::reactor) struct Attempt {
 
 /// All attempts of one cycle, by numbers.
 #[derive(Debug, Default)]
-pub(in crate::reactor) struct Attempts(Mutex<Content>);
+pub(in crate::reactor) struct Attempts(Mutex<AttemptsContent>);
 
 #[derive(Debug, Default)]
-struct Content {
-    attempts: Vec<Attempt>,
+struct AttemptsContent {
+    attempts: Vec<HandlerAttempt>,
     /// The running attempt, which can change the patch.
     running: Option<usize>,
     authors: Authors,
@@ -59,7 +59,7 @@ impl Attempts {
         let mut content = self.0.lock();
         content.note(patch);
         let parent = content.running;
-        content.attempts.push(Attempt {
+        content.attempts.push(HandlerAttempt {
             handler: Arc::clone(handler),
             retries: record.map_or(0, |it| it.retries),
             started: record.map_or(now, |it| it.started),
@@ -83,16 +83,16 @@ impl Attempts {
         if theirs.is_empty() {
             return;
         }
-        let Content { attempts, authors, children, running: _ } = others.0.into_inner();
+        let AttemptsContent { attempts, authors, children, running: _ } = others.0.into_inner();
         let mut content = self.0.lock();
         content.note(patch);
         let first = content.attempts.len();
         let mut patch = patch.lock();
         content.authors.absorb(&patch, authors, first);
-        let parent = |it: &Attempt| it.parent.map(|it| first + it);
+        let parent = |it: &HandlerAttempt| it.parent.map(|it| first + it);
         content
             .attempts
-            .extend(attempts.into_iter().map(|it| Attempt { parent: parent(&it), ..it }));
+            .extend(attempts.into_iter().map(|it| HandlerAttempt { parent: parent(&it), ..it }));
         content.children.replace(&children);
         patch.add(theirs);
     }
@@ -108,7 +108,7 @@ impl Attempts {
     }
 
     /// Returns the attempt of this number.
-    pub(in crate::reactor) fn get(&self, number: usize) -> Option<Attempt> {
+    pub(in crate::reactor) fn get(&self, number: usize) -> Option<HandlerAttempt> {
         self.0.lock().attempts.get(number).cloned()
     }
 
@@ -151,7 +151,7 @@ impl Attempts {
     }
 }
 
-impl Content {
+impl AttemptsContent {
     fn note(&mut self, patch: &SharedPatch) {
         let running = self.running;
         match patch.peek() {

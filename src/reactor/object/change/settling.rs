@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::{
-    attempts::{Attempt, Attempts},
+    attempts::{Attempts, HandlerAttempt},
     ids,
 };
 use crate::call::Logger;
@@ -161,7 +161,7 @@ impl Settling {
     /// Fails the attempt afterwards, and with it the parents that wait for it. Logs the failure to `logger`.
     pub(in crate::reactor) fn fail(
         &mut self,
-        attempt: &Attempt,
+        attempt: &HandlerAttempt,
         raised: Raised,
         (serving, logger): (&StreamContext, &Logger),
         attempts: &mut Attempts,
@@ -190,7 +190,7 @@ impl Settling {
     /// Reopens a parent whose sub-handlers have not finished after all. Returns the delay until it continues.
     fn reopen(
         &mut self,
-        attempt: &Attempt,
+        attempt: &HandlerAttempt,
         delay: Duration,
         now: Timestamp,
         attempts: &mut Attempts,
@@ -215,7 +215,7 @@ impl Settling {
     /// Replaces the outcome of the attempt.
     fn retract(
         &mut self,
-        attempt: &Attempt,
+        attempt: &HandlerAttempt,
         outcome: &Outcome,
         now: Timestamp,
         attempts: &mut Attempts,

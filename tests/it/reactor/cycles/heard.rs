@@ -14,7 +14,7 @@ use kopf::{
         },
         object::reason::EventType,
     },
-    reactor::{Operator, Scope},
+    reactor::{NamespaceScope, Operator},
     settings::Settings,
     telemetry::HealthState,
     testing::{CallLog, Environment, NativeScripts, Running, declared},
@@ -28,7 +28,7 @@ pub(crate) struct Listener {
     /// Called in each handler with the name of its object.
     pub(crate) act: fn(&str),
     handlers: Vec<Handler>,
-    scope: Scope,
+    scope: NamespaceScope,
     heard: CallLog,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Listening {
 
 impl Listener {
     /// Creates an operator without handlers.
-    pub(crate) fn new(scope: Scope) -> Self {
+    pub(crate) fn new(scope: NamespaceScope) -> Self {
         let mut settings = Settings::default();
         settings.networking.error_backoffs = Vec::new();
         Listener {
