@@ -94,7 +94,7 @@ struct BookmarkAnnotations<'a> {
 }
 
 impl ListChunk {
-    /// Reads a response.
+    /// Reads the response to a list request. Its objects are parsed later, one by one, by the iterator.
     pub(super) fn parse(body: &Bytes) -> Result<Self, serde_json::Error> {
         let raw: RawPage<'_> = serde_json::from_slice(body)?;
         let meta = raw.metadata.unwrap_or_default();
@@ -126,7 +126,7 @@ impl Iterator for ListChunk {
 }
 
 impl WatchLine {
-    /// Reads a line.
+    /// Reads one line of a watch. An event of type `ERROR` is a [`WatchLine::Refusal`], not an error.
     pub(super) fn parse(line: &Bytes) -> Result<Self, serde_json::Error> {
         if let Some(event) = Self::usual(line) {
             return Ok(event);

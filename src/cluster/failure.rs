@@ -26,17 +26,17 @@ const UNAPPLICABLE: &str = "the server rejected our request due to an error in o
 pub(super) enum Action<'a> {
     /// Reads a discovery document.
     Discover(&'a str),
-    /// Uses a resource.
+    /// Reads or writes objects of a resource.
     Use {
         /// The verb, as in RBAC rules.
         verb: &'static str,
-        /// The resource.
+        /// The resource that the URL names.
         resource: &'a Resource,
         /// The namespace; `None`: the whole cluster.
         namespace: Option<&'a str>,
         /// The object; `None`: the collection.
         name: Option<&'a str>,
-        /// The subresource.
+        /// The subresource, such as `status`; `None`: the object itself.
         subresource: Option<&'a str>,
     },
 }
@@ -64,10 +64,10 @@ pub(super) enum RequestFailure {
     Unsendable(String),
 }
 
-/// An error response.
+/// A response with an error status, as far as messages and retries need it.
 #[derive(Debug, Default)]
 pub(super) struct ErrorResponse {
-    /// The HTTP status.
+    /// The status of the HTTP response.
     pub(super) status: u16,
     /// The message of the server; may be empty.
     pub(super) message: String,
@@ -84,7 +84,7 @@ pub(super) struct Status {
     kind: Option<String>,
     message: Option<String>,
     reason: Option<String>,
-    /// The HTTP status.
+    /// The HTTP status, repeated in the body.
     pub(super) code: Option<u16>,
     details: Option<Value>,
 }
@@ -303,7 +303,7 @@ impl fmt::Display for RequestFailure {
 }
 
 impl Action<'_> {
-    /// Returns the verb.
+    /// Returns the verb, as in RBAC rules; `discover` for discovery.
     pub(super) fn verb(&self) -> &'static str {
         match self {
             Action::Discover(_) => "discover",

@@ -41,9 +41,9 @@ const RESOURCES_KEPT: usize = 64;
 /// The origin of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RequestOrigin {
-    /// The operator itself.
+    /// The operator itself, for its handlers and its own state.
     Operator,
-    /// A script.
+    /// A call of the library `kube` by a script.
     Script,
 }
 

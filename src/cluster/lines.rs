@@ -22,7 +22,7 @@ pub(super) struct LineReader {
 /// The reason why there are no more lines, other than the end of the body.
 #[derive(Debug, PartialEq)]
 pub(super) enum Broken {
-    /// The connection broke.
+    /// The connection broke; contains the reason.
     Payload(String),
     /// A line is longer than [`LINE_BYTES_MAX`].
     TooLong,

@@ -131,7 +131,7 @@ impl Outage {
     }
 }
 
-/// One waiting task.
+/// Counts a task as waiting until it is dropped.
 struct WaitingTask<'a>(&'a AtomicUsize);
 
 impl<'a> WaitingTask<'a> {

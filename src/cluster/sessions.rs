@@ -27,7 +27,7 @@ use crate::telemetry::{Health, HealthState, Pulse};
 /// The log target of logins.
 const TARGET: &str = "kopf.client";
 
-/// The health part.
+/// The name of the part in the health report.
 const PART: &str = "login";
 
 /// A connection with credentials. Once its credentials are retired, its streams end and continue with others.
@@ -48,7 +48,7 @@ pub(super) type LogIn = Box<
         + Sync,
 >;
 
-/// All sessions.
+/// The sessions of one cluster: they choose credentials for each request, and log in again.
 pub(super) struct Sessions {
     vault: Mutex<Vault<Arc<ClientSession>>>,
     /// `None` for a client from the caller, which cannot be renewed.

@@ -65,17 +65,17 @@ type AttemptResult = Result<Response<Body>, RequestFailure>;
 /// One request, which can be sent any number of times.
 #[derive(Debug)]
 pub(super) struct KubeRequest<'a> {
-    /// The origin.
+    /// Whether the operator or a script sends it, which decides about its limits.
     pub(super) of: RequestOrigin,
-    /// The HTTP method.
+    /// The HTTP method, which also decides whether it may be repeated.
     pub(super) method: Method,
-    /// Path and query.
+    /// The path and the query, without the server.
     pub(super) url: String,
     /// The media types of the response.
     pub(super) accept: &'static str,
     /// The body and its content type.
     pub(super) content: Option<(&'static str, Bytes)>,
-    /// The purpose.
+    /// The purpose of the request, for errors and hints.
     pub(super) action: Action<'a>,
     /// The key and the protocols of a WebSocket, if the connection changes to one.
     pub(super) websocket: Option<(&'a str, &'static str)>,
@@ -94,7 +94,7 @@ pub(super) struct Transport {
     refuses_streaming: AtomicBool,
     /// Checked by requests that write before they are sent.
     fence: Mutex<Leadership>,
-    /// Counts requests.
+    /// Counts attempts by verb and result, and measures them.
     metrics: Metrics,
 }
 
@@ -444,7 +444,7 @@ struct Attempts<'a> {
     interrupt: Option<Interrupt<'a>>,
 }
 
-/// A success response.
+/// A response with a success status, whose body is still to be read.
 struct Accepted {
     response: Response<Body>,
     /// Kept until the body is read: until then the connection is in use.

@@ -94,7 +94,7 @@ enum Since {
     Version(Option<String>),
 }
 
-/// An open watch.
+/// An open watch, and when it has to be replaced.
 struct Watch {
     lines: LineReader,
     /// The last version seen; the next watch continues from here.

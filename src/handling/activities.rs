@@ -29,9 +29,9 @@ pub struct Activity {
     pub kind: Kind,
     /// Its handlers, in the order of declaration.
     pub handlers: Vec<Arc<Handler>>,
-    /// The kwarg `settings`.
+    /// The kwarg `settings`, which startup handlers may change.
     pub settings: Arc<Mutex<Settings>>,
-    /// The operator's memo.
+    /// The operator's memo, which is the kwarg `memo`.
     pub memo: Memo,
     /// The sources of native logins; used only by login handlers.
     pub logins: NativeLogins,
@@ -54,7 +54,7 @@ pub struct RepeatedActivity {
     pub settings: Arc<Mutex<Settings>>,
     /// The operator's memo.
     pub memo: Memo,
-    /// The scripts.
+    /// The scripts whose functions are called.
     pub scripts: Arc<dyn Scripts>,
     /// The clock for start times and limits.
     pub clock: Clock,

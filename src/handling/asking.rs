@@ -35,7 +35,7 @@ const PROMPT: Duration = Duration::from_millis(50);
 
 /// The inputs for calling filter functions for one object and cause.
 pub struct FilterCaller<'a> {
-    /// The scripts.
+    /// The scripts that the filter functions belong to.
     pub scripts: &'a dyn Scripts,
     /// The object and what happened to it.
     pub cause: &'a ObjectCause,

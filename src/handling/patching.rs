@@ -65,9 +65,9 @@ pub struct PatchResponses {
 /// A transformation that was rejected, or that conflicted too often. It is not sent again.
 #[derive(Debug)]
 pub struct Refused {
-    /// The transformation.
+    /// The function or the condition of a script.
     pub transformation: Transformation,
-    /// The reason.
+    /// Why: rejected by the API server, an error of the function itself, or conflicts.
     pub error: PatchError,
 }
 

@@ -31,7 +31,7 @@ use crate::settings::Execution;
 /// The inputs that the attempts of all handlers share.
 #[derive(Clone, Copy)]
 pub struct HandlerRunner<'a> {
-    /// The scripts.
+    /// The scripts that the handlers belong to.
     pub scripts: &'a dyn Scripts,
     /// The clock for start times and limits.
     pub clock: Clock,
@@ -43,7 +43,7 @@ pub struct HandlerRunner<'a> {
 
 /// One attempt before its start.
 pub struct Try {
-    /// The handler.
+    /// The handler to call.
     pub handler: Arc<Handler>,
     /// Number of earlier attempts.
     pub retries: u64,

@@ -66,7 +66,7 @@ struct Subresource {
 
 /// A version of a group in the aggregated document.
 pub(super) enum AggregatedVersion {
-    /// Its resources.
+    /// Its resources, which the aggregated document contains.
     Fresh(Vec<Resource>),
     /// Its own document must be read.
     Stale(DiscoveryDocument),

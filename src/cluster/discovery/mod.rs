@@ -41,7 +41,7 @@ const DOCUMENT_MAX: Duration = Duration::from_secs(5);
 struct Index {
     /// The versions of the core group.
     versions: Vec<String>,
-    /// The other groups.
+    /// All groups except the core group.
     groups: Vec<Group>,
     /// All of these with their resources.
     items: Vec<GroupDiscovery>,

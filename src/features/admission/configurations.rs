@@ -68,7 +68,7 @@ pub struct DesiredWebhooks {
 /// The webhook configurations of one operator.
 #[derive(Clone)]
 pub struct Configurations {
-    /// The cluster.
+    /// The cluster that contains the configurations.
     pub cluster: Arc<dyn Cluster>,
     /// The settings of the requests.
     pub settings: Arc<Settings>,

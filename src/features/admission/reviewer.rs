@@ -72,7 +72,7 @@ pub struct AdmissionHandlers {
 
 /// A reviewer that calls the handlers of one operator.
 pub struct OperatorReviewer {
-    /// The scripts.
+    /// The scripts whose handlers are called.
     pub scripts: Arc<dyn Scripts>,
     /// The clock for start times and limits.
     pub clock: Clock,
@@ -80,7 +80,7 @@ pub struct OperatorReviewer {
     pub memo: Memo,
     /// The memos of known objects.
     pub recall: RecallMemo,
-    /// Counts the reviews.
+    /// The metrics in which reviews are counted.
     pub metrics: Metrics,
     /// `None` until the operator is ready.
     pub serving: Mutex<Option<Arc<Serving>>>,

@@ -18,7 +18,7 @@ pub struct CurrentHandler(Mutex<Arc<BoundHandler>>);
 /// A handler, and the services of its calls.
 #[derive(Debug)]
 pub struct BoundHandler {
-    /// The handler.
+    /// The handler as the live generation declares it.
     pub handler: Arc<Handler>,
     /// The services, which belong to the same generation.
     pub services: Arc<CallServices>,

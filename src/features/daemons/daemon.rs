@@ -58,9 +58,9 @@ pub struct Daemon {
 
 /// The state that only some daemons and timers have.
 pub(super) enum Special {
-    /// A reconcile handler.
+    /// Of a reconcile handler: requests of calls, and the end of its object.
     Reconciler(Box<ReconcileLevel>),
-    /// An exclusive timer.
+    /// Of an exclusive timer: the lock of its object.
     Exclusive(ChangeLock),
 }
 

@@ -13,7 +13,7 @@ const NEVER: u64 = u64::MAX;
 pub(super) struct AtomicMoment(AtomicU64);
 
 impl AtomicMoment {
-    /// Sets the moment.
+    /// Sets the moment, also if it was set before.
     pub(super) fn set(&self, moment: Duration) {
         self.0.store(nanos(moment), Ordering::Relaxed);
     }

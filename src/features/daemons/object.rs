@@ -66,7 +66,7 @@ pub(super) struct DaemonShared {
 pub struct SpawnContext<'a> {
     /// The present object; daemons see newer states later.
     pub object: &'a Arc<Object>,
-    /// Its memo.
+    /// The memo that its handlers share.
     pub memo: &'a Memo,
 }
 

@@ -35,7 +35,7 @@ use crate::logic::{
 
 /// The runner of a woken daemon or timer.
 pub(super) struct DaemonRunner {
-    /// The daemon.
+    /// The daemon or timer that it runs.
     pub(super) daemon: Arc<Daemon>,
     /// Its state between attempts.
     pub(super) progress: DaemonProgress,

@@ -43,13 +43,13 @@ pub(super) enum DaemonStage {
     Resting(DaemonProgress, Nanos),
     /// Waits for the end of a call.
     Calling(DaemonProgress, Box<DaemonCall>),
-    /// Anything else.
+    /// Runs a future of its runner: the wait for a turn, or the steps before and after a call.
     Busy(BoxFuture<'static, After>),
     /// Has ended, or is being run.
     Taken,
 }
 
-/// A running call.
+/// A running call, which the driver polls until it returns or exceeds its deadline.
 pub(super) struct DaemonCall {
     pub(super) attempt: DaemonAttempt,
     pub(super) call: BoxFuture<'static, CallEnd>,

@@ -80,7 +80,7 @@ type Users<'a> = Option<&'a Ids>;
 /// continues in any case.
 #[derive(Clone, Debug)]
 pub struct Gate {
-    /// The generation.
+    /// The generation whose handlers are held back.
     pub version: Version,
     /// The end of the wait; `None` means no limit, if nothing is served at present anyway.
     pub until: Option<Instant>,

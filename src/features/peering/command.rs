@@ -15,7 +15,7 @@ use crate::sorted::CollectSorted as _;
 
 /// One `kopf freeze` or `kopf resume`.
 pub struct Command {
-    /// The cluster.
+    /// The cluster that contains the peering objects.
     pub cluster: Arc<dyn Cluster>,
     /// The clock for the record.
     pub clock: Clock,
@@ -37,22 +37,22 @@ pub enum CommandProblem {
         "cannot find the peering resource: the cluster has no {kind} in kopf.dev/v1 or zalando.org/v1"
     )]
     NoResource {
-        /// The missing kind.
+        /// The kind that is missing: cluster-wide or namespaced.
         kind: &'static str,
     },
     /// The resource exists, but not its object.
     #[error("there is no {kind} '{name}' {}", place(.namespace.as_deref()))]
     NoObject {
-        /// Its kind.
+        /// The kind of the missing object.
         kind: &'static str,
-        /// Its name.
+        /// The name of the missing object.
         name: String,
         /// The namespace, or a pattern of namespaces.
         namespace: Option<String>,
         /// The group and version of the kind.
         api_version: String,
     },
-    /// A request failed.
+    /// A request failed for any other reason.
     #[error("{0}")]
     Api(#[from] ApiError),
 }

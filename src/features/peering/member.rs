@@ -42,7 +42,7 @@ pub(super) struct Member {
     /// The version of the object that was evaluated last.
     judged: Option<String>,
     request: Option<PeeringRequest>,
-    /// Records to remove.
+    /// The identities of dead peers whose records are still to be removed.
     dead: Vec<String>,
     /// The time to renew the record of this operator.
     announce_at: Instant,

@@ -17,9 +17,9 @@ use crate::ports::{Address, ApiError, BoxFuture, PatchKind, PatchRequest};
 pub(super) enum RequestPurpose {
     /// Renew the record of this operator.
     Announce,
-    /// Remove these records.
+    /// Remove the records of these identities.
     Remove(Vec<String>),
-    /// Read the object.
+    /// Read the peering object, without changing it.
     Read,
 }
 
@@ -28,13 +28,13 @@ pub(super) type PeeringRequest = BoxFuture<'static, PeeringReply>;
 
 /// A request that has ended.
 pub(super) struct PeeringReply {
-    /// Its purpose.
+    /// The purpose that the request had.
     pub(super) purpose: RequestPurpose,
     /// The response; `None` if it did not arrive in time.
     pub(super) answer: Option<Result<Object, ApiError>>,
 }
 
-/// Starts a request.
+/// Returns a request that ends after this limit at the latest. It is sent when it is first polled.
 pub(super) fn begin(
     common: &Common,
     place: &PeeringScope,

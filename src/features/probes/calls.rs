@@ -39,7 +39,7 @@ struct CountedCall {
 }
 
 impl CountedScripts {
-    /// Wraps these scripts.
+    /// Wraps these scripts; their calls are counted in these metrics.
     pub fn new(scripts: Arc<dyn Scripts>, metrics: Metrics) -> Self {
         CountedScripts { scripts, metrics: Arc::new(metrics) }
     }

@@ -7,7 +7,7 @@ use std::{fmt, str::FromStr};
 pub struct ProbeEndpoint {
     /// A name or an IP address, without brackets.
     pub host: String,
-    /// The port.
+    /// The TCP port to listen on.
     pub port: u16,
     /// The path of the probe handlers; starts with a slash.
     pub path: String,

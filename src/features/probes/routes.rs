@@ -20,7 +20,7 @@ use crate::telemetry::{Health, LogControl, LogLevels};
 const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json; charset=utf-8";
 
-/// A response.
+/// The response to a probe or to a request for metrics, complete in memory.
 pub type ProbeResponse = Response<Full<Bytes>>;
 
 /// The routes of a listener.

@@ -77,7 +77,7 @@ pub struct NextCall {
 
 /// One call for one object.
 pub struct Reconciliation<'a> {
-    /// The handler.
+    /// The reconcile handler that is called.
     pub handler: &'a Handler,
     /// The services of its calls.
     pub services: &'a CallServices,

@@ -33,7 +33,7 @@ const LATE: SignedDuration = SignedDuration::from_secs(30);
 /// A schedule in one generation.
 #[derive(Clone)]
 pub(super) struct BoundSchedule {
-    /// Its handler.
+    /// The handler that runs at each slot.
     pub(super) handler: Arc<Handler>,
     /// The services of its calls, which belong to the same generation.
     pub(super) services: Arc<CallServices>,
@@ -41,7 +41,7 @@ pub(super) struct BoundSchedule {
     pub(super) known: Arc<BTreeSet<String>>,
 }
 
-/// One schedule.
+/// One schedule of scripts, which waits for its slots in a task.
 pub(super) struct Schedule {
     base: Arc<Base>,
     lease: Lease,

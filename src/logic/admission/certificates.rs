@@ -51,7 +51,7 @@ pub struct Leaf {
     pub until: Timestamp,
 }
 
-/// The next action.
+/// The next action for the CAs and the certificate of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CertificateStep {
     /// Create the first CA, and the certificate of the server.

@@ -29,14 +29,14 @@ pub struct Review {
     request: Map<String, Value>,
 }
 
-/// `request.resource`
+/// The field `request.resource` of a review.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResourceName {
     /// The API group; empty for the core group.
     pub group: String,
-    /// The version.
+    /// The version in which the webhook receives the object.
     pub version: String,
-    /// The plural.
+    /// The plural, as in URLs.
     pub plural: String,
 }
 
@@ -63,7 +63,7 @@ pub struct ReviewedRequest {
 /// The object before or after a request.
 #[derive(Clone, Debug)]
 struct State {
-    /// Without managed fields.
+    /// The body without managed fields.
     body: Arc<Value>,
     managed_fields: Option<Value>,
     /// With managed fields; built when it is first used.

@@ -18,9 +18,9 @@ const TWO_ADDRESSES: &str = "handlers of on_tunnel determine the URL of the webh
 /// The source of the address by which API servers reach the webhook server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Publishing {
-    /// The settings.
+    /// The options of the webhook server in the settings.
     Settings,
-    /// Handlers of `on_tunnel`.
+    /// The handlers of `on_tunnel`, which return it.
     Tunnel,
 }
 
@@ -37,7 +37,7 @@ pub struct ServerPlan {
     pub certificate: CertificatePlan,
     /// Whether clients need a certificate.
     pub verify_mode: VerifyMode,
-    /// All options.
+    /// All options of the server, as they were set.
     pub server: WebhookServer,
     service: Option<WebhookService>,
 }
@@ -45,7 +45,7 @@ pub struct ServerPlan {
 /// The source of the certificate of a webhook server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CertificatePlan {
-    /// There is none.
+    /// There is none: the server speaks plain HTTP.
     Insecure,
     /// From these files: the certificates and the key.
     Files(String, String),

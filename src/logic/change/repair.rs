@@ -18,13 +18,13 @@ const LAST_HANDLED: &str = "last-handled-configuration";
 pub struct HandlerState {
     /// Its id, as far as the name of the annotation shows it.
     pub handler: String,
-    /// The progress.
+    /// Whether it waits, is retried, or has failed.
     pub state: UnfinishedProgress,
     /// The number of attempts so far, if known.
     pub attempts: Option<u64>,
     /// When it is called again, or when it was given up.
     pub time: Option<String>,
-    /// The last error.
+    /// The message of the last error.
     pub message: Option<String>,
 }
 

@@ -13,7 +13,7 @@ use crate::logic::handlers::handler::{Handler, Kind};
 pub struct OpenQuestion {
     /// The handler of the filter.
     pub handler: Arc<Handler>,
-    /// The question.
+    /// The question to its filter.
     pub question: Question,
 }
 
@@ -59,7 +59,7 @@ pub struct AdmissionRequest<'a> {
     pub kind: Option<Kind>,
     /// The id of the handler, if the path of the request contains it.
     pub id: Option<&'a str>,
-    /// Such as `CREATE`.
+    /// The operation, such as `CREATE`.
     pub operation: Option<&'a str>,
     /// The subresource, if the request concerns one.
     pub subresource: Option<&'a str>,

@@ -7,9 +7,9 @@ use crate::settings::Settings;
 /// One setting, as users see it.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
-    /// `settings.GROUP.name`
+    /// The group: `settings.GROUP.name`.
     pub group: &'static str,
-    /// `settings.group.NAME`
+    /// The name within the group: `settings.group.NAME`.
     pub name: &'static str,
     /// Its description, as in the reference.
     pub doc: &'static str,

@@ -15,13 +15,13 @@ pub enum Lifecycle {
     /// The one with the fewest attempts so far, so that a failing handler does not block the others.
     #[default]
     Asap,
-    /// The first one.
+    /// The first one, in the order of declaration.
     OneByOne,
     /// All, one after another.
     AllAtOnce,
     /// All, in random order.
     Shuffled,
-    /// One at random.
+    /// One of them, chosen at random.
     Randomized,
 }
 

@@ -108,9 +108,9 @@ pub struct Failure {
 /// A log line of the object or the activity.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogLine {
-    /// The level.
+    /// The level at which it is logged.
     pub level: LogLevel,
-    /// The message.
+    /// The message, to which the logger adds the object.
     pub text: String,
     /// Whether the trace of the script is added.
     pub with_trace: bool,
@@ -292,7 +292,7 @@ fn arbitrary(
 
 /// The limit that the next attempt would exceed.
 enum Limit {
-    /// The timeout, formatted.
+    /// The timeout of the handler, formatted for messages.
     Timeout(String),
     Retries(u64),
 }

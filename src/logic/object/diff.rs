@@ -11,16 +11,16 @@ use crate::settings::FieldPath;
 /// Operations that turn the old structure into the new one; empty if they are equal.
 pub type Diff = Vec<DiffItem>;
 
-/// One operation.
+/// One operation: a field that was added, changed or removed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiffItem {
     /// The kind of the operation.
     pub operation: DiffOperation,
     /// The path; empty for the whole structure.
     pub field: FieldPath,
-    /// Null for additions.
+    /// The old value; null for additions.
     pub old: Value,
-    /// Null for removals.
+    /// The new value; null for removals.
     pub new: Value,
 }
 

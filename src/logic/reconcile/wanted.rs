@@ -44,11 +44,11 @@ pub struct Manifest {
     pub namespace: Option<String>,
     /// `metadata.name`
     pub name: String,
-    /// The whole object.
+    /// The whole manifest, with the fields above.
     pub body: Map<String, Value>,
 }
 
-/// One wanted condition.
+/// One condition that the function returned, without its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WantedCondition {
     kind: String,

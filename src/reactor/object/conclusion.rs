@@ -128,7 +128,7 @@ pub(in crate::reactor) struct Conclusion<'a> {
     pub(in crate::reactor) queue: &'a ObjectQueue,
     /// The worker's permit, released during sleeps.
     pub(in crate::reactor) permit: &'a WorkerPermit,
-    /// The object's memory.
+    /// The object's memory, which the conclusion updates.
     pub(in crate::reactor) memory: &'a mut Memory,
     /// The object as the cycle saw it.
     pub(in crate::reactor) object: &'a Arc<Object>,

@@ -80,7 +80,7 @@ impl Cooldown {
 
 /// One resource and all inputs for handling its objects, with the handlers of one version.
 pub(in crate::reactor) struct StreamContext {
-    /// The resource.
+    /// The resource that the stream lists and watches.
     pub(in crate::reactor) resource: Arc<Resource>,
     /// The version of the handlers.
     pub(in crate::reactor) version: Version,
@@ -94,9 +94,9 @@ pub(in crate::reactor) struct StreamContext {
     pub(in crate::reactor) uses: Arc<BTreeMap<ScriptId, Ids>>,
     /// Cancelled when the next version has taken over: waiting workers then run another cycle.
     pub(in crate::reactor) replaced: CancellationToken,
-    /// The cluster.
+    /// The cluster that the objects belong to.
     pub(in crate::reactor) cluster: Arc<dyn Cluster>,
-    /// The scripts.
+    /// The scripts that declare the handlers.
     pub(in crate::reactor) scripts: Arc<dyn Scripts>,
     /// The settings as start-up handlers have left them.
     pub(in crate::reactor) settings: Arc<Settings>,

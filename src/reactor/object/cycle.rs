@@ -59,7 +59,7 @@ pub(in crate::reactor) struct Cycle<'a> {
     pub(in crate::reactor) permit: &'a WorkerPermit,
     /// The object's memory.
     pub(in crate::reactor) memory: &'a mut Memory,
-    /// The event.
+    /// The event that the cycle handles.
     pub(in crate::reactor) event: Event,
     /// The logger for the operator's own lines.
     pub(in crate::reactor) logger: &'a Logger,
@@ -74,7 +74,7 @@ pub(in crate::reactor) struct Cycle<'a> {
 pub(in crate::reactor) struct Pass<'a> {
     /// The changes that handlers request.
     pub(in crate::reactor) patch: &'a SharedPatch,
-    /// The object's memo.
+    /// The object's memo, which its handlers share.
     pub(in crate::reactor) memo: &'a Memo,
     /// The scripts that wait for indexes, and the deadline of filters.
     pub(in crate::reactor) filters: &'a FilterContext,
@@ -85,7 +85,7 @@ pub(in crate::reactor) struct Pass<'a> {
 enum Opening {
     /// Handlers may be called, but not yet those of these scripts.
     Open(BTreeSet<ScriptId>),
-    /// The stream ends.
+    /// The stream ends: the cycle is given up.
     Ended,
     /// The handlers of the stream were replaced.
     Replaced,

@@ -57,7 +57,7 @@ pub(super) struct Observer<'a> {
     registry: Registry,
     resources: Resources<'a>,
     choices: Choices,
-    /// `None`: cluster-wide.
+    /// The served namespaces; `None`: cluster-wide.
     namespaces: Option<Namespaces>,
     /// Warnings that were logged already.
     logged: Vec<String>,

@@ -44,7 +44,7 @@ pub(super) struct Namespaces {
 enum NamespaceSource {
     /// Fixed at the start.
     Fixed,
-    /// A watch stream.
+    /// A watch stream of namespaces.
     Stream(ObserverEvents, Resource),
     /// The last state before access was denied, and the time of the next attempt.
     Denied(Instant, Resource),
@@ -56,7 +56,7 @@ enum NamespaceEffect {
     Changed,
     /// A listing is complete; true if the set has changed.
     Listed(bool),
-    /// Access is denied.
+    /// Access to namespaces is denied.
     Denied,
     /// The set has not changed.
     None,

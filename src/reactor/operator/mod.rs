@@ -26,7 +26,7 @@ use crate::telemetry::Health;
 pub struct Operator {
     /// The loaded scripts.
     pub scripts: Arc<dyn Scripts>,
-    /// Their handlers.
+    /// The handlers that the scripts have declared.
     pub registry: Registry,
     /// The settings; start-up handlers change them.
     pub settings: Arc<Mutex<Settings>>,

@@ -36,7 +36,7 @@ impl Probing {
         Ok(Probing { serving, stop })
     }
 
-    /// Stops the endpoint.
+    /// Stops the endpoints, and waits for their tasks.
     pub(in crate::reactor) async fn end(mut self) {
         self.stop.cancel();
         while self.serving.join_next().await.is_some() {}

@@ -76,7 +76,7 @@ struct Signals<'a> {
 /// The error that the events have ended, which must never happen.
 struct EventsEnded;
 
-/// An incomplete list.
+/// A list that the stream is reading.
 struct Listing {
     /// Holds handlers back until the list is complete.
     hold: Arc<ReadinessHold>,

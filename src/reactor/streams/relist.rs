@@ -17,7 +17,7 @@ use crate::ports::{ApiError, StreamEvent};
 
 type RelistEvents = BoxStream<'static, Result<StreamEvent, ApiError>>;
 
-/// An incomplete list.
+/// A relist that is not complete yet.
 pub(in crate::reactor) struct Relist {
     /// `None` if the next list of the stream itself serves the purpose.
     list: Option<RelistEvents>,

@@ -17,7 +17,7 @@ use crate::logic::object::{
 use crate::scripting::values::text::did_you_mean;
 use crate::settings::FieldPath;
 
-/// One of the functions.
+/// One of the functions that change the hierarchy of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hierarchy {
     /// All of the following at once.

@@ -55,7 +55,7 @@ pub(crate) enum Body {
     Make(fn(&HostCall<'_>) -> Result<RaisedKind, CallError>),
     /// Raises an error at once.
     Raise(fn(&HostCall<'_>) -> Result<RaisedKind, CallError>),
-    /// Returns without waiting.
+    /// Returns a value without waiting.
     Immediate(fn(&HostCall<'_>) -> HostResult),
     /// Returns without waiting, and the host keeps its arguments.
     Keeping(fn(&HostCall<'_>) -> HostResult),

@@ -4,7 +4,7 @@ use futures::stream::BoxStream;
 
 use crate::scripting::values::{limits, refusal::ServerRefusal};
 
-/// The values of a [`Body::Streaming`].
+/// The values of a [`Body::Streaming`](super::types::Body::Streaming).
 pub(crate) type Flow = BoxStream<'static, Outcome>;
 
 /// The result of a call.

@@ -23,7 +23,7 @@ use crate::scripting::{
 };
 use crate::settings::Posting;
 
-/// One of the functions.
+/// One of the functions that post Kubernetes events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PostKind {
     /// An event of any type.

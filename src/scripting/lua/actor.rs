@@ -49,7 +49,7 @@ pub(super) type To<T> = oneshot::Sender<Box<T>>;
 
 /// A request to a script.
 pub(super) enum ActorRequest {
-    /// Call a handler.
+    /// Call the function of a handler, and return how the call ended.
     Call(Arc<Invocation>, To<CallEnd>),
     /// Call another function: see [`job`].
     Other(Job),

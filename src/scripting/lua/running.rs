@@ -30,9 +30,9 @@ pub(super) type LuaWait = LocalBoxFuture<'static, mlua::Result<MultiValue>>;
 
 /// Why a call has no result.
 pub(super) enum CallFailure {
-    /// The script failed.
+    /// The script raised an error.
     Script(ScriptError),
-    /// It was aborted.
+    /// The host aborted it, for example at a limit.
     Aborted(Abort),
 }
 
@@ -65,7 +65,7 @@ pub(super) struct RunningCall<P> {
 
 /// How the call continues.
 enum CallContinuation {
-    /// With its arguments.
+    /// It begins, with its arguments.
     Begin,
     /// After it has yielded to other calls, with the wait that it had set by then, if any.
     Again(Option<LuaWait>),

@@ -44,7 +44,7 @@ struct Coroutine {
     calls: c_int,
 }
 
-/// Luau's `CallInfo`.
+/// The same layout as Luau's `CallInfo`.
 #[repr(C)]
 struct CallInfo {
     base: *mut StackSlot,

@@ -354,7 +354,7 @@ impl Vm {
 
 /// The call of a handler. A separate, small future, because very many may wait.
 pub(super) enum HandlerCall {
-    /// It has begun.
+    /// The call has begun.
     Runs(RunningCall<Handling>),
     /// It could not begin; `None` once the error is returned.
     Failed(Option<Box<Raised>>),

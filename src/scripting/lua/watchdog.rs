@@ -83,7 +83,7 @@ pub(super) struct CpuBudget {
     spent: Duration,
 }
 
-/// The running call.
+/// The running call, with the CPU time that it has used.
 #[derive(Clone, Copy)]
 struct WatchedCall {
     budget: CpuBudget,

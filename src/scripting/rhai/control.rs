@@ -249,7 +249,7 @@ impl Control {
         self.link.pass_lead();
     }
 
-    /// Ends the turn.
+    /// Ends the turn, and adds the memory that it took to that of the script.
     fn pause(&self) {
         self.watch.set(self.watch.get().pause());
         // Before the turn's memory is summed up: this frees its list of new views.

@@ -62,7 +62,7 @@ pub(super) struct JobRunner {
     told: AtomicBool,
 }
 
-/// Permits for threads.
+/// Permits for threads, and how many exist in total.
 struct Permits {
     free: Arc<Semaphore>,
     all: AtomicUsize,

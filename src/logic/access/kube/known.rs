@@ -17,9 +17,9 @@ pub enum ResourceRef {
     Kind {
         /// The group; empty for the core group.
         group: String,
-        /// The version.
+        /// The version of the API group.
         version: String,
-        /// The kind.
+        /// The kind, as objects spell it.
         kind: String,
     },
 }
@@ -31,7 +31,7 @@ pub enum Unresolved {
     Unknown(Option<String>),
     /// It was known before: the server is only starting, or the CRD was deleted.
     Gone,
-    /// Several resources match.
+    /// Several resources match; contains their names.
     Ambiguous(Vec<String>),
 }
 

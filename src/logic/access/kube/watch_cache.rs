@@ -36,7 +36,7 @@ pub enum Delta {
 }
 
 impl WatchCache {
-    /// Begins a list.
+    /// Begins a list: known objects count as missing until it has contained them.
     pub fn begin(&mut self) {
         self.missing = Some(self.seen.keys().cloned().collect_set());
     }

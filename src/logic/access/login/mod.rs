@@ -56,7 +56,7 @@ pub struct Login {
 pub enum Method {
     /// With the connection info of a script.
     Info(Box<ConnectionInfo>),
-    /// With the kubeconfig.
+    /// With the current context of the kubeconfig.
     Kubeconfig,
     /// With the service account of the pod.
     ServiceAccount,
@@ -65,7 +65,7 @@ pub enum Method {
 /// The address of a cluster and the credentials for it. They are never printed.
 #[derive(Clone, Default, PartialEq)]
 pub struct ConnectionInfo {
-    /// The base URL.
+    /// The base URL of the API server.
     pub server: String,
     /// A file with the CA bundle.
     pub ca_path: Option<String>,
@@ -79,7 +79,7 @@ pub struct ConnectionInfo {
     pub password: Option<String>,
     /// The scheme of the token; defaults to `Bearer`.
     pub scheme: Option<String>,
-    /// The token.
+    /// The token for the header `Authorization`, without its scheme.
     pub token: Option<String>,
     /// A file with the client certificate.
     pub certificate_path: Option<String>,
@@ -89,7 +89,7 @@ pub struct ConnectionInfo {
     pub private_key_path: Option<String>,
     /// The private key: PEM, or base64 of it.
     pub private_key_data: Option<String>,
-    /// An HTTP proxy.
+    /// The URL of an HTTP proxy.
     pub proxy_url: Option<String>,
     /// Whether to use the proxy variables of the environment; defaults to `settings.networking.trust_env`.
     pub trust_env: Option<bool>,

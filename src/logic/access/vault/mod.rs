@@ -35,7 +35,7 @@ pub struct Vault<T> {
 /// The result of a login handler.
 #[derive(Clone, Debug)]
 pub struct LoginResult<T> {
-    /// The login handler.
+    /// The id of the login handler.
     pub handler: Arc<str>,
     /// Credentials with a higher priority are used first.
     pub priority: i64,
@@ -47,7 +47,7 @@ pub struct LoginResult<T> {
     pub content: T,
 }
 
-/// Credentials in use.
+/// The credentials that one login handler has returned, and what requests have shown about them.
 #[derive(Debug)]
 struct VaultItem<T> {
     found: LoginResult<T>,

@@ -41,7 +41,7 @@ pub enum ScheduleStep {
     Plan(Duration),
     /// Attempt a call, then report its [`Outcome`] to [`BackgroundSchedule::ended`].
     Call(Effort),
-    /// End it.
+    /// End the daemon or timer.
     Exit {
         /// It ended by itself, so it must not start again for this object.
         forever: bool,
@@ -51,7 +51,7 @@ pub enum ScheduleStep {
 /// The input of the schedule.
 #[derive(Clone, Copy, Debug)]
 pub struct ScheduleMoment {
-    /// The current time.
+    /// The current time, on the clock of all daemons.
     pub now: Duration,
     /// When the essence of the object last changed, or when the object was first seen.
     pub changed: Duration,
@@ -96,7 +96,7 @@ enum State {
     Planned { since: Nanos, until: Nanos, is_slot: bool },
     /// Reconcile handlers: rests until `until` after the call at `called`, unless something requests a call.
     Idle { called: Nanos, until: Nanos },
-    /// Has ended.
+    /// Has ended, and is never called again.
     Done,
 }
 

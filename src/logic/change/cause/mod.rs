@@ -39,7 +39,7 @@ pub struct ChangeFacts {
 pub enum Essence {
     /// No essence was handled yet.
     Absent,
-    /// The essence differs.
+    /// The essence differs from the one that was handled last.
     Changed,
     /// The essence is the same.
     Same,
@@ -68,7 +68,7 @@ pub fn detect(facts: ChangeFacts) -> Reason {
 /// A reason with everything that handlers can read about it. Cheap to clone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// The reason.
+    /// The reason, which selects the handlers.
     pub reason: Reason,
     /// The object is new to this process. Never true for a creation, so that resuming handlers are not called for it.
     pub initial: bool,

@@ -26,7 +26,7 @@ use crate::logic::{
 /// A question to a filter callback.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
-    /// The callback.
+    /// The filter function to call.
     pub function: Function,
     /// `None`: about the whole object (`when`). `Some`: about one value; its inner `None` is an absent value.
     pub about: Option<Option<Value>>,
@@ -62,7 +62,7 @@ impl Answers {
         Answers { excluded: Arc::clone(excluded), ..Answers::default() }
     }
 
-    /// Records an answer.
+    /// Records what the function of a question has returned.
     pub fn note(&mut self, question: Question, answer: bool) {
         self.failed.retain(|it| *it != question);
         self.known.push((question, answer));

@@ -44,9 +44,9 @@ pub enum Transformation {
     BlockDeletion(Arc<str>),
     /// Remove this finalizer.
     AllowDeletion(Arc<str>),
-    /// `ctx.patch.fns`
+    /// A function that a script has appended to `ctx.patch.fns`.
     Scripted(Function),
-    /// `ctx.conditions`
+    /// A change that a script has made by `ctx.conditions`.
     Condition(Arc<ConditionChange>),
 }
 

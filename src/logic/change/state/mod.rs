@@ -52,11 +52,11 @@ struct StateEntry {
 /// The number of handlers by progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProgressCounts {
-    /// Finished successfully.
+    /// Handlers that have finished successfully.
     pub succeeded: usize,
-    /// Finished with errors.
+    /// Handlers that have finished with an error.
     pub failed: usize,
-    /// Not finished.
+    /// Handlers that are not finished.
     pub left: usize,
 }
 
@@ -64,7 +64,7 @@ pub struct ProgressCounts {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("deliver the result of handler '{id}': `{place}` in the patch is not a map")]
 pub struct Undeliverable {
-    /// The handler.
+    /// The id of the handler.
     pub id: String,
     /// The field of the patch.
     pub place: String,

@@ -58,7 +58,7 @@ pub struct FilterFailure {
 }
 
 impl Undecided {
-    /// Begins a cycle.
+    /// Begins a cycle: no handler was met in it yet.
     pub fn begin(&mut self) {
         self.all.iter_mut().for_each(|it| it.is_met = false);
     }

@@ -27,7 +27,7 @@ pub struct ServedResources {
     pub unresolved: Vec<Selector>,
 }
 
-/// Gaps in discovery.
+/// The gaps in discovery: resources may exist that it does not show.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unknown {
     /// The API groups that do not respond.

@@ -51,7 +51,7 @@ enum HandlerEdit {
     Edited,
     /// Did not exist before, or had other filters.
     Added,
-    /// No longer exists.
+    /// Is no longer declared.
     Removed,
 }
 
@@ -75,7 +75,7 @@ enum EditEffect {
 /// The objects of a resource that must be checked again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recheck {
-    /// All objects.
+    /// All objects of the resource.
     pub all: bool,
     /// All objects, if handlers have failed permanently on any of them.
     pub all_if_failed: bool,

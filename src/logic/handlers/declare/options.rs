@@ -5,14 +5,14 @@
 use super::super::handler::{Category, Kind};
 use crate::logic::text::nearest::nearest;
 
-/// One option.
+/// One option of declarations.
 #[derive(Clone, Copy, Debug)]
 pub struct OptionSpec {
     /// Its name, as in Kopf.
     pub name: &'static str,
     /// The type of its value.
     pub takes: OptionType,
-    /// Its documentation.
+    /// The documentation, as in the reference.
     pub doc: &'static str,
     scope: Scope,
 }
@@ -24,7 +24,7 @@ pub enum OptionType {
     Text,
     /// Any data; where values are compared, also a marker or a function.
     Any,
-    /// An error mode.
+    /// An error mode: `kopf.ErrorsMode`.
     Errors,
     /// A duration.
     Duration,
@@ -67,7 +67,7 @@ pub enum OptionType {
 /// The declarations that have an option.
 #[derive(Clone, Copy, Debug)]
 enum Scope {
-    /// All of them.
+    /// All declarations have it.
     Every,
     /// All except those whose name is an argument.
     Named,
@@ -75,11 +75,11 @@ enum Scope {
     Retried,
     /// Those whose calls have a timeout.
     Timed,
-    /// Those about objects.
+    /// Those whose handlers are called for objects.
     Objects,
     /// Those that select resources.
     Selecting,
-    /// Only these.
+    /// Only the declarations of these kinds.
     Only(&'static [Kind]),
 }
 

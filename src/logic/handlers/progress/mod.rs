@@ -34,7 +34,7 @@ pub struct ProgressRecord {
     pub purpose: Option<String>,
     /// The number of attempts so far, which is also the number of the next one.
     pub retries: u64,
-    /// Finished successfully.
+    /// Whether it has finished successfully.
     pub success: bool,
     /// Finished with an error.
     pub failure: bool,

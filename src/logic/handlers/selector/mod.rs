@@ -25,15 +25,15 @@ pub struct Selector {
     pub group: Option<String>,
     /// The version; `None` is the preferred one.
     pub version: Option<String>,
-    /// A kind.
+    /// The kind, if it must match.
     pub kind: Option<String>,
-    /// A plural.
+    /// The plural, if it must match.
     pub plural: Option<String>,
-    /// A singular.
+    /// The singular, if it must match.
     pub singular: Option<String>,
-    /// A short name.
+    /// A short name, if one must match.
     pub shortcut: Option<String>,
-    /// A category.
+    /// A category, if the resource must belong to one.
     pub category: Option<String>,
     /// A kind, plural, singular or short name; or everything.
     pub any_name: Option<AnyName>,
@@ -53,7 +53,7 @@ pub enum AnyName {
 /// A function that returns whether a selector's function picks a resource. The shell calls the scripts beforehand.
 pub type Picks<'a> = &'a dyn Fn(&Function, &Resource) -> bool;
 
-/// One positional argument.
+/// One positional argument of a declaration.
 #[derive(Clone, Debug, PartialEq)]
 enum Arg {
     Text(String),

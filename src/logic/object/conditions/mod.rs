@@ -34,9 +34,9 @@ pub struct Condition {
     pub kind: String,
     /// Whether it holds.
     pub status: ConditionStatus,
-    /// A machine-readable word.
+    /// The field `reason`: a word for programs.
     pub reason: String,
-    /// A human-readable sentence.
+    /// The field `message`: a sentence for humans.
     pub message: String,
     /// The generation of the object that was observed; `None` if the condition does not depend on the specification.
     pub observed_generation: Option<i64>,
@@ -47,7 +47,7 @@ pub struct Condition {
 /// The change of one condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConditionChange {
-    /// Sets the condition.
+    /// Adds the condition, or replaces the one of the same type.
     Set(Condition),
     /// Removes the condition of this type.
     Remove(String),

@@ -17,9 +17,9 @@ const NO_NAME: &str = "/%00";
 pub struct UrlTarget<'a> {
     /// `None`: all namespaces, or a cluster-scoped resource.
     pub namespace: Option<&'a str>,
-    /// `None`: the collection.
+    /// The name of the object; `None`: the collection.
     pub name: Option<&'a str>,
-    /// Such as `status`.
+    /// The subresource, such as `status`.
     pub subresource: Option<&'a str>,
 }
 

@@ -43,7 +43,7 @@ pub struct Terms {
     pub identity: String,
     /// The name of the lease.
     pub name: String,
-    /// Its namespace.
+    /// The namespace of the lease.
     pub namespace: String,
     /// How long other replicas wait after the last renewal.
     pub duration: Duration,
@@ -58,7 +58,7 @@ pub struct Terms {
 pub enum ReplicaRole {
     /// Another replica leads, or none yet.
     Standby,
-    /// This replica leads.
+    /// This replica leads, as long as it renews the lease.
     Leader,
     /// This replica has led and must not act any more, for this reason. It cannot become the leader again.
     Lost(String),
@@ -67,7 +67,7 @@ pub enum ReplicaRole {
 /// A request to the cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LeaseRequest {
-    /// Read the lease.
+    /// Read the lease, to see who holds it.
     Read,
     /// Create it with this content.
     Create(Value),
@@ -293,7 +293,7 @@ fn with_spec(mut lease: Value, spec: Value) -> Value {
     lease
 }
 
-/// Formats a `MicroTime`.
+/// Formats a time as a `MicroTime` of Kubernetes: in UTC, with microseconds.
 fn stamp(wall: Timestamp) -> String {
     wall.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
 }

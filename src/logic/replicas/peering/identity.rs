@@ -11,9 +11,9 @@ const SUFFIXES: [&str; 2] = [".local", ".localdomain"];
 /// The environment of the process.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
-    /// `POD_ID`
+    /// The variable `POD_ID`, which replaces the generated identity.
     pub pod: Option<String>,
-    /// The user's name.
+    /// The name of the user of the process.
     pub user: String,
     /// The host name that the system reports.
     pub host: String,
@@ -26,7 +26,7 @@ pub struct Surroundings {
 pub struct ProcessStart {
     /// The time of the start.
     pub start: Timestamp,
-    /// Any numbers.
+    /// Random numbers for the generated identity.
     pub random: [u8; 3],
 }
 

@@ -16,7 +16,7 @@ use super::Peer;
 #[derive(Debug, Default)]
 pub struct KnownPeers(IndexMap<String, KnownPeer>);
 
-/// One record.
+/// One record, and when its operator counts as dead.
 #[derive(Debug)]
 struct KnownPeer {
     /// The record in its raw form.

@@ -25,7 +25,7 @@ pub struct PeeringVerdict {
     pub dead: Vec<String>,
     /// Whether to pause from now on.
     pub pause: bool,
-    /// Log lines.
+    /// Log lines to write now, such as about the start and the end of a pause.
     pub lines: Vec<LogLine>,
     /// When the first of the peers that cause the pause will be dead, unless its record changes before.
     pub look_again: Option<Duration>,

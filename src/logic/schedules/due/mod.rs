@@ -19,7 +19,7 @@ const FUTURE_MAX: SignedDuration = SignedDuration::from_hours(24);
 /// The treatment of cron slots that were missed while the operator was not running.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Missed {
-    /// They never run.
+    /// They never run: the default.
     #[default]
     Skip,
     /// The last one of them runs as soon as possible.

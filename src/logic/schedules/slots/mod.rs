@@ -41,7 +41,7 @@ pub type ScheduleSlots = BTreeMap<String, ScheduleSlot>;
 pub struct LeaseRef {
     /// The namespace of the Lease.
     pub namespace: String,
-    /// Its name.
+    /// The name of the Lease.
     pub name: String,
     /// The identity of this process.
     pub identity: String,

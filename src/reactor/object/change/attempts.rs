@@ -21,7 +21,7 @@ use crate::logic::{
 /// One attempt of a handler.
 #[derive(Clone, Debug)]
 pub(in crate::reactor) struct HandlerAttempt {
-    /// The handler.
+    /// The handler that is called.
     pub(in crate::reactor) handler: Arc<Handler>,
     /// Number of earlier attempts.
     pub(in crate::reactor) retries: u64,
@@ -71,7 +71,7 @@ impl Attempts {
         number
     }
 
-    /// Ends an attempt.
+    /// Ends an attempt: new changes in the patch are its own, later ones belong to its parent.
     pub(in crate::reactor) fn end(&self, number: usize, patch: &SharedPatch) {
         let mut content = self.0.lock();
         content.note(patch);

@@ -29,7 +29,7 @@ use crate::reactor::object::{context::StreamContext, memory::ChangeMemory};
 /// The records that belong to another change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LeftOver {
-    /// None.
+    /// No record belongs to another change.
     None,
     /// Those in the state.
     Loaded,

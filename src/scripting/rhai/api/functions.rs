@@ -203,7 +203,7 @@ fn item(value: &Dynamic, step: &Value) -> Dynamic {
     value.as_map_ref().ok().and_then(|it| it.get(key).cloned()).unwrap_or_default()
 }
 
-/// The calling script.
+/// The script that calls a function of `kopf`.
 struct RhaiCaller<'a> {
     shared: &'a Shared,
     context: &'a NativeCallContext<'a>,

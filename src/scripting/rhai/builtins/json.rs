@@ -13,7 +13,7 @@ use crate::scripting::rhai::{
 /// Bytes that one item of a document takes while it is parsed: in the tree, and as a Rhai value.
 const BYTES_PER_ITEM: usize = 160;
 
-/// Registers the replacements.
+/// Registers `to_json` and `parse_json`.
 pub(super) fn register(engine: &mut Engine) {
     FuncRegistration::new("to_json")
         .with_purity(true)

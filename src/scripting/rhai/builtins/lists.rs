@@ -8,7 +8,7 @@ use crate::scripting::{
     values::limits::ITEMS_MAX,
 };
 
-/// Registers the replacements.
+/// Registers `pad` of lists and bytes, and `blob`.
 pub(super) fn register(engine: &mut Engine) {
     engine
         .register_fn("pad", |list: &mut Array, len: INT, item: Dynamic| pad(list, len, &item))

@@ -19,7 +19,7 @@ const SHORT: usize = 1 << 10;
 
 type Fallible<T> = Result<T, Box<EvalAltResult>>;
 
-/// Registers the replacements.
+/// Registers all replacements in an engine.
 pub(super) fn register(engine: &mut Engine) {
     equality::register(engine);
     json::register(engine);

@@ -10,7 +10,7 @@ use rhai::{Array, Dynamic, Engine, EvalAltResult, FLOAT, FnPtr, INT, NativeCallC
 use super::{Fallible, equality::equal};
 use crate::scripting::rhai::{control::step, errors::problem};
 
-/// Registers the replacements.
+/// Registers the replacements of sorting functions.
 pub(super) fn register(engine: &mut Engine) {
     for name in ["sort", "sort_by"] {
         engine.register_fn(name, |context: NativeCallContext<'_>, array: &mut Array, by: FnPtr| {

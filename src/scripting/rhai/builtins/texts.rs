@@ -13,7 +13,7 @@ use crate::scripting::{
 /// Maximum bytes of a piece of a string in addition to its characters: a value, and what it points to.
 const BYTES_PER_PIECE: usize = 80;
 
-/// Registers the replacements.
+/// Registers the replacements of string functions.
 pub(super) fn register(engine: &mut Engine) {
     macro_rules! pure {
         ($name:expr, $function:expr) => {
