@@ -6,7 +6,7 @@ use bytes::Bytes;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use kopf::{
     logic::{
-        background::indexing::{Contribution, Item, Key, Owner, Table},
+        background::indexing::{Contribution, IndexItem, IndexKey, IndexTable, Owner},
         change::cause,
         object::{Header, Object, diffbase, reason::EventType},
     },
@@ -93,16 +93,16 @@ fn owner(number: usize) -> Owner {
 
 /// A key that only this object has, and a key that all objects share.
 fn contribution(number: usize, value: usize) -> Contribution {
-    let value = Item::from(Value::from(value));
-    let own = (Key::text(&format!("key-{number}")), value.clone());
-    Contribution::Replace(vec![own, (Key::Null, value)])
+    let value = IndexItem::from(Value::from(value));
+    let own = (IndexKey::text(&format!("key-{number}")), value.clone());
+    Contribution::Replace(vec![own, (IndexKey::Null, value)])
 }
 
 /// An event must cost the same whatever the size of the table.
 fn indexing(criterion: &mut Criterion) {
     for size in [1_000, 100_000] {
         let fill = || {
-            let mut table = Table::default();
+            let mut table = IndexTable::default();
             (0..size).for_each(|it| table.apply(&owner(it), contribution(it, it)));
             table
         };
@@ -125,10 +125,10 @@ fn indexing(criterion: &mut Criterion) {
                 table.apply(&owner(turn % size), contribution(turn % size, turn));
             });
         });
-        let key = Key::text(&format!("key-{}", size / 2));
+        let key = IndexKey::text(&format!("key-{}", size / 2));
         group.bench_function("one lookup", |it| it.iter(|| table.get(black_box(&key))));
         group.bench_function("lookup of all values", |it| {
-            it.iter(|| table.get(black_box(&Key::Null)));
+            it.iter(|| table.get(black_box(&IndexKey::Null)));
         });
         group.finish();
     }

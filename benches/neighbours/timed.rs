@@ -9,7 +9,7 @@ use kopf::{
         handlers::{
             function::Function,
             lifecycle::Chooser,
-            outcome::{Ended, Raised},
+            outcome::{CallEnd, Raised},
         },
         object::resource::Resource,
     },
@@ -46,7 +46,7 @@ impl Scripts for Timed {
         self.host.keep(function)
     }
 
-    fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended> {
+    fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, CallEnd> {
         let object = match &invocation.cause {
             Cause::Object(cause) => cause.current().header().name.clone().unwrap_or_default(),
             Cause::Activity(_) => String::new(),

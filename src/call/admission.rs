@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::logic::admission::review::Request;
+use crate::logic::admission::review::ReviewedRequest;
 use crate::ports::ReviewClient;
 
 /// The kwargs of admission handlers.
 #[derive(Clone, Debug)]
 pub struct AdmissionCause {
     /// The request that the handlers allow or deny.
-    pub request: Arc<Request>,
+    pub request: Arc<ReviewedRequest>,
     /// The client that sent the review.
     pub client: ReviewClient,
     /// The kwarg `warnings`: shown to the client with the response.

@@ -9,7 +9,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::logic::handlers::{
-    declare::{self, Declaration, DeclareError, Execution},
+    declare::{self, Declaration, DeclareError, SubHandlerExecution},
     handler::Handler,
     lifecycle::Chooser,
     outcome::Raised,
@@ -80,8 +80,8 @@ impl Children {
     ///
     /// # Errors
     /// The error to raise in the script: a declaration is invalid, or the sub-handlers have not finished.
-    pub async fn execute(&self, execution: Execution) -> Result<(), ExecuteError> {
-        let Execution { passed, chooser } = execution;
+    pub async fn execute(&self, execution: SubHandlerExecution) -> Result<(), ExecuteError> {
+        let SubHandlerExecution { passed, chooser } = execution;
         let passed = passed.map(|it| self.make_all(it)).transpose()?;
         let (answer, answered) = oneshot::channel();
         let order = Order { passed, chooser, answer };

@@ -12,7 +12,9 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use serde_json::{Map, Value};
 
 use crate::logic::{
-    background::indexing::{Contribution, Item, Key, Owner, Position, Table, Values},
+    background::indexing::{
+        Contribution, IndexItem, IndexKey, IndexPosition, IndexTable, IndexValues, Owner,
+    },
     generation::Version,
     handlers::reconcile::INDEX,
 };
@@ -26,7 +28,7 @@ pub struct Indexes(Arc<BTreeMap<Arc<str>, Index>>);
 #[derive(Clone, Debug)]
 pub struct Index {
     id: Arc<str>,
-    table: Arc<RwLock<Table>>,
+    table: Arc<RwLock<IndexTable>>,
     /// Approximate bytes of all values together; see [`Index::bytes`].
     bytes: Arc<AtomicUsize>,
     /// The first generation whose handlers filled the index in its present way.
@@ -130,10 +132,10 @@ impl Index {
     }
 
     fn sweep(&self) {
-        self.change(Table::sweep);
+        self.change(IndexTable::sweep);
     }
 
-    fn change(&self, change: impl FnOnce(&mut Table)) {
+    fn change(&self, change: impl FnOnce(&mut IndexTable)) {
         let mut table = self.write();
         change(&mut table);
         self.bytes.store(table.bytes(), Ordering::Relaxed);
@@ -150,17 +152,17 @@ impl Index {
     }
 
     /// Returns whether there is a value under a key.
-    pub fn contains(&self, key: &Key) -> bool {
+    pub fn contains(&self, key: &IndexKey) -> bool {
         self.read().contains(key)
     }
 
     /// Returns the present values under a key, or `None`; never an empty list.
-    pub fn get(&self, key: &Key) -> Option<Values> {
+    pub fn get(&self, key: &IndexKey) -> Option<IndexValues> {
         self.read().get(key)
     }
 
     /// Returns the values that an object has contributed, with their keys.
-    pub fn contributed(&self, owner: &Owner) -> Vec<(Key, Item)> {
+    pub fn contributed(&self, owner: &Owner) -> Vec<(IndexKey, IndexItem)> {
         self.read().contributed(owner)
     }
 
@@ -170,7 +172,7 @@ impl Index {
     }
 
     /// Returns the present values under all keys.
-    pub fn values(&self) -> Values {
+    pub fn values(&self) -> IndexValues {
         self.read().values()
     }
 
@@ -182,19 +184,20 @@ impl Index {
 
     /// Returns a copy of the whole index as JSON, with the keys as strings.
     pub fn to_json(&self) -> Value {
-        let item = |key: Key| {
+        let item = |key: IndexKey| {
             let values = self.get(&key)?;
-            let values = values.iter().filter_map(Item::value).map(|it| Value::clone(it)).collect();
+            let values =
+                values.iter().filter_map(IndexItem::value).map(|it| Value::clone(it)).collect();
             Some((key.to_name(), Value::Array(values)))
         };
         Value::Object(self.keys().filter_map(item).collect::<Map<_, _>>())
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Table> {
+    fn read(&self) -> RwLockReadGuard<'_, IndexTable> {
         self.table.read()
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Table> {
+    fn write(&self) -> RwLockWriteGuard<'_, IndexTable> {
         self.table.write()
     }
 }
@@ -203,13 +206,13 @@ impl Index {
 #[derive(Debug)]
 pub struct IndexKeys {
     index: Index,
-    place: Option<Position>,
+    place: Option<IndexPosition>,
 }
 
 impl Iterator for IndexKeys {
-    type Item = Key;
+    type Item = IndexKey;
 
-    fn next(&mut self) -> Option<Key> {
+    fn next(&mut self) -> Option<IndexKey> {
         let table = self.index.read();
         let (place, key) = table.after(self.place)?;
         self.place = Some(place);
@@ -223,7 +226,7 @@ mod tests {
 
     use serde_json::json;
 
-    use super::{Contribution, Key, Owner, Version};
+    use super::{Contribution, IndexKey, Owner, Version};
     use crate::call::Indexes;
     use crate::logic::object::Header;
 
@@ -234,7 +237,7 @@ mod tests {
         let bytes = |it: &Indexes| it.get("idx").unwrap().bytes().load(Ordering::Relaxed);
         let owner = |uid: &str| Owner::of(&Header { uid: Some(uid.into()), ..Header::default() });
         let put = |it: &Indexes, uid: &str, length: usize| {
-            let entry = (Key::text("key"), json!("x".repeat(length)).into());
+            let entry = (IndexKey::text("key"), json!("x".repeat(length)).into());
             it.get("idx").unwrap().apply(&owner(uid), Contribution::Replace(vec![entry]));
         };
         put(&indexes, "a", 10_000);
@@ -262,15 +265,15 @@ mod tests {
         let index = indexes.get("idx").unwrap();
         let owner = |uid: &str| Owner::of(&Header { uid: Some(uid.into()), ..Header::default() });
         let put = |key: &str| {
-            let entry = (Key::text(key), json!(1).into());
+            let entry = (IndexKey::text(key), json!(1).into());
             index.apply(&owner(key), Contribution::Replace(vec![entry]));
         };
         ["a", "b", "c"].into_iter().for_each(put);
         let mut keys = index.keys();
-        assert_eq!(keys.next(), Some(Key::text("a")));
+        assert_eq!(keys.next(), Some(IndexKey::text("a")));
         indexes.remove(&owner("a"));
         indexes.remove(&owner("b"));
         put("d");
-        assert_eq!(keys.collect::<Vec<_>>(), [Key::text("c"), Key::text("d")]);
+        assert_eq!(keys.collect::<Vec<_>>(), [IndexKey::text("c"), IndexKey::text("d")]);
     }
 }

@@ -25,7 +25,7 @@ use crate::logic::{
         function::{Function, ScriptId},
         handler::Handler,
         lifecycle::Chooser,
-        outcome::{Ended, Raised},
+        outcome::{CallEnd, Raised},
     },
     object::{
         Object,
@@ -70,7 +70,7 @@ pub trait Scripts: Send + Sync + 'static {
     }
 
     /// Calls a handler. Returns how the call has ended.
-    fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended>;
+    fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, CallEnd>;
 
     /// Calls a filter function for an object; `invocation.handler` is the handler that the filter belongs to.
     fn ask(

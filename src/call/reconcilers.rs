@@ -13,7 +13,7 @@ use std::{
 use parking_lot::Mutex;
 
 use super::Related;
-use crate::logic::{background::indexing::Key, object::resource::Resource};
+use crate::logic::{background::indexing::IndexKey, object::resource::Resource};
 use crate::telemetry::{QueueSeries, QueuedObject};
 
 /// The objects of all reconcile handlers of an operator. Clones share them.
@@ -23,7 +23,7 @@ pub struct Reconcilers(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     /// By the id of the handler, then by the keys of the object: its uid, and its namespace and name if others name it.
-    calls: BTreeMap<Arc<str>, BTreeMap<Key, Vec<Weak<PendingCall>>>>,
+    calls: BTreeMap<Arc<str>, BTreeMap<IndexKey, Vec<Weak<PendingCall>>>>,
     /// The properties that the objects in each index share.
     related: BTreeMap<Arc<str>, Related>,
 }
@@ -86,13 +86,13 @@ impl PendingCall {
 }
 
 /// Returns the key of an object by its namespace and name, which differs from each uid.
-pub fn name_key(namespace: Option<&str>, name: &str) -> Key {
-    Key::Text(format!("{}/{name}", namespace.unwrap_or_default()).into())
+pub fn name_key(namespace: Option<&str>, name: &str) -> IndexKey {
+    IndexKey::Text(format!("{}/{name}", namespace.unwrap_or_default()).into())
 }
 
 impl Reconcilers {
     /// Adds an object of a handler.
-    pub fn add(&self, handler: &Arc<str>, keys: &[Key], call: &Arc<PendingCall>) {
+    pub fn add(&self, handler: &Arc<str>, keys: &[IndexKey], call: &Arc<PendingCall>) {
         let mut state = self.0.lock();
         let of_handler = state.calls.entry(Arc::clone(handler)).or_default();
         for key in keys {
@@ -104,7 +104,7 @@ impl Reconcilers {
     }
 
     /// Removes an object of a handler.
-    pub fn remove(&self, handler: &Arc<str>, keys: &[Key], call: &Arc<PendingCall>) {
+    pub fn remove(&self, handler: &Arc<str>, keys: &[IndexKey], call: &Arc<PendingCall>) {
         let mut state = self.0.lock();
         let Some(of_handler) = state.calls.get_mut(handler) else { return };
         for key in keys {
@@ -116,12 +116,12 @@ impl Reconcilers {
         }
     }
 
-    /// Requests calls of a handler for the objects of a key; [`Key::Null`] means all objects.
-    pub fn request(&self, handler: &str, key: &Key) {
+    /// Requests calls of a handler for the objects of a key; [`IndexKey::Null`] means all objects.
+    pub fn request(&self, handler: &str, key: &IndexKey) {
         let found: Vec<_> = {
             let state = self.0.lock();
             let Some(of_handler) = state.calls.get(handler) else { return };
-            if *key == Key::Null {
+            if *key == IndexKey::Null {
                 of_handler.values().flatten().filter_map(Weak::upgrade).collect()
             } else {
                 of_handler.get(key).into_iter().flatten().filter_map(Weak::upgrade).collect()
@@ -166,17 +166,18 @@ mod tests {
     use std::{sync::Arc, task::Waker};
 
     use super::{PendingCall, Reconcilers, name_key};
-    use crate::logic::background::indexing::Key;
+    use crate::logic::background::indexing::IndexKey;
     use crate::telemetry::QueueSeries;
 
     fn added(
         reconcilers: &Reconcilers,
         handler: &Arc<str>,
         name: &str,
-    ) -> ([Key; 2], Arc<PendingCall>) {
+    ) -> ([IndexKey; 2], Arc<PendingCall>) {
         let call =
             Arc::new(PendingCall::new(Waker::noop().clone(), Arc::new(QueueSeries::default())));
-        let keys = [Key::Text(format!("uid of {name}").into()), name_key(Some("default"), name)];
+        let keys =
+            [IndexKey::Text(format!("uid of {name}").into()), name_key(Some("default"), name)];
         reconcilers.add(handler, &keys, &call);
         (keys, call)
     }
@@ -195,7 +196,7 @@ mod tests {
             );
         }
 
-        reconcilers.request("site", &Key::Null);
+        reconcilers.request("site", &IndexKey::Null);
         assert!(call.take() && other.take() && !of_other_handler.is_requested());
         reconcilers.remove(&handler, &keys, &call);
         for key in &keys {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Packer;
 use crate::logic::{
-    background::indexing::Item,
+    background::indexing::IndexItem,
     object::{Object, resource::Resource},
 };
 
@@ -22,7 +22,7 @@ pub struct Related {
 
 impl Related {
     /// Returns an object as the index keeps it: compressed, because there may be many thousands, and most are rarely read.
-    pub fn pack(&self, object: &Object, resource: &Resource) -> Item {
+    pub fn pack(&self, object: &Object, resource: &Resource) -> IndexItem {
         let mut text = match object.size() {
             0 => object.body().to_string().into_bytes(),
             _ => object.essential_bytes(),
@@ -37,12 +37,12 @@ impl Related {
         let mut whole = place_of(resource).into_bytes();
         whole.push(b'\n');
         whole.append(&mut text);
-        Item::Packed(self.packer.pack(&whole).into())
+        IndexItem::Packed(self.packer.pack(&whole).into())
     }
 
     /// Returns an object that the index keeps, with its resource.
-    pub fn unpack(&self, item: &Item) -> Option<(Arc<Resource>, Object)> {
-        let Item::Packed(packed) = item else { return None };
+    pub fn unpack(&self, item: &IndexItem) -> Option<(Arc<Resource>, Object)> {
+        let IndexItem::Packed(packed) = item else { return None };
         let whole = Bytes::from(self.packer.unpack(packed));
         let end = whole.iter().position(|it| *it == b'\n')?;
         let place = whole.get(..end)?;

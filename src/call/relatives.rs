@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::CallServices;
-use crate::logic::{background::indexing::Key, handlers::handler::Handler, object::Object};
+use crate::logic::{background::indexing::IndexKey, handlers::handler::Handler, object::Object};
 
 impl CallServices {
     /// Returns the uid of the owner of an object that has the kind of the option `parent` of a handler.
@@ -24,7 +24,7 @@ impl CallServices {
     pub fn parent(&self, handler: &Handler, object: &Object) -> Option<Value> {
         let uid = self.parent_uid(handler, object)?;
         let index = handler.parent_index()?;
-        let found = self.indexes.get(&index)?.get(&Key::text(&uid))?;
+        let found = self.indexes.get(&index)?.get(&IndexKey::text(&uid))?;
         let related = self.reconcilers.related(&index);
         found.iter().find_map(|it| Some(Value::clone(related.unpack(it)?.1.body())))
     }

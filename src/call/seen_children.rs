@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::{Map, Value};
 
 use super::Related;
-use crate::logic::{background::indexing::Values, object::resource::Resource};
+use crate::logic::{background::indexing::IndexValues, object::resource::Resource};
 
 /// The children of an object at one moment. They are unpacked when a function first uses them: many functions never do.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub struct SeenKind {
     /// The properties that the packed objects share.
     pub related: Related,
     /// The packed objects; `None` if there are none.
-    pub values: Option<Values>,
+    pub values: Option<IndexValues>,
 }
 
 impl SeenChildren {

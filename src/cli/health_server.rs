@@ -6,7 +6,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{options::RunOptions, process, report::Report};
-use crate::features::probes::{Endpoint, Listener, Routes};
+use crate::features::probes::{Listener, ProbeEndpoint, Routes};
 use crate::ports::Clock;
 use crate::telemetry::{Health, LogControl};
 
@@ -15,7 +15,7 @@ pub(super) struct HealthServer {
     /// The health that all parts report to.
     pub(super) health: Health,
     /// The operator itself serves this endpoint, once the start-up handlers have ended.
-    pub(super) liveness: Option<Endpoint>,
+    pub(super) liveness: Option<ProbeEndpoint>,
     serving: JoinSet<()>,
     stop: CancellationToken,
 }

@@ -2,18 +2,18 @@
 //! `logic/replicas/peering`.
 
 use crate::cli::env::variable;
-use crate::logic::replicas::peering::{self, Identity, Moment, Surroundings};
+use crate::logic::replicas::peering::{self, PeeringIdentity, ProcessStart, Surroundings};
 use crate::ports::Clock;
 
 /// Returns the identities of this process.
-pub(super) fn of_operator(clock: Clock) -> Identity {
+pub(super) fn of_operator(clock: Clock) -> PeeringIdentity {
     let random = [(); 3].map(|()| fastrand::u8(..));
-    Identity::of_operator(&surroundings(), Moment { start: clock.now(), random })
+    PeeringIdentity::of_operator(&surroundings(), ProcessStart { start: clock.now(), random })
 }
 
 /// Returns the identity of the user who runs this command.
 pub(super) fn of_person() -> String {
-    Identity::of_person(&surroundings())
+    PeeringIdentity::of_person(&surroundings())
 }
 
 fn surroundings() -> Surroundings {

@@ -25,10 +25,10 @@ use crate::cli::{
 };
 use crate::cluster::{ConfigOverrides, ConnectOptions, KubeCluster};
 use crate::features::duplicates::Duplicates;
-use crate::logic::replicas::{duplicates, peering::Identity};
+use crate::logic::replicas::{duplicates, peering::PeeringIdentity};
 use crate::logic::{discovery::namespaces::NamespacePattern, handlers::lifecycle::Lifecycle};
 use crate::ports::{Clock, Cluster, WebhookServer};
-use crate::reactor::{self, Connect, Connecting, Failure, Operator, Scope};
+use crate::reactor::{self, Connect, Connecting, NamespaceScope, Operator, OperatorFailure};
 use crate::scripting::Terms;
 use crate::settings::Settings;
 use crate::sources::reload::{self, ReloadReport, Reloading};
@@ -105,8 +105,8 @@ pub(super) struct RunPlan {
     /// Its first generation of scripts.
     pub(super) first: First,
     /// Its identity among other operators.
-    pub(super) identity: Identity,
-    scope: Scope,
+    pub(super) identity: PeeringIdentity,
+    scope: NamespaceScope,
     settings: Settings,
     clock: Clock,
     /// Runs next to it, until it stops.
@@ -125,7 +125,7 @@ impl RunPlan {
 pub(super) async fn load(
     read: UnloadedScripts,
     options: &RunOptions,
-    scope: Scope,
+    scope: NamespaceScope,
     (clock, health): (Clock, &Health),
 ) -> Result<RunPlan, Report> {
     let terms = Terms { metrics: health.metrics().clone(), ..scripts::terms(options) };
@@ -281,23 +281,23 @@ pub(super) fn connect(
     })
 }
 
-fn scope(option: &ScopeOption) -> Scope {
+fn scope(option: &ScopeOption) -> NamespaceScope {
     match option {
-        ScopeOption::Cluster => Scope::Cluster,
+        ScopeOption::Cluster => NamespaceScope::Cluster,
         ScopeOption::Unsaid => {
             tracing::warn!(
                 target: "kopf.reactor",
                 "Neither -A/--all-namespaces nor -n/--namespace is given: serving the whole cluster (as with -A)."
             );
-            Scope::Cluster
+            NamespaceScope::Cluster
         }
         ScopeOption::Namespaces(patterns) => {
-            Scope::Namespaces(patterns.iter().map(NamespacePattern::new).collect())
+            NamespaceScope::Namespaces(patterns.iter().map(NamespacePattern::new).collect())
         }
     }
 }
 
-fn report(failure: &Failure) -> Report {
+fn report(failure: &OperatorFailure) -> Report {
     let report = Report::failure(failure.to_string());
     match failure.hint() {
         Some(hint) => report.with_hint(hint),

@@ -7,7 +7,7 @@ use crate::cli::{
     scripts::First,
 };
 use crate::cluster::KubeCluster;
-use crate::logic::{handlers::handler::Kind, replicas::peering::Identity};
+use crate::logic::{handlers::handler::Kind, replicas::peering::PeeringIdentity};
 use crate::ports::Cluster as _;
 
 /// The properties that are known before the operator connects.
@@ -21,7 +21,7 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    pub(super) fn new(options: &RunOptions, first: &First, identity: &Identity) -> Self {
+    pub(super) fn new(options: &RunOptions, first: &First, identity: &PeeringIdentity) -> Self {
         let registry = &first.registry;
         let is_scripted = registry.handlers().iter().any(|it| it.kind == Kind::Login);
         Summary {

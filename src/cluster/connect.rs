@@ -9,14 +9,14 @@ use serde_json::Value;
 use super::{
     certificate::ServerAddress,
     dial,
-    failure::Failure,
+    failure::RequestFailure,
     login,
     native::{self, ConfigOverrides},
     proxy,
     reason::one_line,
     refusal::{REASON_CHARS, refuse},
     service_account,
-    sessions::{LogIn, Session, Sessions},
+    sessions::{ClientSession, LogIn, Sessions},
     token_file::TokenFile,
 };
 use crate::logic::access::{
@@ -72,7 +72,7 @@ impl fmt::Debug for ConnectOptions {
 
 /// The source of credentials. Each login reads their current state.
 #[derive(Clone)]
-struct Source {
+struct CredentialSource {
     ask: Option<AskLogin>,
     dial: Dial,
     overrides: ConfigOverrides,
@@ -85,7 +85,7 @@ pub(super) async fn connect(options: &ConnectOptions) -> Result<Sessions, ApiErr
     // The provider is global to the process: one that was installed earlier works, too.
     let _already_installed = rustls::crypto::ring::default_provider().install_default().is_err();
     let networking = &options.settings.networking;
-    let source = Source {
+    let source = CredentialSource {
         ask: options.login.clone(),
         dial: Arc::clone(&options.dial),
         overrides: options.overrides.clone(),
@@ -99,8 +99,8 @@ pub(super) async fn connect(options: &ConnectOptions) -> Result<Sessions, ApiErr
     Sessions::start(log_in, options.clock, &options.health).await
 }
 
-impl Source {
-    async fn log_in(&self) -> Result<Vec<LoginResult<Arc<Session>>>, ApiError> {
+impl CredentialSource {
+    async fn log_in(&self) -> Result<Vec<LoginResult<Arc<ClientSession>>>, ApiError> {
         let Some(ask) = &self.ask else {
             let (method, name) = native::first(&self.overrides);
             let login = Login { method, priority: 0, expiration: None, default_namespace: None };
@@ -131,7 +131,7 @@ impl Source {
         handler: Arc<str>,
         login: &Login,
         returned: Option<Value>,
-    ) -> Result<LoginResult<Arc<Session>>, ApiError> {
+    ) -> Result<LoginResult<Arc<ClientSession>>, ApiError> {
         let mut config = self.configuration(login).await?;
         // Retries follow the policy of `retry.rs`.
         config.default_retry = false;
@@ -171,7 +171,7 @@ impl Source {
 }
 
 /// Creates a connection from a configuration. This may run an exec plugin.
-pub(super) async fn session(mut config: Config, dial: Dial) -> Result<Session, ApiError> {
+pub(super) async fn session(mut config: Config, dial: Dial) -> Result<ClientSession, ApiError> {
     // As in client-go, the file takes precedence over a token next to it. `kube` would also send its line breaks.
     let token = match config.auth_info.token_file.take().map(PathBuf::from) {
         None => None,
@@ -184,7 +184,7 @@ pub(super) async fn session(mut config: Config, dial: Dial) -> Result<Session, A
     let server = shown(&config.cluster_url);
     let place = ServerAddress::of(&config);
     match tokio::task::spawn_blocking(move || dial(config)).await {
-        Ok(Ok(client)) => Ok(Session::new(client, token, server).at(place)),
+        Ok(Ok(client)) => Ok(ClientSession::new(client, token, server).at(place)),
         Ok(Err(error)) => Err(unusable(&error)),
         Err(error) => Err(refuse(format!("cannot create a client: {error}"), None)),
     }
@@ -201,8 +201,8 @@ fn unreadable_token(path: &str, problem: &std::io::Error) -> ApiError {
 
 /// Returns the error of a configuration that no client can be created from.
 fn unusable(error: &kube::Error) -> ApiError {
-    let failure = Failure::of_client(error);
-    let denied = matches!(failure, Failure::Credentials(_));
+    let failure = RequestFailure::of_client(error);
+    let denied = matches!(failure, RequestFailure::Credentials(_));
     let (class, what, hint) = if denied {
         let hint = "run the exec plugin of the current context by hand, or check its token file";
         (ErrorClass::Denied, "cannot log in", hint)

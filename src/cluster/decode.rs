@@ -14,7 +14,7 @@ const LIST_SUFFIX: &str = "List";
 
 /// One response to a list request.
 #[derive(Debug, Default)]
-pub(super) struct Page {
+pub(super) struct ListChunk {
     /// The objects, each a slice of the response.
     items: std::vec::IntoIter<Bytes>,
     /// `apiVersion` of the items that have none.
@@ -29,7 +29,7 @@ pub(super) struct Page {
 
 /// The content of a watch line.
 #[derive(Debug)]
-pub(super) enum Line {
+pub(super) enum WatchLine {
     /// A change of an object.
     Event(EventType, Arc<Object>),
     /// No change; only a newer version to continue from, and whether it ends the initial objects.
@@ -93,15 +93,15 @@ struct BookmarkAnnotations<'a> {
     initial_events_end: Option<Cow<'a, str>>,
 }
 
-impl Page {
-    /// Reads a response.
+impl ListChunk {
+    /// Reads the response to a list request. Its objects are parsed later, one by one, by the iterator.
     pub(super) fn parse(body: &Bytes) -> Result<Self, serde_json::Error> {
         let raw: RawPage<'_> = serde_json::from_slice(body)?;
         let meta = raw.metadata.unwrap_or_default();
         let items = raw.items.unwrap_or_default();
         let items = items.into_iter().map(|it| body.slice_ref(it.get().as_bytes()));
         let kind = raw.kind.unwrap_or_default();
-        Ok(Page {
+        Ok(ListChunk {
             items: items.collect::<Vec<_>>().into_iter(),
             api_version: raw.api_version.unwrap_or_default().into_owned(),
             kind: kind.strip_suffix(LIST_SUFFIX).unwrap_or(&kind).to_owned(),
@@ -116,7 +116,7 @@ impl Page {
     }
 }
 
-impl Iterator for Page {
+impl Iterator for ListChunk {
     type Item = Result<Object, serde_json::Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -125,8 +125,8 @@ impl Iterator for Page {
     }
 }
 
-impl Line {
-    /// Reads a line.
+impl WatchLine {
+    /// Reads one line of a watch. An event of type `ERROR` is a [`WatchLine::Refusal`], not an error.
     pub(super) fn parse(line: &Bytes) -> Result<Self, serde_json::Error> {
         if let Some(event) = Self::usual(line) {
             return Ok(event);
@@ -141,16 +141,16 @@ impl Line {
                 let BookmarkMeta { resource_version, annotations } = bookmark.metadata;
                 let mark = annotations.unwrap_or_default().initial_events_end;
                 let is_end = mark.is_some_and(|it| it == "true");
-                return Ok(Line::Bookmark(resource_version.map(Cow::into_owned), is_end));
+                return Ok(WatchLine::Bookmark(resource_version.map(Cow::into_owned), is_end));
             }
             "ERROR" => {
                 let status: Status = serde_json::from_str(object.get())?;
-                return Ok(Line::Refusal(status.code.unwrap_or_default(), status.text()));
+                return Ok(WatchLine::Refusal(status.code.unwrap_or_default(), status.text()));
             }
-            _ => return Ok(Line::Unknown),
+            _ => return Ok(WatchLine::Unknown),
         };
         let object = Object::parse(line.slice_ref(object.get().as_bytes()))?;
-        Ok(Line::Event(event, Arc::new(object)))
+        Ok(WatchLine::Event(event, Arc::new(object)))
     }
 
     /// Reads a change in the format of all API servers, without parsing the line to find the object in it.
@@ -166,6 +166,6 @@ impl Line {
         // Parts that are skipped while the header is read must nevertheless be UTF-8.
         std::str::from_utf8(object).ok()?;
         let object = Object::parse(line.slice_ref(object)).ok()?;
-        Some(Line::Event(kind, Arc::new(object)))
+        Some(WatchLine::Event(kind, Arc::new(object)))
     }
 }

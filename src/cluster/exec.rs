@@ -20,10 +20,10 @@ use tokio_tungstenite::{
 };
 
 use super::{
-    failure::Failure,
+    failure::RequestFailure,
     reason::one_line,
     script_requests,
-    transport::{Request, Transport},
+    transport::{KubeRequest, Transport},
 };
 use crate::ports::{ApiError, ContainerCommand, Executed};
 
@@ -53,19 +53,19 @@ pub(super) async fn exec(
     let settings = transport.settings();
     let key = generate_key();
     let protocols = if stdin.is_some() { V5 } else { ANY };
-    let request = Request {
+    let request = KubeRequest {
         method: Method::GET,
         websocket: Some((&key, protocols)),
         ..script_requests::request(&demand)
     };
     let response = transport.upgrade(&request, &settings.networking).await?;
-    let fail = |it: Failure| transport.fail(it, &request.action);
+    let fail = |it: RequestFailure| transport.fail(it, &request.action);
     if !is_accepted(response.headers(), &key, protocols) {
         let problem = "the server, or a proxy before it, speaks another protocol for commands";
-        return Err(fail(Failure::Malformed(problem.into())));
+        return Err(fail(RequestFailure::Malformed(problem.into())));
     }
     let upgraded = hyper::upgrade::on(response).await;
-    let upgraded = upgraded.map_err(|it| fail(Failure::Disconnected(it.to_string())))?;
+    let upgraded = upgraded.map_err(|it| fail(RequestFailure::Disconnected(it.to_string())))?;
     let config = WebSocketConfig::default()
         .max_message_size(Some(MESSAGE_BYTES_MAX))
         .max_frame_size(Some(MESSAGE_BYTES_MAX));
@@ -80,7 +80,7 @@ pub(super) async fn exec(
     tokio::select! {
         biased; // the end first
         ended = receive(incoming, output_max) => ended.map_err(fail),
-        () = sending => Err(fail(Failure::Disconnected("the connection has ended".into()))),
+        () = sending => Err(fail(RequestFailure::Disconnected("the connection has ended".into()))),
     }
 }
 
@@ -112,10 +112,10 @@ async fn send<S: Sink<Message> + Unpin>(
 async fn receive<E: std::fmt::Display>(
     mut incoming: impl Stream<Item = Result<Message, E>> + Unpin,
     output_max: usize,
-) -> Result<Executed, Failure> {
+) -> Result<Executed, RequestFailure> {
     let mut executed = Executed::default();
     while let Some(message) = incoming.next().await {
-        let message = message.map_err(|it| Failure::Disconnected(it.to_string()))?;
+        let message = message.map_err(|it| RequestFailure::Disconnected(it.to_string()))?;
         let data = match message {
             Message::Binary(data) => data,
             Message::Text(text) => text.into(),
@@ -135,15 +135,15 @@ async fn receive<E: std::fmt::Display>(
             let problem = format!(
                 "the command writes more than {output_max} bytes (settings.sandbox.string_size)"
             );
-            return Err(Failure::Malformed(problem));
+            return Err(RequestFailure::Malformed(problem));
         }
     }
-    Err(Failure::Disconnected("the connection has ended before the command".into()))
+    Err(RequestFailure::Disconnected("the connection has ended before the command".into()))
 }
 
 /// Parses the exit status of a command.
-fn code(status: &[u8]) -> Result<i32, Failure> {
-    let malformed = |it: &str| Failure::Malformed(one_line(it, REASON_CHARS));
+fn code(status: &[u8]) -> Result<i32, RequestFailure> {
+    let malformed = |it: &str| RequestFailure::Malformed(one_line(it, REASON_CHARS));
     let status: Value = serde_json::from_slice(status).map_err(|it| malformed(&it.to_string()))?;
     if status.get("status").and_then(Value::as_str) == Some("Success") {
         return Ok(0);

@@ -26,26 +26,26 @@ const UNAPPLICABLE: &str = "the server rejected our request due to an error in o
 pub(super) enum Action<'a> {
     /// Reads a discovery document.
     Discover(&'a str),
-    /// Uses a resource.
+    /// Reads or writes objects of a resource.
     Use {
         /// The verb, as in RBAC rules.
         verb: &'static str,
-        /// The resource.
+        /// The resource that the URL names.
         resource: &'a Resource,
         /// The namespace; `None`: the whole cluster.
         namespace: Option<&'a str>,
         /// The object; `None`: the collection.
         name: Option<&'a str>,
-        /// The subresource.
+        /// The subresource, such as `status`; `None`: the object itself.
         subresource: Option<&'a str>,
     },
 }
 
 /// The reason why an attempt failed.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum RequestFailure {
     /// The server has responded with an error.
-    Answer(Answer),
+    Answer(ErrorResponse),
     /// There was no connection: the server has certainly not received the request.
     Unreachable(String),
     /// The connection broke before the response: the server may have received the request.
@@ -64,10 +64,10 @@ pub(super) enum Failure {
     Unsendable(String),
 }
 
-/// An error response.
+/// A response with an error status, as far as messages and retries need it.
 #[derive(Debug, Default)]
-pub(super) struct Answer {
-    /// The HTTP status.
+pub(super) struct ErrorResponse {
+    /// The status of the HTTP response.
     pub(super) status: u16,
     /// The message of the server; may be empty.
     pub(super) message: String,
@@ -84,15 +84,15 @@ pub(super) struct Status {
     kind: Option<String>,
     message: Option<String>,
     reason: Option<String>,
-    /// The HTTP status.
+    /// The HTTP status, repeated in the body.
     pub(super) code: Option<u16>,
     details: Option<Value>,
 }
 
-impl Answer {
+impl ErrorResponse {
     /// Reads the body of a response. JSON that is not a `Status` is ignored; other texts are truncated.
     pub(super) fn read(status: u16, retry_after: Option<String>, body: &[u8]) -> Self {
-        let mut answer = Answer { status, retry_after, ..Answer::default() };
+        let mut answer = ErrorResponse { status, retry_after, ..ErrorResponse::default() };
         match serde_json::from_slice::<Status>(body) {
             Ok(mut it) if it.kind.as_deref() == Some("Status") => {
                 let reason = it.reason.clone().unwrap_or_default();
@@ -108,7 +108,7 @@ impl Answer {
     }
 }
 
-impl Answer {
+impl ErrorResponse {
     /// Returns whether the server requests a retry: then it has not executed the request.
     pub(super) fn asks_to_retry(&self) -> bool {
         self.retry_after.is_some() || self.retry_after_seconds().is_some()
@@ -134,7 +134,7 @@ impl Status {
     }
 }
 
-impl Failure {
+impl RequestFailure {
     /// Classifies an error of the client.
     pub(super) fn of_client(error: &kube::Error) -> Self {
         let auth = if let kube::Error::Service(inner) = error {
@@ -145,40 +145,40 @@ impl Failure {
             None
         };
         if let Some(auth) = auth {
-            return Failure::Credentials(reason_of_auth(auth));
+            return RequestFailure::Credentials(reason_of_auth(auth));
         }
         let reason = reason(error);
         if is_about_certificates(error) {
-            Failure::Untrusted(reason)
+            RequestFailure::Untrusted(reason)
         } else if is_before_the_request(error) {
-            Failure::Unreachable(reason)
+            RequestFailure::Unreachable(reason)
         } else {
-            Failure::Disconnected(reason)
+            RequestFailure::Disconnected(reason)
         }
     }
 
     /// Returns whether the server rejects the credentials.
     pub(super) fn is_rejection(&self) -> bool {
-        matches!(self, Failure::Answer(Answer { status: 401, .. }))
+        matches!(self, RequestFailure::Answer(ErrorResponse { status: 401, .. }))
     }
 
     /// Returns whether the server has responded.
     pub(super) fn is_answer(&self) -> bool {
-        matches!(self, Failure::Answer(_))
+        matches!(self, RequestFailure::Answer(_))
     }
 
     /// Returns a label for metrics.
     pub(super) fn label(&self) -> String {
         let word = match self {
-            Failure::Answer(answer) => return answer.status.to_string(),
-            Failure::Unreachable(_) => "unreachable",
-            Failure::Disconnected(_) => "disconnected",
-            Failure::Timeout(_) => "timeout",
-            Failure::Untrusted(_) => "untrusted",
-            Failure::Credentials(_) => "credentials",
-            Failure::Payload(_) => "broken",
-            Failure::Malformed(_) => "malformed",
-            Failure::Unsendable(_) => "unsendable",
+            RequestFailure::Answer(answer) => return answer.status.to_string(),
+            RequestFailure::Unreachable(_) => "unreachable",
+            RequestFailure::Disconnected(_) => "disconnected",
+            RequestFailure::Timeout(_) => "timeout",
+            RequestFailure::Untrusted(_) => "untrusted",
+            RequestFailure::Credentials(_) => "credentials",
+            RequestFailure::Payload(_) => "broken",
+            RequestFailure::Malformed(_) => "malformed",
+            RequestFailure::Unsendable(_) => "unsendable",
         };
         word.to_owned()
     }
@@ -188,15 +188,15 @@ impl Failure {
         let class = self.class();
         let hint = self.hint(action);
         let status = match &self {
-            Failure::Answer(answer) => Some(answer.status),
-            Failure::Unreachable(_)
-            | Failure::Disconnected(_)
-            | Failure::Timeout(_)
-            | Failure::Untrusted(_)
-            | Failure::Credentials(_)
-            | Failure::Payload(_)
-            | Failure::Malformed(_)
-            | Failure::Unsendable(_) => None,
+            RequestFailure::Answer(answer) => Some(answer.status),
+            RequestFailure::Unreachable(_)
+            | RequestFailure::Disconnected(_)
+            | RequestFailure::Timeout(_)
+            | RequestFailure::Untrusted(_)
+            | RequestFailure::Credentials(_)
+            | RequestFailure::Payload(_)
+            | RequestFailure::Malformed(_)
+            | RequestFailure::Unsendable(_) => None,
         };
         let at = if status.is_some() || server.is_empty() {
             String::new()
@@ -205,22 +205,22 @@ impl Failure {
         };
         let message = format!("cannot {action}{at}: {self}");
         let answer = match self {
-            Failure::Answer(answer) => answer.status_details,
-            Failure::Unreachable(_)
-            | Failure::Disconnected(_)
-            | Failure::Timeout(_)
-            | Failure::Untrusted(_)
-            | Failure::Credentials(_)
-            | Failure::Payload(_)
-            | Failure::Malformed(_)
-            | Failure::Unsendable(_) => None,
+            RequestFailure::Answer(answer) => answer.status_details,
+            RequestFailure::Unreachable(_)
+            | RequestFailure::Disconnected(_)
+            | RequestFailure::Timeout(_)
+            | RequestFailure::Untrusted(_)
+            | RequestFailure::Credentials(_)
+            | RequestFailure::Payload(_)
+            | RequestFailure::Malformed(_)
+            | RequestFailure::Unsendable(_) => None,
         };
         ApiError { class, status, message, hint, answer }
     }
 
     fn class(&self) -> ErrorClass {
         match self {
-            Failure::Answer(answer) => match answer.status {
+            RequestFailure::Answer(answer) => match answer.status {
                 401 | 403 => ErrorClass::Denied,
                 404 => ErrorClass::Missing,
                 409 => ErrorClass::Conflict,
@@ -231,42 +231,44 @@ impl Failure {
                 429 | 500..=599 => ErrorClass::Retry,
                 _ => ErrorClass::Fatal,
             },
-            Failure::Unreachable(_)
-            | Failure::Disconnected(_)
-            | Failure::Timeout(_)
-            | Failure::Payload(_) => ErrorClass::Retry,
-            Failure::Credentials(_) => ErrorClass::Denied,
-            Failure::Untrusted(_) | Failure::Malformed(_) | Failure::Unsendable(_) => {
-                ErrorClass::Fatal
-            }
+            RequestFailure::Unreachable(_)
+            | RequestFailure::Disconnected(_)
+            | RequestFailure::Timeout(_)
+            | RequestFailure::Payload(_) => ErrorClass::Retry,
+            RequestFailure::Credentials(_) => ErrorClass::Denied,
+            RequestFailure::Untrusted(_)
+            | RequestFailure::Malformed(_)
+            | RequestFailure::Unsendable(_) => ErrorClass::Fatal,
         }
     }
 
     fn hint(&self, action: &Action<'_>) -> Option<String> {
         let hint = match self {
-            Failure::Answer(Answer { status: 401, .. }) => {
+            RequestFailure::Answer(ErrorResponse { status: 401, .. }) => {
                 "the credentials are expired or wrong: log in again, or check the user of the current context"
             }
-            Failure::Answer(Answer { status: 403, message, .. }) => return action.rule(message),
-            Failure::Answer(Answer { message, .. }) if message.contains(NO_LIST) => {
+            RequestFailure::Answer(ErrorResponse { status: 403, message, .. }) => {
+                return action.rule(message);
+            }
+            RequestFailure::Answer(ErrorResponse { message, .. }) if message.contains(NO_LIST) => {
                 "found an empty map instead of a list: in Lua, write an empty list as kopf.array{}, because {} is an object"
             }
-            Failure::Unreachable(_) | Failure::Disconnected(_) => {
+            RequestFailure::Unreachable(_) | RequestFailure::Disconnected(_) => {
                 "check that the cluster is running and that the `server` of the current context is correct: `kubectl version`"
             }
-            Failure::Timeout(_) => {
+            RequestFailure::Timeout(_) => {
                 "the server is slow or a proxy holds the connection; `settings.networking.request_timeout` is the limit"
             }
-            Failure::Untrusted(_) => {
+            RequestFailure::Untrusted(_) => {
                 "check `certificate-authority` (and the client certificate, if there is one) of the current context"
             }
-            Failure::Credentials(_) => {
+            RequestFailure::Credentials(_) => {
                 "run the exec plugin of the current context by hand, or check its token file"
             }
-            Failure::Answer(_)
-            | Failure::Payload(_)
-            | Failure::Malformed(_)
-            | Failure::Unsendable(_) => return None,
+            RequestFailure::Answer(_)
+            | RequestFailure::Payload(_)
+            | RequestFailure::Malformed(_)
+            | RequestFailure::Unsendable(_) => return None,
         };
         Some(hint.to_owned())
     }
@@ -277,29 +279,31 @@ const UNTYPED: &str = "failed to create typed patch";
 /// API servers' message for an empty map instead of a list.
 const NO_LIST: &str = "expected list, got &{map[]}";
 
-impl fmt::Display for Failure {
+impl fmt::Display for RequestFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Answer(Answer { status, message, .. }) => {
+            RequestFailure::Answer(ErrorResponse { status, message, .. }) => {
                 let title = http::StatusCode::from_u16(*status).ok();
                 let title = title.and_then(|it| it.canonical_reason()).unwrap_or("unknown status");
                 write!(f, "{status} {title}")?;
                 if message.is_empty() { Ok(()) } else { write!(f, ": {message}") }
             }
-            Failure::Timeout(limit) => write!(f, "no response within {} s", limit.as_secs_f64()),
-            Failure::Payload(reason) => write!(f, "the response was interrupted: {reason}"),
-            Failure::Malformed(reason) => write!(f, "invalid response: {reason}"),
-            Failure::Untrusted(reason) => write!(f, "no trusted connection: {reason}"),
-            Failure::Credentials(reason) => write!(f, "no credentials: {reason}"),
-            Failure::Unreachable(reason)
-            | Failure::Disconnected(reason)
-            | Failure::Unsendable(reason) => f.write_str(reason),
+            RequestFailure::Timeout(limit) => {
+                write!(f, "no response within {} s", limit.as_secs_f64())
+            }
+            RequestFailure::Payload(reason) => write!(f, "the response was interrupted: {reason}"),
+            RequestFailure::Malformed(reason) => write!(f, "invalid response: {reason}"),
+            RequestFailure::Untrusted(reason) => write!(f, "no trusted connection: {reason}"),
+            RequestFailure::Credentials(reason) => write!(f, "no credentials: {reason}"),
+            RequestFailure::Unreachable(reason)
+            | RequestFailure::Disconnected(reason)
+            | RequestFailure::Unsendable(reason) => f.write_str(reason),
         }
     }
 }
 
 impl Action<'_> {
-    /// Returns the verb.
+    /// Returns the verb, as in RBAC rules; `discover` for discovery.
     pub(super) fn verb(&self) -> &'static str {
         match self {
             Action::Discover(_) => "discover",

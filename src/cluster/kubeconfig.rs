@@ -15,7 +15,7 @@ use kube::config::{
 };
 use serde_json::{Map, Value};
 
-type Fields = Map<String, Value>;
+type KubeconfigFields = Map<String, Value>;
 
 /// The reason why a kubeconfig could not be read.
 #[derive(Debug)]
@@ -94,7 +94,7 @@ pub(super) fn from_value(value: Value) -> Result<Kubeconfig, String> {
     })
 }
 
-fn cluster(it: &mut Fields) -> Result<Cluster, String> {
+fn cluster(it: &mut KubeconfigFields) -> Result<Cluster, String> {
     Ok(Cluster {
         server: text(it, "server")?,
         insecure_skip_tls_verify: flag(it, "insecure-skip-tls-verify")?,
@@ -112,7 +112,7 @@ fn cluster(it: &mut Fields) -> Result<Cluster, String> {
     })
 }
 
-fn context(it: &mut Fields) -> Result<Context, String> {
+fn context(it: &mut KubeconfigFields) -> Result<Context, String> {
     Ok(Context {
         cluster: text(it, "cluster")?.ok_or("`cluster` is missing")?,
         user: text(it, "user")?,
@@ -121,7 +121,7 @@ fn context(it: &mut Fields) -> Result<Context, String> {
     })
 }
 
-fn user(it: &mut Fields) -> Result<AuthInfo, String> {
+fn user(it: &mut KubeconfigFields) -> Result<AuthInfo, String> {
     let extra = pairs(it, "as-user-extra", texts)?;
     Ok(AuthInfo {
         username: text(it, "username")?,
@@ -142,7 +142,7 @@ fn user(it: &mut Fields) -> Result<AuthInfo, String> {
     })
 }
 
-fn auth_provider(it: &mut Fields) -> Result<AuthProviderConfig, String> {
+fn auth_provider(it: &mut KubeconfigFields) -> Result<AuthProviderConfig, String> {
     let config = pairs(it, "config", string)?;
     Ok(AuthProviderConfig {
         name: name(it)?,
@@ -151,7 +151,7 @@ fn auth_provider(it: &mut Fields) -> Result<AuthProviderConfig, String> {
     })
 }
 
-fn exec(it: &mut Fields) -> Result<ExecConfig, String> {
+fn exec(it: &mut KubeconfigFields) -> Result<ExecConfig, String> {
     let interactive_mode = match text(it, "interactiveMode")?.as_deref() {
         None => None,
         Some("Never") => Some(ExecInteractiveMode::Never),
@@ -177,7 +177,7 @@ fn exec(it: &mut Fields) -> Result<ExecConfig, String> {
 
 /// Takes a field, unless it is missing or null. Errors name it.
 fn optional<T>(
-    fields: &mut Fields,
+    fields: &mut KubeconfigFields,
     key: &str,
     convert: impl FnOnce(Value) -> Result<T, String>,
 ) -> Result<Option<T>, String> {
@@ -185,15 +185,15 @@ fn optional<T>(
     value.map(convert).transpose().map_err(|it| format!("`{key}`: {it}"))
 }
 
-fn text(fields: &mut Fields, key: &str) -> Result<Option<String>, String> {
+fn text(fields: &mut KubeconfigFields, key: &str) -> Result<Option<String>, String> {
     optional(fields, key, string)
 }
 
-fn name(fields: &mut Fields) -> Result<String, String> {
+fn name(fields: &mut KubeconfigFields) -> Result<String, String> {
     text(fields, "name")?.ok_or_else(|| "`name` is missing".to_owned())
 }
 
-fn flag(fields: &mut Fields, key: &str) -> Result<Option<bool>, String> {
+fn flag(fields: &mut KubeconfigFields, key: &str) -> Result<Option<bool>, String> {
     let truth = |value: Value| {
         value.as_bool().ok_or_else(|| format!("expected true or false, not {}", kind(&value)))
     };
@@ -201,17 +201,17 @@ fn flag(fields: &mut Fields, key: &str) -> Result<Option<bool>, String> {
 }
 
 fn map<T>(
-    fields: &mut Fields,
+    fields: &mut KubeconfigFields,
     key: &str,
-    convert: fn(&mut Fields) -> Result<T, String>,
+    convert: fn(&mut KubeconfigFields) -> Result<T, String>,
 ) -> Result<Option<T>, String> {
     optional(fields, key, |value| entries(value).and_then(|mut it| convert(&mut it)))
 }
 
 fn list<T>(
-    fields: &mut Fields,
+    fields: &mut KubeconfigFields,
     key: &str,
-    convert: fn(&mut Fields) -> Result<T, String>,
+    convert: fn(&mut KubeconfigFields) -> Result<T, String>,
 ) -> Result<Vec<T>, String> {
     let found = optional(fields, key, |value| {
         let items = items(value)?.into_iter().enumerate();
@@ -225,7 +225,7 @@ fn list<T>(
 }
 
 fn pairs<T>(
-    fields: &mut Fields,
+    fields: &mut KubeconfigFields,
     key: &str,
     convert: fn(Value) -> Result<T, String>,
 ) -> Result<Option<Vec<(String, T)>>, String> {
@@ -245,7 +245,7 @@ fn items(value: Value) -> Result<Vec<Value>, String> {
     Ok(items)
 }
 
-fn entries(value: Value) -> Result<Fields, String> {
+fn entries(value: Value) -> Result<KubeconfigFields, String> {
     let Value::Object(fields) = value else {
         return Err(format!("expected a map, not {}", kind(&value)));
     };

@@ -40,10 +40,10 @@ const RESOURCES_KEPT: usize = 64;
 
 /// The origin of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Origin {
-    /// The operator itself.
+pub(super) enum RequestOrigin {
+    /// The operator itself, for its handlers and its own state.
     Operator,
-    /// A script.
+    /// A call of the library `kube` by a script.
     Script,
 }
 
@@ -85,12 +85,12 @@ impl RequestLimits {
     }
 
     /// Waits until a request may be sent.
-    pub(super) async fn acquire(&self, origin: Origin, action: &Action<'_>) -> Permit {
+    pub(super) async fn acquire(&self, origin: RequestOrigin, action: &Action<'_>) -> Permit {
         let Action::Use { resource, .. } = action else { return Permit::default() };
         let limits = match origin {
-            Origin::Operator if is_vital(resource) => return Permit::default(),
-            Origin::Operator => &self.operator,
-            Origin::Script => &self.scripts,
+            RequestOrigin::Operator if is_vital(resource) => return Permit::default(),
+            RequestOrigin::Operator => &self.operator,
+            RequestOrigin::Script => &self.scripts,
         };
         // The permit of the resource first: those that wait for it must not hold one of all.
         let resource = limits.of(resource).acquire_owned().await.ok();

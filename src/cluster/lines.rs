@@ -13,7 +13,7 @@ pub(super) const LINE_BYTES_MAX: usize = 64 << 20;
 const COPIED_BYTES_MAX: usize = 64 << 10;
 
 /// A reader of lines. Cancel-safe: data that was read is kept.
-pub(super) struct Lines {
+pub(super) struct LineReader {
     body: Frames,
     splitter: Splitter,
     ended: bool,
@@ -22,16 +22,16 @@ pub(super) struct Lines {
 /// The reason why there are no more lines, other than the end of the body.
 #[derive(Debug, PartialEq)]
 pub(super) enum Broken {
-    /// The connection broke.
+    /// The connection broke; contains the reason.
     Payload(String),
     /// A line is longer than [`LINE_BYTES_MAX`].
     TooLong,
 }
 
-impl Lines {
+impl LineReader {
     /// Reads the lines of this body.
     pub(super) fn new(body: Frames) -> Self {
-        Lines { body, splitter: Splitter::default(), ended: false }
+        LineReader { body, splitter: Splitter::default(), ended: false }
     }
 
     /// Returns whether the body has ended; the last line may be incomplete.

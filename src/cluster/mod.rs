@@ -52,12 +52,12 @@ pub use dial::dial;
 pub use native::ConfigOverrides;
 pub use service_account::pod_namespace;
 
-use decode::Page;
-use failure::{Action, Failure};
-use limits::Origin;
+use decode::ListChunk;
+use failure::{Action, RequestFailure};
+use limits::RequestOrigin;
 use outage::Jitter;
 use sessions::Sessions;
-use transport::{Request, Transport};
+use transport::{KubeRequest, Transport};
 
 /// A Kubernetes cluster. Clones share the connection.
 #[derive(Clone)]
@@ -103,13 +103,13 @@ impl KubeCluster {
         KubeCluster { transport: Arc::new(transport.with_jitter(Jitter::seeded(seed))) }
     }
 
-    async fn send(&self, request: Request<'_>) -> Result<Object, ApiError> {
+    async fn send(&self, request: KubeRequest<'_>) -> Result<Object, ApiError> {
         self.send_with(request, None, None).await
     }
 
     async fn send_with(
         &self,
-        request: Request<'_>,
+        request: KubeRequest<'_>,
         backoffs: Option<&[Duration]>,
         interrupt: Option<Interrupt<'_>>,
     ) -> Result<Object, ApiError> {
@@ -121,8 +121,9 @@ impl KubeCluster {
             networking.repeat_last_backoff = false;
         }
         let body = self.transport.fetch_unless(&request, &networking, interrupt).await?;
-        Object::parse(body)
-            .map_err(|it| self.transport.fail(Failure::Malformed(it.to_string()), &request.action))
+        Object::parse(body).map_err(|it| {
+            self.transport.fail(RequestFailure::Malformed(it.to_string()), &request.action)
+        })
     }
 
     async fn list_all(
@@ -136,7 +137,7 @@ impl KubeCluster {
         let action =
             Action::Use { verb: "list", resource, namespace, name: None, subresource: None };
         let malformed = |it: serde_json::Error| {
-            self.transport.fail(Failure::Malformed(it.to_string()), &action)
+            self.transport.fail(RequestFailure::Malformed(it.to_string()), &action)
         };
         let (mut objects, mut token) = (Vec::new(), None);
         loop {
@@ -148,7 +149,7 @@ impl KubeCluster {
                 action,
             );
             let body = self.transport.fetch(&request, &settings.networking).await?;
-            let mut page = Page::parse(&body).map_err(malformed)?;
+            let mut page = ListChunk::parse(&body).map_err(malformed)?;
             objects.reserve(page.len());
             for object in page.by_ref() {
                 objects.push(object.map_err(malformed)?);
@@ -185,8 +186,8 @@ impl Cluster for KubeCluster {
         let PatchRequest { resource, namespace, name, subresource, kind, payload, interrupt } =
             request;
         let collection = url::collection(resource, namespace);
-        let request = Request {
-            of: Origin::Operator,
+        let request = KubeRequest {
+            of: RequestOrigin::Operator,
             accept: transport::JSON,
             method: Method::PATCH,
             url: url::object(collection, name, subresource),
@@ -205,8 +206,8 @@ impl Cluster for KubeCluster {
 
     fn create<'a>(&'a self, request: NewObject<'a>) -> BoxFuture<'a, Result<Object, ApiError>> {
         let NewObject { resource, namespace, payload, backoffs } = request;
-        let request = Request {
-            of: Origin::Operator,
+        let request = KubeRequest {
+            of: RequestOrigin::Operator,
             accept: transport::JSON,
             method: Method::POST,
             url: url::collection(resource, namespace),
@@ -232,7 +233,7 @@ impl Cluster for KubeCluster {
             object.body();
             match object.problem() {
                 Some(problem) => {
-                    let failure = Failure::Malformed(problem.to_string());
+                    let failure = RequestFailure::Malformed(problem.to_string());
                     Err(self.transport.fail(failure, &action))
                 }
                 None => Ok(object),
@@ -291,10 +292,10 @@ fn single<'a>(
     verb: &'static str,
     address: Address<'a>,
     payload: Option<Bytes>,
-) -> Request<'a> {
+) -> KubeRequest<'a> {
     let Address { resource, namespace, name } = address;
-    Request {
-        of: Origin::Operator,
+    KubeRequest {
+        of: RequestOrigin::Operator,
         accept: transport::JSON,
         method,
         url: url::object(url::collection(resource, namespace), name, None),

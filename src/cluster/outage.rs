@@ -105,7 +105,7 @@ impl Outage {
     /// Waits for this pause, or until the server responds again. During an outage, one of all waiting tasks tries each second.
     pub(super) async fn sleep(&self, pause: Duration) {
         let end = Instant::now() + pause;
-        let _waiting = Waiting::among(&self.waiting);
+        let _waiting = WaitingTask::among(&self.waiting);
         let mut over = pin!(self.over.notified());
         over.as_mut().enable();
         tokio::select! {
@@ -131,17 +131,17 @@ impl Outage {
     }
 }
 
-/// One waiting task.
-struct Waiting<'a>(&'a AtomicUsize);
+/// Counts a task as waiting until it is dropped.
+struct WaitingTask<'a>(&'a AtomicUsize);
 
-impl<'a> Waiting<'a> {
+impl<'a> WaitingTask<'a> {
     fn among(all: &'a AtomicUsize) -> Self {
         all.fetch_add(1, Ordering::Relaxed);
-        Waiting(all)
+        WaitingTask(all)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingTask<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::failure::{Answer, Failure};
+use super::failure::{ErrorResponse, RequestFailure};
 use crate::settings::NetworkingSettings;
 
 /// Maximum pause that a server may request, longer than the default pauses of the settings. Newer events of an object wait for it.
@@ -14,25 +14,25 @@ const RETRY_AFTER_MAX: Duration = Duration::from_mins(1);
 
 /// The consequence of a failed attempt.
 #[derive(Debug, PartialEq)]
-pub(super) enum Verdict {
+pub(super) enum RetryDecision {
     /// A retry cannot help.
     Final,
     /// A retry could help, but all attempts are used up.
     Exhausted,
     /// Retry after this pause.
-    Again(Pause),
+    Again(RetryPause),
 }
 
 /// The time until the next attempt.
 #[derive(Debug, PartialEq)]
-pub(super) struct Pause {
+pub(super) struct RetryPause {
     /// The pause according to the settings.
     pub(super) own: Duration,
     /// The pause that the server requested, if it is used.
     pub(super) asked: Option<Duration>,
 }
 
-impl Pause {
+impl RetryPause {
     /// Returns how long to wait.
     pub(super) fn duration(&self) -> Duration {
         self.asked.unwrap_or(self.own)
@@ -44,42 +44,43 @@ impl Pause {
 ///
 /// A request that is not idempotent is retried only if the server has certainly not executed it.
 pub(super) fn judge(
-    failure: &Failure,
+    failure: &RequestFailure,
     attempt: usize,
     networking: &NetworkingSettings,
     is_idempotent: bool,
-) -> Verdict {
+) -> RetryDecision {
     let worth = match failure {
-        Failure::Answer(answer) if answer.is_mistyped() => false,
-        Failure::Answer(answer) if is_idempotent => {
+        RequestFailure::Answer(answer) if answer.is_mistyped() => false,
+        RequestFailure::Answer(answer) if is_idempotent => {
             matches!(answer.status, 401 | 429 | 500..=599)
         }
-        Failure::Answer(answer) => match answer.status {
+        RequestFailure::Answer(answer) => match answer.status {
             401 => true,
             429 | 503 => answer.asks_to_retry(),
             _ => false,
         },
-        Failure::Disconnected(_) | Failure::Timeout(_) => is_idempotent,
-        Failure::Unreachable(_) | Failure::Credentials(_) => true,
+        RequestFailure::Disconnected(_) | RequestFailure::Timeout(_) => is_idempotent,
+        RequestFailure::Unreachable(_) | RequestFailure::Credentials(_) => true,
         // Accepted: the request has already taken effect.
-        Failure::Payload(_) | Failure::Malformed(_)
+        RequestFailure::Payload(_) | RequestFailure::Malformed(_)
         // A problem of the configuration.
-        | Failure::Untrusted(_) | Failure::Unsendable(_) => false,
+        | RequestFailure::Untrusted(_) | RequestFailure::Unsendable(_) => false,
     };
     let last = || networking.error_backoffs.last().filter(|_| networking.repeat_last_backoff);
     match (worth, networking.error_backoffs.get(attempt).or_else(last)) {
-        (false, _) => Verdict::Final,
-        (true, None) => Verdict::Exhausted,
+        (false, _) => RetryDecision::Final,
+        (true, None) => RetryDecision::Exhausted,
         (true, Some(own)) => {
             let asked = requested(failure).filter(|it| networking.enforce_retry_after || it > own);
-            Verdict::Again(Pause { own: *own, asked })
+            RetryDecision::Again(RetryPause { own: *own, asked })
         }
     }
 }
 
 /// Returns the pause that the server requests: from the header, or else from the details of the status.
-fn requested(failure: &Failure) -> Option<Duration> {
-    let Failure::Answer(answer @ Answer { status: 429, retry_after, .. }) = failure else {
+fn requested(failure: &RequestFailure) -> Option<Duration> {
+    let RequestFailure::Answer(answer @ ErrorResponse { status: 429, retry_after, .. }) = failure
+    else {
         return None;
     };
     let header = retry_after.as_deref().and_then(|it| it.trim().parse::<f64>().ok());

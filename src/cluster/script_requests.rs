@@ -5,8 +5,8 @@ use http::Method;
 
 use super::{
     failure::Action,
-    limits::Origin,
-    transport::{self, Request, Transport},
+    limits::RequestOrigin,
+    transport::{self, KubeRequest, Transport},
     url,
 };
 use crate::ports::{ApiError, Demand, Verb};
@@ -23,11 +23,11 @@ pub(super) async fn send(transport: &Transport, demand: Demand) -> Result<Bytes,
 /// Requests the version of the server.
 pub(super) async fn version(transport: &Transport) -> Result<Bytes, ApiError> {
     let settings = transport.settings();
-    let request = Request::get("/version".into(), Action::Discover("/version"));
+    let request = KubeRequest::get("/version".into(), Action::Discover("/version"));
     transport.fetch(&request, &settings.networking).await
 }
 
-pub(super) fn request(demand: &Demand) -> Request<'_> {
+pub(super) fn request(demand: &Demand) -> KubeRequest<'_> {
     let Demand { verb, resource, namespace, name, subresource, query, content } = demand;
     let (namespace, subresource) = (namespace.as_deref(), subresource.as_deref());
     let collection = url::collection(resource, namespace);
@@ -35,8 +35,8 @@ pub(super) fn request(demand: &Demand) -> Request<'_> {
         Some(name) => url::object(collection, name, subresource),
         None => collection,
     };
-    Request {
-        of: Origin::Script,
+    KubeRequest {
+        of: RequestOrigin::Script,
         method: match verb {
             Verb::Get | Verb::List => Method::GET,
             Verb::Create => Method::POST,

@@ -19,19 +19,19 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::{certificate::ServerAddress, failure::Failure, token_file::TokenFile};
-use crate::logic::access::vault::{LoginResult, Rejection, Ticket, Vault};
+use super::{certificate::ServerAddress, failure::RequestFailure, token_file::TokenFile};
+use crate::logic::access::vault::{LoginResult, Rejection, Vault, VaultTicket};
 use crate::ports::{ApiError, BoxFuture, Clock};
 use crate::telemetry::{Health, HealthState, Pulse};
 
 /// The log target of logins.
 const TARGET: &str = "kopf.client";
 
-/// The health part.
+/// The name of the part in the health report.
 const PART: &str = "login";
 
 /// A connection with credentials. Once its credentials are retired, its streams end and continue with others.
-pub(super) struct Session {
+pub(super) struct ClientSession {
     client: Client,
     token: Option<TokenFile>,
     /// The address, for messages; empty if unknown.
@@ -43,12 +43,14 @@ pub(super) struct Session {
 
 /// A function that logs in. It returns credentials, each with its connection.
 pub(super) type LogIn = Box<
-    dyn Fn() -> BoxFuture<'static, Result<Vec<LoginResult<Arc<Session>>>, ApiError>> + Send + Sync,
+    dyn Fn() -> BoxFuture<'static, Result<Vec<LoginResult<Arc<ClientSession>>>, ApiError>>
+        + Send
+        + Sync,
 >;
 
-/// All sessions.
+/// The sessions of one cluster: they choose credentials for each request, and log in again.
 pub(super) struct Sessions {
-    vault: Mutex<Vault<Arc<Session>>>,
+    vault: Mutex<Vault<Arc<ClientSession>>>,
     /// `None` for a client from the caller, which cannot be renewed.
     log_in: Option<LogIn>,
     /// Only one login at a time; all others wait for its result.
@@ -71,10 +73,10 @@ pub(super) enum Advice {
     Final,
 }
 
-impl Session {
+impl ClientSession {
     /// Creates a connection; `token` is one that the client does not add itself.
     pub(super) fn new(client: Client, token: Option<TokenFile>, server: String) -> Self {
-        Session { client, token, server, place: None, retired: CancellationToken::new() }
+        ClientSession { client, token, server, place: None, retired: CancellationToken::new() }
     }
 
     /// Returns the connection with this address of its server.
@@ -104,7 +106,7 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for ClientSession {
     fn drop(&mut self) {
         self.retired.cancel();
     }
@@ -119,7 +121,7 @@ impl Sessions {
             priority: 0,
             expiration: None,
             returned: None,
-            content: Arc::new(Session::new(client, None, String::new())),
+            content: Arc::new(ClientSession::new(client, None, String::new())),
         };
         sessions.lock().fill(vec![found], sessions.clock.now());
         sessions
@@ -154,7 +156,7 @@ impl Sessions {
     }
 
     /// Returns credentials for a request. Waits while there are none, without a limit: dropping the future ends the wait.
-    pub(super) async fn acquire(&self) -> (Ticket, Arc<Session>) {
+    pub(super) async fn acquire(&self) -> (VaultTicket, Arc<ClientSession>) {
         loop {
             self.renew_early().await;
             if let Some(picked) = self.pick() {
@@ -173,12 +175,13 @@ impl Sessions {
 
     /// Returns the address of the server and the namespace of the credentials.
     pub(super) fn place(&self) -> (String, String) {
-        let place = |it: &Session| (it.server.clone(), it.client.default_namespace().to_owned());
+        let place =
+            |it: &ClientSession| (it.server.clone(), it.client.default_namespace().to_owned());
         self.pick().map(|it| place(&it.1)).unwrap_or_default()
     }
 
     /// Records that the server has accepted a request with these credentials.
-    pub(super) fn accepted(&self, ticket: &Ticket) {
+    pub(super) fn accepted(&self, ticket: &VaultTicket) {
         self.was_accepted.store(true, Ordering::Relaxed);
         if self.lock().accept() {
             let text = format!("the server accepts '{}'", ticket.handler());
@@ -187,13 +190,13 @@ impl Sessions {
     }
 
     /// Returns whether a new login could help: the server was trusted before, and its certificate authority may have changed since.
-    pub(super) fn may_be_outdated(&self, failure: &Failure) -> bool {
+    pub(super) fn may_be_outdated(&self, failure: &RequestFailure) -> bool {
         let was_trusted = self.was_accepted.load(Ordering::Relaxed);
-        matches!(failure, Failure::Untrusted(_)) && was_trusted && self.log_in.is_some()
+        matches!(failure, RequestFailure::Untrusted(_)) && was_trusted && self.log_in.is_some()
     }
 
     /// Handles a 401, or a certificate that is no longer accepted.
-    pub(super) fn rejected(&self, ticket: &Ticket, failure: &Failure) -> Advice {
+    pub(super) fn rejected(&self, ticket: &VaultTicket, failure: &RequestFailure) -> Advice {
         if self.log_in.is_none() {
             return Advice::Final;
         }
@@ -286,23 +289,23 @@ impl Sessions {
         *self.next_login.lock() = Instant::now() + pause;
     }
 
-    fn pick(&self) -> Option<(Ticket, Arc<Session>)> {
+    fn pick(&self) -> Option<(VaultTicket, Arc<ClientSession>)> {
         self.lock().pick(self.clock.now(), |below| fastrand::usize(..below))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vault<Arc<Session>>> {
+    fn lock(&self) -> MutexGuard<'_, Vault<Arc<ClientSession>>> {
         // All changes are single steps: a panic cannot leave it inconsistent.
         self.vault.lock()
     }
 }
 
 /// Returns the login handlers, for messages.
-fn login_text(found: &[LoginResult<Arc<Session>>]) -> String {
+fn login_text(found: &[LoginResult<Arc<ClientSession>>]) -> String {
     let names: Vec<_> = found.iter().map(|it| format!("'{}'", it.handler)).collect();
     format!("logged in by {}", names.join(", "))
 }
 
-impl fmt::Debug for Session {
+impl fmt::Debug for ClientSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Session").finish_non_exhaustive()
     }

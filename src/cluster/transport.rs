@@ -21,14 +21,14 @@ use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use super::{
-    failure::{Action, Answer, Failure},
+    failure::{Action, ErrorResponse, RequestFailure},
     fence::Fence,
-    limits::{Origin, Permit, RequestLimits},
+    limits::{Permit, RequestLimits, RequestOrigin},
     outage::{Jitter, Outage},
     reason::reason,
     refusal::refuse,
-    retry::{Pause, Verdict, judge},
-    sessions::{Advice, Session, Sessions},
+    retry::{RetryDecision, RetryPause, judge},
+    sessions::{Advice, ClientSession, Sessions},
 };
 use crate::ports::{ApiError, Interrupt, Leadership};
 use crate::settings::{NetworkingSettings, REQUEST_TIMEOUT, Settings};
@@ -59,20 +59,23 @@ const USER_AGENT: &str = concat!("kopf/", env!("CARGO_PKG_VERSION"));
 /// A body that is still being received.
 pub(super) type Frames = BoxStream<'static, Result<Bytes, kube::Error>>;
 
+/// The response to one attempt.
+type AttemptResult = Result<Response<Body>, RequestFailure>;
+
 /// One request, which can be sent any number of times.
 #[derive(Debug)]
-pub(super) struct Request<'a> {
-    /// The origin.
-    pub(super) of: Origin,
-    /// The HTTP method.
+pub(super) struct KubeRequest<'a> {
+    /// Whether the operator or a script sends it, which decides about its limits.
+    pub(super) of: RequestOrigin,
+    /// The HTTP method, which also decides whether it may be repeated.
     pub(super) method: Method,
-    /// Path and query.
+    /// The path and the query, without the server.
     pub(super) url: String,
     /// The media types of the response.
     pub(super) accept: &'static str,
     /// The body and its content type.
     pub(super) content: Option<(&'static str, Bytes)>,
-    /// The purpose.
+    /// The purpose of the request, for errors and hints.
     pub(super) action: Action<'a>,
     /// The key and the protocols of a WebSocket, if the connection changes to one.
     pub(super) websocket: Option<(&'a str, &'static str)>,
@@ -91,15 +94,15 @@ pub(super) struct Transport {
     refuses_streaming: AtomicBool,
     /// Checked by requests that write before they are sent.
     fence: Mutex<Leadership>,
-    /// Counts requests.
+    /// Counts attempts by verb and result, and measures them.
     metrics: Metrics,
 }
 
-impl<'a> Request<'a> {
+impl<'a> KubeRequest<'a> {
     /// Creates a GET request.
     pub(super) fn get(url: String, action: Action<'a>) -> Self {
-        Request {
-            of: Origin::Operator,
+        KubeRequest {
+            of: RequestOrigin::Operator,
             method: Method::GET,
             url,
             accept: JSON,
@@ -111,10 +114,10 @@ impl<'a> Request<'a> {
 
     /// Requests a response of another type.
     pub(super) fn accepting(self, accept: &'static str) -> Self {
-        Request { accept, ..self }
+        KubeRequest { accept, ..self }
     }
 
-    fn build(&self) -> Result<http::Request<Body>, Failure> {
+    fn build(&self) -> Result<http::Request<Body>, RequestFailure> {
         let mut builder = http::Request::builder()
             .method(self.method.clone())
             .uri(&self.url)
@@ -133,7 +136,7 @@ impl<'a> Request<'a> {
             builder = builder.header(header::CONTENT_TYPE, *content_type);
             body = Body::from(content.clone());
         }
-        builder.body(body).map_err(|it| Failure::Unsendable(it.to_string()))
+        builder.body(body).map_err(|it| RequestFailure::Unsendable(it.to_string()))
     }
 
     /// Returns whether executing the request twice has the same effect as once.
@@ -145,7 +148,7 @@ impl<'a> Request<'a> {
         }
         match (&self.method, &self.content) {
             // A duplicate event is better than a lost one.
-            (&Method::POST, _) => self.of == Origin::Operator && resource.plural == "events",
+            (&Method::POST, _) => self.of == RequestOrigin::Operator && resource.plural == "events",
             (&Method::PATCH, Some((JSON_PATCH, patch))) => has_test(patch),
             _ => true,
         }
@@ -230,14 +233,14 @@ impl Transport {
     }
 
     /// Returns the error for the caller.
-    pub(super) fn fail(&self, failure: Failure, action: &Action<'_>) -> ApiError {
+    pub(super) fn fail(&self, failure: RequestFailure, action: &Action<'_>) -> ApiError {
         failure.into_error(action, &self.server)
     }
 
     /// Sends a request until it is accepted, and reads the whole response.
     pub(super) async fn fetch(
         &self,
-        request: &Request<'_>,
+        request: &KubeRequest<'_>,
         networking: &NetworkingSettings,
     ) -> Result<Bytes, ApiError> {
         self.fetch_unless(request, networking, None).await
@@ -246,7 +249,7 @@ impl Transport {
     /// Sends a request as [`Transport::fetch`] does, but fails if a pause before another attempt is interrupted.
     pub(super) async fn fetch_unless(
         &self,
-        request: &Request<'_>,
+        request: &KubeRequest<'_>,
         networking: &NetworkingSettings,
         interrupt: Option<Interrupt<'_>>,
     ) -> Result<Bytes, ApiError> {
@@ -258,8 +261,8 @@ impl Transport {
         let body = Limited::new(response.into_body(), BODY_BYTES_MAX);
         let failure = match permit.during(timeout(limit, body.collect())).await {
             Ok(Ok(body)) => return Ok(body.to_bytes()),
-            Ok(Err(error)) => Failure::Payload(reason(error.as_ref())),
-            Err(_) => Failure::Timeout(limit),
+            Ok(Err(error)) => RequestFailure::Payload(reason(error.as_ref())),
+            Err(_) => RequestFailure::Timeout(limit),
         };
         Err(self.fail(failure, &request.action))
     }
@@ -278,7 +281,7 @@ impl Transport {
     /// the request are retired.
     pub(super) async fn open(
         &self,
-        request: &Request<'_>,
+        request: &KubeRequest<'_>,
         networking: &NetworkingSettings,
         connect_timeout: Option<Duration>,
     ) -> Result<Response<Frames>, ApiError> {
@@ -294,7 +297,7 @@ impl Transport {
     /// Sends a request for a WebSocket until it is accepted. The connection has changed its protocol then.
     pub(super) async fn upgrade(
         &self,
-        request: &Request<'_>,
+        request: &KubeRequest<'_>,
         networking: &NetworkingSettings,
     ) -> Result<Response<Body>, ApiError> {
         let limit = request.time_limit(networking);
@@ -306,7 +309,7 @@ impl Transport {
     /// object must not delay the others. While the server rejects all credentials, the request waits.
     async fn attempt(
         &self,
-        request: &Request<'_>,
+        request: &KubeRequest<'_>,
         networking: &NetworkingSettings,
         Attempts { limit, limits, interrupt }: Attempts<'_>,
     ) -> Result<Accepted, ApiError> {
@@ -349,12 +352,12 @@ impl Transport {
                 self.sessions.accepted(&ticket);
             }
             match judge(&failure, log.attempt, networking, request.is_idempotent()) {
-                Verdict::Final => return Err(self.fail(failure, &request.action)),
-                Verdict::Exhausted => {
+                RetryDecision::Final => return Err(self.fail(failure, &request.action)),
+                RetryDecision::Exhausted => {
                     log.give_up(&failure);
                     return Err(self.fail(failure, &request.action));
                 }
-                Verdict::Again(pause) => {
+                RetryDecision::Again(pause) => {
                     log.announce_pause(&pause, &failure);
                     if !self.pause(&pause, &failure, interrupt).await {
                         log.announce_early_end(&pause);
@@ -367,11 +370,11 @@ impl Transport {
     }
 
     /// Records whether the server is reachable. A stream without a response counts, too: a watch begins at once.
-    fn note_connection(&self, failure: Option<&Failure>, is_stream: bool) {
+    fn note_connection(&self, failure: Option<&RequestFailure>, is_stream: bool) {
         match failure {
-            Some(failure @ Failure::Unreachable(_)) => self.outage.begin(failure),
-            Some(failure @ Failure::Timeout(_)) if is_stream => self.outage.begin(failure),
-            Some(Failure::Answer(_)) | None => self.outage.end(),
+            Some(failure @ RequestFailure::Unreachable(_)) => self.outage.begin(failure),
+            Some(failure @ RequestFailure::Timeout(_)) if is_stream => self.outage.begin(failure),
+            Some(RequestFailure::Answer(_)) | None => self.outage.end(),
             Some(_) => {}
         }
     }
@@ -379,13 +382,13 @@ impl Transport {
     /// Waits before the next attempt. Returns whether to make it.
     async fn pause(
         &self,
-        pause: &Pause,
-        failure: &Failure,
+        pause: &RetryPause,
+        failure: &RequestFailure,
         interrupt: Option<Interrupt<'_>>,
     ) -> bool {
         let duration = pause.duration();
         let sleeping = async {
-            if matches!(failure, Failure::Unreachable(_)) {
+            if matches!(failure, RequestFailure::Unreachable(_)) {
                 self.outage.sleep(duration).await;
             } else {
                 sleep(duration).await;
@@ -408,14 +411,14 @@ impl Transport {
     }
 
     /// Returns the fence of a request: writes need the lease, except for the operator's writes of leases.
-    fn fence_of(&self, request: &Request<'_>) -> Option<Fence> {
+    fn fence_of(&self, request: &KubeRequest<'_>) -> Option<Fence> {
         let is_read = request.method == Method::GET && request.websocket.is_none();
         let needs_no_lease =
-            is_read || (request.of == Origin::Operator && request.action.is_about_leases());
+            is_read || (request.of == RequestOrigin::Operator && request.action.is_about_leases());
         (!needs_no_lease).then(|| Fence(self.fence.lock().clone()))
     }
 
-    fn count(&self, request: &Request<'_>, sent: &Result<Response<Body>, Failure>, took: Duration) {
+    fn count(&self, request: &KubeRequest<'_>, sent: &AttemptResult, took: Duration) {
         let result = match sent {
             Ok(response) => response.status().as_u16().to_string(),
             Err(failure) => failure.label(),
@@ -441,7 +444,7 @@ struct Attempts<'a> {
     interrupt: Option<Interrupt<'a>>,
 }
 
-/// A success response.
+/// A response with a success status, whose body is still to be read.
 struct Accepted {
     response: Response<Body>,
     /// Kept until the body is read: until then the connection is in use.
@@ -452,7 +455,7 @@ struct Accepted {
 
 /// The attempts of one request, for the log.
 struct AttemptLog<'a> {
-    request: &'a Request<'a>,
+    request: &'a KubeRequest<'a>,
     server: &'a str,
     /// Maximum number of attempts, as the log shows it.
     attempts: String,
@@ -461,7 +464,7 @@ struct AttemptLog<'a> {
 }
 
 impl<'a> AttemptLog<'a> {
-    fn new(request: &'a Request<'a>, networking: &NetworkingSettings, server: &'a str) -> Self {
+    fn new(request: &'a KubeRequest<'a>, networking: &NetworkingSettings, server: &'a str) -> Self {
         let pauses = networking.error_backoffs.len();
         let attempts = if networking.repeat_last_backoff && pauses > 0 {
             "unlimited".to_owned()
@@ -494,9 +497,9 @@ impl<'a> AttemptLog<'a> {
     }
 
     /// Logs a failed attempt, as Kopf does and in this program's words: at debug level in an outage, which `outage.rs` reports once.
-    fn failed(&self, end: &str, next: &str, failure: &Failure) {
+    fn failed(&self, end: &str, next: &str, failure: &RequestFailure) {
         let (number, attempts, label) = (self.number(), &self.attempts, self.label());
-        let is_outage = matches!(failure, Failure::Unreachable(_));
+        let is_outage = matches!(failure, RequestFailure::Unreachable(_));
         let level: u64 = if is_outage { 10 } else { 30 };
         let text = format!("{label} failed (attempt {number} of {attempts}), {next}: {failure}");
         let gist = format!("{} requests failed: {failure}", self.request.method);
@@ -510,16 +513,16 @@ impl<'a> AttemptLog<'a> {
         );
     }
 
-    fn give_up(&self, failure: &Failure) {
+    fn give_up(&self, failure: &RequestFailure) {
         self.failed("escalating", "giving up", failure);
     }
 
-    fn announce_early_end(&self, pause: &Pause) {
+    fn announce_early_end(&self, pause: &RetryPause) {
         let seconds = pause.duration().as_secs_f64();
         debug!(target: TARGET, "The object or the script has changed, so the pause of {seconds} s ends early, and the request fails: {}", self.label());
     }
 
-    fn announce_pause(&self, pause: &Pause, failure: &Failure) {
+    fn announce_pause(&self, pause: &RetryPause, failure: &RequestFailure) {
         if let Some(asked) = pause.asked {
             let (own, asked) = (pause.own.as_secs_f64(), asked.as_secs_f64());
             debug!(target: TARGET, "Overriding the backoff {own}s with the retry-after {asked}s from the server: {}", self.label());
@@ -530,10 +533,10 @@ impl<'a> AttemptLog<'a> {
 }
 
 async fn attempt_once(
-    session: &Session,
-    request: &Request<'_>,
+    session: &ClientSession,
+    request: &KubeRequest<'_>,
     (limit, fence): (Duration, Option<Fence>),
-) -> Result<Response<Body>, Failure> {
+) -> AttemptResult {
     let mut ready = request.build()?;
     if let Some(fence) = fence {
         ready.extensions_mut().insert(fence);
@@ -543,8 +546,8 @@ async fn attempt_once(
     }
     let response = timeout(limit, session.client().send(ready))
         .await
-        .map_err(|_elapsed| Failure::Timeout(limit))?
-        .map_err(|it| Failure::of_client(&it))?;
+        .map_err(|_elapsed| RequestFailure::Timeout(limit))?
+        .map_err(|it| RequestFailure::of_client(&it))?;
     let status = response.status();
     let is_accepted = match request.websocket {
         Some(_) => status == StatusCode::SWITCHING_PROTOCOLS,
@@ -555,7 +558,7 @@ async fn attempt_once(
     }
     if status.is_success() {
         let problem = "the server, or a proxy before it, supports no WebSocket".to_owned();
-        return Err(Failure::Malformed(problem));
+        return Err(RequestFailure::Malformed(problem));
     }
     let retry_after = response.headers().get(header::RETRY_AFTER);
     let retry_after = retry_after.and_then(|it| it.to_str().ok()).map(str::to_owned);
@@ -565,7 +568,7 @@ async fn attempt_once(
         Ok(Ok(body)) => body.to_bytes(),
         Ok(Err(_)) | Err(_) => Bytes::new(),
     };
-    Err(Failure::Answer(Answer::read(status.as_u16(), retry_after, &body)))
+    Err(RequestFailure::Answer(ErrorResponse::read(status.as_u16(), retry_after, &body)))
 }
 
 /// Returns whether a JSON patch tests the values that it changes: then it cannot be applied twice.
@@ -586,11 +589,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Action, Request};
+    use super::{Action, KubeRequest};
 
     #[test]
     fn a_line_about_a_request_names_the_server_if_it_is_known() {
-        let request = Request::get("/api".into(), Action::Discover("the cluster"));
+        let request = KubeRequest::get("/api".into(), Action::Discover("the cluster"));
         assert_eq!(request.label("https://example.com:6443/"), "GET https://example.com:6443/api");
         assert_eq!(request.label(""), "GET /api");
     }

@@ -12,11 +12,11 @@ use tokio::time::{Instant, timeout_at};
 use tracing::{debug, trace, warn};
 
 use super::{
-    decode::{Line, Page},
-    failure::{Action, Answer, Failure},
-    lines::{Broken, LINE_BYTES_MAX, Lines},
+    decode::{ListChunk, WatchLine},
+    failure::{Action, ErrorResponse, RequestFailure},
+    lines::{Broken, LINE_BYTES_MAX, LineReader},
     reason::one_line,
-    transport::{self, Request, Transport},
+    transport::{self, KubeRequest, Transport},
     url,
 };
 use crate::logic::{handlers::selector::Restrictions, object::reason::EventType};
@@ -70,17 +70,17 @@ enum State {
     /// Request the objects, or their next page.
     Listing { token: Option<String> },
     /// Return the objects of a page.
-    Handing(Page),
+    Handing(ListChunk),
     /// Request the changes since this version, or the objects in the form of changes.
     Connecting(Since),
     /// Wait for the next change.
     Watching(Watch),
     /// Wait before listing, or before connecting again.
-    Pausing { pause: Duration, next: Next },
+    Pausing { pause: Duration, next: AfterPause },
 }
 
 /// The action after a pause.
-enum Next {
+enum AfterPause {
     List,
     Connect(Since),
 }
@@ -94,9 +94,9 @@ enum Since {
     Version(Option<String>),
 }
 
-/// An open watch.
+/// An open watch, and when it has to be replaced.
 struct Watch {
-    lines: Lines,
+    lines: LineReader,
     /// The last version seen; the next watch continues from here.
     since: Since,
     /// When it was opened.
@@ -110,7 +110,7 @@ struct Watch {
 }
 
 /// The end of the wait for a line.
-enum Received {
+enum ReceivedLine {
     Line(Bytes),
     Nothing,
     End,
@@ -118,7 +118,7 @@ enum Received {
 }
 
 /// The result of a step: an optional event, and the next state.
-type Step = (Option<Result<StreamEvent, ApiError>>, State);
+type StreamStep = (Option<Result<StreamEvent, ApiError>>, State);
 
 /// Returns the objects of the target and then their changes.
 pub(super) fn stream(
@@ -146,7 +146,7 @@ pub(super) fn stream(
 }
 
 impl Watcher {
-    async fn step(&mut self, state: State) -> Step {
+    async fn step(&mut self, state: State) -> StreamStep {
         match state {
             State::Listing { token } => self.list(token).await,
             State::Handing(page) => self.hand_over(page),
@@ -155,8 +155,8 @@ impl Watcher {
             State::Pausing { pause, next } => {
                 self.transport.outage().sleep(pause).await;
                 let next = match next {
-                    Next::List => self.start(),
-                    Next::Connect(since) => State::Connecting(since),
+                    AfterPause::List => self.start(),
+                    AfterPause::Connect(since) => State::Connecting(since),
                 };
                 (None, next)
             }
@@ -172,7 +172,7 @@ impl Watcher {
         }
     }
 
-    async fn list(&mut self, token: Option<String>) -> Step {
+    async fn list(&mut self, token: Option<String>) -> StreamStep {
         let settings = Arc::clone(&self.target.settings);
         // A new list replaces all known objects; its next page adds to them.
         let event = token.is_none().then_some(Ok(StreamEvent::Listing));
@@ -186,16 +186,16 @@ impl Watcher {
         let request = request.accepting(self.accept(METADATA_OF_LIST));
         let answer = self.transport.fetch(&request, &settings.networking).await;
         let page = match answer {
-            Ok(body) => Page::parse(&body).map_err(|error| self.malformed("list", &error)),
+            Ok(body) => ListChunk::parse(&body).map_err(|error| self.malformed("list", &error)),
             Err(error) => Err(error),
         };
         match page {
             Ok(page) => (event, State::Handing(page)),
-            Err(error) => self.after_failure(error, Next::List),
+            Err(error) => self.after_failure(error, AfterPause::List),
         }
     }
 
-    fn hand_over(&mut self, mut page: Page) -> Step {
+    fn hand_over(&mut self, mut page: ListChunk) -> StreamStep {
         match page.next() {
             Some(Ok(object)) => {
                 (Some(Ok(StreamEvent::Object(None, Arc::new(object)))), State::Handing(page))
@@ -213,7 +213,7 @@ impl Watcher {
         }
     }
 
-    async fn connect(&mut self, since: Since) -> Step {
+    async fn connect(&mut self, since: Since) -> StreamStep {
         let settings = Arc::clone(&self.target.settings);
         let watching = &settings.watching;
         let now = Instant::now();
@@ -227,7 +227,7 @@ impl Watcher {
         match timeout_at(deadline, opening).await {
             Ok(Ok(response)) => {
                 self.pulse.recover("watching");
-                let lines = Lines::new(response.into_body());
+                let lines = LineReader::new(response.into_body());
                 let event = match since {
                     Since::Start => StreamEvent::Listing,
                     Since::Version(_) => StreamEvent::Alive,
@@ -240,7 +240,7 @@ impl Watcher {
             Err(_) => self.after_silence(deadline == inactive_at, since),
             // Known objects are still valid: only the watch could not begin.
             Ok(Err(error)) if error.class == ErrorClass::Retry => {
-                self.after_failure(error, Next::Connect(since))
+                self.after_failure(error, AfterPause::Connect(since))
             }
             Ok(Err(error)) if is_refusal_to_stream(&error, &since) => {
                 if self.transport.refuse_streaming() {
@@ -252,47 +252,47 @@ impl Watcher {
                 }
                 (None, State::Listing { token: None })
             }
-            Ok(Err(error)) => self.after_failure(error, Next::List),
+            Ok(Err(error)) => self.after_failure(error, AfterPause::List),
         }
     }
 
-    async fn watch(&mut self, mut watch: Watch) -> Step {
+    async fn watch(&mut self, mut watch: Watch) -> StreamStep {
         let deadline = watch.ends_at.map_or(watch.inactive_at, |it| it.min(watch.inactive_at));
         let received = match timeout_at(deadline, watch.lines.next()).await {
-            Err(_) => Received::Nothing,
-            Ok(None) => Received::End,
-            Ok(Some(Ok(line))) => Received::Line(line),
-            Ok(Some(Err(broken))) => Received::Broken(broken),
+            Err(_) => ReceivedLine::Nothing,
+            Ok(None) => ReceivedLine::End,
+            Ok(Some(Ok(line))) => ReceivedLine::Line(line),
+            Ok(Some(Err(broken))) => ReceivedLine::Broken(broken),
         };
         match received {
-            Received::Line(line) => self.take(watch, &line),
-            Received::Nothing => {
+            ReceivedLine::Line(line) => self.take(watch, &line),
+            ReceivedLine::Nothing => {
                 self.note_life(&watch);
                 self.after_silence(deadline == watch.inactive_at, watch.since)
             }
-            Received::End => self.after_end(watch),
-            Received::Broken(Broken::Payload(reason)) => {
+            ReceivedLine::End => self.after_end(watch),
+            ReceivedLine::Broken(Broken::Payload(reason)) => {
                 trace!(target: TARGET, "The watch-stream for {self} was interrupted: {reason}");
                 self.after_end(watch)
             }
-            Received::Broken(Broken::TooLong) => {
+            ReceivedLine::Broken(Broken::TooLong) => {
                 let reason = format!("a line is longer than {LINE_BYTES_MAX} bytes");
-                let failure = Failure::Malformed(reason);
+                let failure = RequestFailure::Malformed(reason);
                 let error = self.transport.fail(failure, &self.action("watch"));
-                self.after_failure(error, Next::List)
+                self.after_failure(error, AfterPause::List)
             }
         }
     }
 
-    fn take(&mut self, mut watch: Watch, line: &Bytes) -> Step {
-        let parsed = match Line::parse(line) {
+    fn take(&mut self, mut watch: Watch, line: &Bytes) -> StreamStep {
+        let parsed = match WatchLine::parse(line) {
             Ok(parsed) => parsed,
             Err(error) => {
                 // A broken connection leaves an incomplete line: the next watch receives it completely.
                 if watch.lines.has_ended() {
                     return self.after_end(watch);
                 }
-                return self.after_failure(self.malformed("watch", &error), Next::List);
+                return self.after_failure(self.malformed("watch", &error), AfterPause::List);
             }
         };
         watch.has_received = true;
@@ -301,7 +301,7 @@ impl Watcher {
         let silence = self.target.settings.watching.inactivity_timeout.max(PAUSE_MIN);
         watch.inactive_at = later(Instant::now(), silence);
         match parsed {
-            Line::Event(kind, object) => {
+            WatchLine::Event(kind, object) => {
                 let kind = match &mut watch.since {
                     Since::Start => Some(kind).filter(|it| *it != EventType::Added),
                     Since::Version(last) => {
@@ -313,7 +313,7 @@ impl Watcher {
                 };
                 (Some(Ok(StreamEvent::Object(kind, object))), State::Watching(watch))
             }
-            Line::Bookmark(version, is_end) => {
+            WatchLine::Bookmark(version, is_end) => {
                 let event = match &mut watch.since {
                     Since::Start if is_end => {
                         watch.since = Since::Version(version);
@@ -328,8 +328,10 @@ impl Watcher {
                 };
                 (Some(Ok(event)), State::Watching(watch))
             }
-            Line::Refusal(code, text) => self.after_failure(self.refused(code, text), Next::List),
-            Line::Unknown => {
+            WatchLine::Refusal(code, text) => {
+                self.after_failure(self.refused(code, text), AfterPause::List)
+            }
+            WatchLine::Unknown => {
                 let text = one_line(&String::from_utf8_lossy(line), UNKNOWN_CHARS);
                 warn!(target: TARGET, "Ignoring an unsupported event type: {text}");
                 (None, State::Watching(watch))
@@ -339,14 +341,14 @@ impl Watcher {
 
     /// Continues after the end of a watch, which is normal. Only a watch without any line is followed by a pause: a server that
     /// closes all watches must not be called in a tight loop.
-    fn after_end(&mut self, watch: Watch) -> Step {
+    fn after_end(&mut self, watch: Watch) -> StreamStep {
         self.note_life(&watch);
         let pause = self.target.settings.watching.reconnect_backoff.max(PAUSE_MIN);
         if watch.has_received || watch.opened_at.elapsed() >= pause {
             return (None, State::Connecting(watch.since));
         }
         let pause = self.transport.outage().jitter().stretch(pause);
-        (None, State::Pausing { pause, next: Next::Connect(watch.since) })
+        (None, State::Pausing { pause, next: AfterPause::Connect(watch.since) })
     }
 
     /// Resets the failures if a watch has lasted for some seconds.
@@ -356,7 +358,7 @@ impl Watcher {
         }
     }
 
-    fn after_silence(&self, inactive: bool, since: Since) -> Step {
+    fn after_silence(&self, inactive: bool, since: Since) -> StreamStep {
         if inactive {
             debug!(target: TARGET, "Watch-stream for {self} is inactive, reconnecting.");
         }
@@ -364,7 +366,7 @@ impl Watcher {
     }
 
     /// Continues after a pause. Transient errors are not returned: the attempts were already logged.
-    fn after_failure(&mut self, error: ApiError, next: Next) -> Step {
+    fn after_failure(&mut self, error: ApiError, next: AfterPause) -> StreamStep {
         let backoff = self.target.settings.watching.reconnect_backoff;
         if error.class == ErrorClass::Expired {
             // Not a failure, but expected after an interruption; unless it occurs repeatedly.
@@ -399,7 +401,7 @@ impl Watcher {
         }
     }
 
-    fn watch_request(&self, since: &Since) -> Request<'_> {
+    fn watch_request(&self, since: &Since) -> KubeRequest<'_> {
         let mut parameters =
             vec![("watch", "true".to_owned()), ("allowWatchBookmarks", "true".into())];
         parameters.extend(self.restrictions.parameters());
@@ -415,7 +417,7 @@ impl Watcher {
             parameters.push(("sendInitialEvents", "true".into()));
             parameters.push(("resourceVersionMatch", "NotOlderThan".into()));
         }
-        Request::get(url::with_query(&self.path, &parameters), self.action("watch"))
+        KubeRequest::get(url::with_query(&self.path, &parameters), self.action("watch"))
     }
 
     fn action(&self, verb: &'static str) -> Action<'_> {
@@ -430,12 +432,12 @@ impl Watcher {
 
     /// Returns the error that was received inside a watch.
     fn refused(&self, status: u16, message: String) -> ApiError {
-        let answer = Answer { status, message, ..Answer::default() };
-        self.transport.fail(Failure::Answer(answer), &self.action("watch"))
+        let answer = ErrorResponse { status, message, ..ErrorResponse::default() };
+        self.transport.fail(RequestFailure::Answer(answer), &self.action("watch"))
     }
 
     fn malformed(&self, verb: &'static str, error: &serde_json::Error) -> ApiError {
-        self.transport.fail(Failure::Malformed(error.to_string()), &self.action(verb))
+        self.transport.fail(RequestFailure::Malformed(error.to_string()), &self.action(verb))
     }
 }
 
@@ -463,12 +465,12 @@ pub(super) fn list_request<'a>(
     chunk_size: Option<u32>,
     token: Option<String>,
     action: Action<'a>,
-) -> Request<'a> {
+) -> KubeRequest<'a> {
     let limit = chunk_size.map(|it| ("limit", it.to_string()));
     let token = token.map(|it| ("continue", it));
     let parameters: Vec<_> =
         limit.into_iter().chain(restrictions.parameters()).chain(token).collect();
-    Request::get(url::with_query(path, &parameters), action)
+    KubeRequest::get(url::with_query(path, &parameters), action)
 }
 
 /// Returns whether the server does not support objects in the form of changes.

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time;
 
-use super::run::{Runner, Try, since};
+use super::run::{HandlerRunner, Try, since};
 use crate::call::{ActivityCause, Cause, Current, Logger, Memo, Scripts};
 use crate::logic::{
     admission::tunnel,
@@ -29,9 +29,9 @@ pub struct Activity {
     pub kind: Kind,
     /// Its handlers, in the order of declaration.
     pub handlers: Vec<Arc<Handler>>,
-    /// The kwarg `settings`.
+    /// The kwarg `settings`, which startup handlers may change.
     pub settings: Arc<Mutex<Settings>>,
-    /// The operator's memo.
+    /// The operator's memo, which is the kwarg `memo`.
     pub memo: Memo,
     /// The sources of native logins; used only by login handlers.
     pub logins: NativeLogins,
@@ -54,7 +54,7 @@ pub struct RepeatedActivity {
     pub settings: Arc<Mutex<Settings>>,
     /// The operator's memo.
     pub memo: Memo,
-    /// The scripts.
+    /// The scripts whose functions are called.
     pub scripts: Arc<dyn Scripts>,
     /// The clock for start times and limits.
     pub clock: Clock,
@@ -108,7 +108,7 @@ impl RepeatedActivity {
         server: Option<Arc<Value>>,
     ) -> Result<BTreeMap<Arc<str>, Value>, ActivityError> {
         let live = self.current.get();
-        let runner = Runner {
+        let runner = HandlerRunner {
             scripts: &*self.scripts,
             clock: self.clock,
             settings: &self.execution,
@@ -134,7 +134,7 @@ pub struct ActivityError {
 }
 
 /// The in-memory progress of one handler.
-struct Progress {
+struct ActivityProgress {
     handler: Arc<Handler>,
     started: Timestamp,
     retries: u64,
@@ -148,13 +148,13 @@ struct Progress {
 /// # Errors
 /// If handlers failed permanently; all others have finished then.
 pub async fn run(
-    runner: Runner<'_>,
+    runner: HandlerRunner<'_>,
     activity: &Activity,
 ) -> Result<BTreeMap<Arc<str>, Value>, ActivityError> {
     let now = runner.clock.now();
     let fresh = |handler: &Arc<Handler>| {
         let handler = Arc::clone(handler);
-        Progress { handler, started: now, retries: 0, due: now, finished: None }
+        ActivityProgress { handler, started: now, retries: 0, due: now, finished: None }
     };
     let mut all = activity.handlers.iter().map(fresh).collect::<Vec<_>>();
     while let Some(next) = all.iter().filter(|it| it.finished.is_none()).map(|it| it.due).min() {
@@ -167,7 +167,7 @@ pub async fn run(
     conclude(name(activity.kind), all)
 }
 
-async fn attempt(runner: Runner<'_>, activity: &Activity, progress: &mut Progress) {
+async fn attempt(runner: HandlerRunner<'_>, activity: &Activity, progress: &mut ActivityProgress) {
     let cause = ActivityCause {
         activity: name(activity.kind),
         settings: Arc::clone(&activity.settings),
@@ -195,7 +195,7 @@ async fn attempt(runner: Runner<'_>, activity: &Activity, progress: &mut Progres
 
 fn conclude(
     activity: &'static str,
-    all: Vec<Progress>,
+    all: Vec<ActivityProgress>,
 ) -> Result<BTreeMap<Arc<str>, Value>, ActivityError> {
     let (mut results, mut failures) = (BTreeMap::new(), BTreeMap::new());
     for (id, outcome) in

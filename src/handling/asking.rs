@@ -13,7 +13,7 @@ use crate::logic::{
     change::{
         filters::{Answers, Question},
         selection::OpenQuestion,
-        undecided::{Failed, Undecided},
+        undecided::{FilterFailure, Undecided},
     },
     handlers::{
         function::Function,
@@ -35,7 +35,7 @@ const PROMPT: Duration = Duration::from_millis(50);
 
 /// The inputs for calling filter functions for one object and cause.
 pub struct FilterCaller<'a> {
-    /// The scripts.
+    /// The scripts that the filter functions belong to.
     pub scripts: &'a dyn Scripts,
     /// The object and what happened to it.
     pub cause: &'a ObjectCause,
@@ -70,7 +70,7 @@ pub struct FilterRetries<'a> {
 }
 
 /// A filter function that was called, and its result.
-struct Asked {
+struct CalledFilter {
     ask: OpenQuestion,
     took: Duration,
     answer: Result<bool, Raised>,
@@ -124,7 +124,7 @@ impl FilterCaller<'_> {
                     time::timeout(PROMPT, asked.next()).await.ok().flatten()
                 }
             };
-            let Some(Asked { ask, took, answer }) = answer else { continue };
+            let Some(CalledFilter { ask, took, answer }) = answer else { continue };
             match answer {
                 Ok(answer) => answers.note(ask.question, answer),
                 Err(raised) => self.report(&ask, &raised, retries.failed(&ask.handler, took)),
@@ -132,7 +132,7 @@ impl FilterCaller<'_> {
         }
     }
 
-    async fn answer(&self, ask: OpenQuestion, deadline: Instant) -> Asked {
+    async fn answer(&self, ask: OpenQuestion, deadline: Instant) -> CalledFilter {
         let start = Instant::now();
         let limit = deadline.saturating_duration_since(start).clamp(ANSWER_MIN, ANSWER_MAX);
         let answer = self.scripts.ask(ask.question.clone(), self.invocation(&ask.handler));
@@ -140,10 +140,10 @@ impl FilterCaller<'_> {
         let took = start.elapsed();
         // The full limit counts, regardless of how much time was left.
         let took = if took < limit { took } else { ANSWER_MAX };
-        Asked { ask, took, answer }
+        CalledFilter { ask, took, answer }
     }
 
-    fn report(&self, ask: &OpenQuestion, raised: &Raised, failed: Failed) {
+    fn report(&self, ask: &OpenQuestion, raised: &Raised, failed: FilterFailure) {
         let OpenQuestion { handler, question } = ask;
         let (filter, message) = (shown(question), &raised.message);
         let attempt = failed.attempt;
@@ -182,7 +182,7 @@ impl FilterRetries<'_> {
         self.undecided.as_mut().is_some_and(|it| it.rests(handler, now))
     }
 
-    fn failed(&mut self, handler: &Handler, took: Duration) -> Failed {
+    fn failed(&mut self, handler: &Handler, took: Duration) -> FilterFailure {
         let (delays, now) = (self.delays, self.start.elapsed());
         self.undecided.get_or_insert_default().failed(handler, took, delays, now)
     }

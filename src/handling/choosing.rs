@@ -33,10 +33,10 @@ struct Choice {
 
 /// The failures of functions in one round of calls.
 #[derive(Debug, Default)]
-pub struct Failures(BTreeMap<Function, Asked>);
+pub struct ChooserFailures(BTreeMap<Function, AskedFunction>);
 
 #[derive(Debug, Default)]
-struct Asked {
+struct AskedFunction {
     has_answered: bool,
     /// The resources for which the function has failed, by the error message.
     failures: BTreeMap<String, Vec<String>>,
@@ -50,7 +50,7 @@ impl Choices {
         scripts: &dyn Scripts,
         registry: &Registry,
         known: &[Resource],
-    ) -> Failures {
+    ) -> ChooserFailures {
         let mut open = BTreeMap::<&Function, Vec<Arc<Resource>>>::new();
         for (function, resource) in served::questions(registry, known) {
             let choices = self.0.entry(function.clone()).or_default();
@@ -61,7 +61,7 @@ impl Choices {
         let asked = open.into_iter().map(|(function, resources)| async move {
             (function, answers(scripts, function, resources).await)
         });
-        let mut failures = Failures::default();
+        let mut failures = ChooserFailures::default();
         for (function, answers) in future::join_all(asked).await {
             let choices = self.0.entry(function.clone()).or_default();
             for (about, answer) in answers {
@@ -121,7 +121,7 @@ async fn answers(
     stream::iter(questions).buffered(ASKED_MAX).collect().await
 }
 
-impl Failures {
+impl ChooserFailures {
     fn note(&mut self, function: &Function, resource: &Resource, reason: Option<&String>) {
         let asked = self.0.entry(function.clone()).or_default();
         match reason {
@@ -179,7 +179,7 @@ fn function_of(handler: &Handler) -> Option<&Function> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Failures, Function, Registry, Resource};
+    use super::{ChooserFailures, Function, Registry, Resource};
     use crate::logic::handlers::function::ScriptId;
 
     fn resource(plural: &str) -> Resource {
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn a_function_that_fails_for_every_resource_is_reported_once() {
         let function = Function::new(ScriptId(1), 1, "wanted");
-        let mut failures = Failures::default();
+        let mut failures = ChooserFailures::default();
         assert_eq!(failures.hopeless(&Registry::default()), None, "no function was called");
         failures.note(&function, &resource("pods"), Some(&"no idea".into()));
         let expected = "the resource selector wanted fails for pods.v1: no idea";

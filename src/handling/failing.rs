@@ -18,7 +18,7 @@ use crate::telemetry::{FailureReport, HandlerLabels};
 /// The end of an attempt.
 #[derive(Clone, Copy)]
 pub struct Conclusion<'a> {
-    /// The handler.
+    /// The handler that was called.
     pub handler: &'a Handler,
     /// Its progress before the attempt.
     pub before: Effort,

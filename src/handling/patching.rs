@@ -53,7 +53,7 @@ const CONFLICT_PAUSE: Duration = Duration::from_millis(10);
 
 /// The responses to a patch so far, also if a request failed in the end.
 #[derive(Debug, Default)]
-pub struct Received {
+pub struct PatchResponses {
     /// The object after the last request that succeeded.
     pub object: Option<Arc<Object>>,
     /// Transformations of scripts that were rejected. They are no longer in the patch.
@@ -65,9 +65,9 @@ pub struct Received {
 /// A transformation that was rejected, or that conflicted too often. It is not sent again.
 #[derive(Debug)]
 pub struct Refused {
-    /// The transformation.
+    /// The function or the condition of a script.
     pub transformation: Transformation,
-    /// The reason.
+    /// Why: rejected by the API server, an error of the function itself, or conflicts.
     pub error: PatchError,
 }
 
@@ -126,7 +126,7 @@ impl PatchError {
 
 /// The result of requests that require a version of the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Attempt {
+enum PatchAttempt {
     Done,
     /// Another client has changed the object.
     Outdated,
@@ -146,7 +146,7 @@ impl Patcher<'_> {
         &self,
         object: &Arc<Object>,
         patch: &mut Patch,
-        received: &mut Received,
+        received: &mut PatchResponses,
     ) -> Result<Patched, PatchError> {
         let mut patched = self.apply_once(object, patch, received).await?;
         let mut pause = CONFLICT_PAUSE;
@@ -195,7 +195,7 @@ impl Patcher<'_> {
         &self,
         object: &Arc<Object>,
         patch: &mut Patch,
-        received: &mut Received,
+        received: &mut PatchResponses,
     ) -> Result<Patched, PatchError> {
         let error = match self.send(object, patch, received).await {
             Ok(is_outdated) => return Ok(Patched { is_outdated, is_gone: false }),
@@ -261,11 +261,11 @@ impl Patcher<'_> {
         &self,
         object: &Arc<Object>,
         patch: &mut Patch,
-        received: &mut Received,
+        received: &mut PatchResponses,
     ) -> Result<bool, PatchError> {
         let is_merged = !patch.merge.is_empty();
         let merged = self.merge(object, &mut patch.merge, &mut received.object).await?;
-        if merged == Attempt::Outdated {
+        if merged == PatchAttempt::Outdated {
             return Ok(true);
         }
         if patch.transformations.is_empty() {
@@ -282,7 +282,7 @@ impl Patcher<'_> {
         object: &Object,
         merge: &mut Map<String, Value>,
         answered: &mut Option<Arc<Object>>,
-    ) -> Result<Attempt, PatchError> {
+    ) -> Result<PatchAttempt, PatchError> {
         let (main, status) = self.split(merge);
         let mut accepted = Map::new();
         let mut freshest = None;
@@ -295,15 +295,15 @@ impl Patcher<'_> {
             let rest = status.as_ref().and_then(|_| merge.shift_remove_entry("status"));
             accepted = mem::replace(merge, rest.into_iter().collect());
         }
-        let mut ended = Attempt::Done;
+        let mut ended = PatchAttempt::Done;
         if let Some(status) = status {
             let freshest = freshest.as_deref().unwrap_or(object);
             match self.merge_status(freshest, status).await? {
                 Some(answer) => *answered = Some(answer),
-                None => ended = Attempt::Outdated,
+                None => ended = PatchAttempt::Outdated,
             }
         }
-        if ended == Attempt::Done {
+        if ended == PatchAttempt::Done {
             accepted.append(merge);
         }
         if let Some(answer) = answered {
@@ -356,7 +356,7 @@ impl Patcher<'_> {
         &self,
         mut freshest: Arc<Object>,
         patch: &mut Patch,
-        received: &mut Received,
+        received: &mut PatchResponses,
     ) -> Result<bool, PatchError> {
         let before = Arc::clone(&freshest);
         let all = patch.transformations.clone();
@@ -367,7 +367,7 @@ impl Patcher<'_> {
                 [only] if only.is_own() => Err(error),
                 [only] => {
                     received.refused.push(Refused { transformation: only.clone(), error });
-                    Ok(Attempt::Done)
+                    Ok(PatchAttempt::Done)
                 }
                 _ => self.transform_each(&mut freshest, patch, received).await,
             },
@@ -376,7 +376,7 @@ impl Patcher<'_> {
         if !Arc::ptr_eq(&before, &freshest) {
             received.object = Some(freshest);
         }
-        if ended? == Attempt::Outdated {
+        if ended? == PatchAttempt::Outdated {
             self.conflict(&patch.transformations);
             return Ok(true);
         }
@@ -394,21 +394,21 @@ impl Patcher<'_> {
         &self,
         freshest: &mut Arc<Object>,
         patch: &mut Patch,
-        received: &mut Received,
-    ) -> Result<Attempt, PatchError> {
+        received: &mut PatchResponses,
+    ) -> Result<PatchAttempt, PatchError> {
         while let Some(transformation) = patch.transformations.first().cloned() {
             // Does not apply an applied part twice.
             let mut is_main_applied = patch.is_main_applied;
             let alone = std::slice::from_ref(&transformation);
             match self.attempt(freshest, alone, &mut is_main_applied).await {
-                Ok(Attempt::Done) => {}
-                Ok(Attempt::Outdated) => return Ok(Attempt::Outdated),
+                Ok(PatchAttempt::Done) => {}
+                Ok(PatchAttempt::Outdated) => return Ok(PatchAttempt::Outdated),
                 Err(error) if error.is_transient() || transformation.is_own() => return Err(error),
                 Err(error) => received.refused.push(Refused { transformation, error }),
             }
             patch.transformations.remove(0);
         }
-        Ok(Attempt::Done)
+        Ok(PatchAttempt::Done)
     }
 
     /// Sends the changes that some transformations make on the latest body, which becomes the response. Skips the part outside of
@@ -418,7 +418,7 @@ impl Patcher<'_> {
         freshest: &mut Arc<Object>,
         transformations: &[Transformation],
         is_main_applied: &mut bool,
-    ) -> Result<Attempt, PatchError> {
+    ) -> Result<PatchAttempt, PatchError> {
         let mut body = Value::clone(freshest.body());
         for transformation in transformations {
             body = self.transformed(body, transformation).await?;
@@ -443,11 +443,13 @@ impl Patcher<'_> {
                     *freshest = object;
                     *is_main_applied |= is_main;
                 }
-                Err(error) if error.class == ErrorClass::Outdated => return Ok(Attempt::Outdated),
+                Err(error) if error.class == ErrorClass::Outdated => {
+                    return Ok(PatchAttempt::Outdated);
+                }
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(Attempt::Done)
+        Ok(PatchAttempt::Done)
     }
 
     async fn transformed(

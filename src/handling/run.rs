@@ -23,7 +23,7 @@ use crate::logic::{
     change::undecided,
     handlers::{
         handler::{Handler, Kind},
-        outcome::{self, Effort, Ended, LogLevel, LogLine, Outcome, Raised, RaisedKind},
+        outcome::{self, CallEnd, Effort, LogLevel, LogLine, Outcome, Raised, RaisedKind},
     },
     text::python_text,
 };
@@ -32,8 +32,8 @@ use crate::settings::ExecutionSettings;
 
 /// The inputs that the attempts of all handlers share.
 #[derive(Clone, Copy)]
-pub struct Runner<'a> {
-    /// The scripts.
+pub struct HandlerRunner<'a> {
+    /// The scripts that the handlers belong to.
     pub scripts: &'a dyn Scripts,
     /// The clock for start times and limits.
     pub clock: Clock,
@@ -45,7 +45,7 @@ pub struct Runner<'a> {
 
 /// One attempt before its start.
 pub struct Try {
-    /// The handler.
+    /// The handler to call.
     pub handler: Arc<Handler>,
     /// Number of earlier attempts.
     pub retries: u64,
@@ -67,7 +67,7 @@ pub struct Begun {
     pub invocation: Arc<Invocation>,
 }
 
-impl Runner<'_> {
+impl HandlerRunner<'_> {
     /// Makes the attempt, if the limits of the handler allow it, and logs the outcome.
     pub async fn run(&self, attempt: Try) -> Outcome {
         self.run_with(attempt, None, |invocation| self.scripts.call(invocation)).await
@@ -85,7 +85,7 @@ impl Runner<'_> {
             let call = time::timeout(limit, self.scripts.call(invocation));
             call.await.unwrap_or_else(|_elapsed| {
                 is_late.store(true, Ordering::Relaxed);
-                Ended::Raised(late(limit, pause))
+                CallEnd::Raised(late(limit, pause))
             })
         };
         let outcome = self.run_with(attempt, None, call).await;
@@ -95,7 +95,7 @@ impl Runner<'_> {
     /// Makes the attempt for a handler that may have sub-handlers: `call` makes the call and runs them.
     ///
     /// When the handler's time is up, the call is dropped, even if it waits for something else.
-    pub async fn run_with<F: Future<Output = Ended>>(
+    pub async fn run_with<F: Future<Output = CallEnd>>(
         &self,
         attempt: Try,
         children: Option<Children>,
@@ -132,7 +132,7 @@ impl Runner<'_> {
         let trace = raised.trace.clone();
         let (outcome, line) = outcome::before(handler, effort).unwrap_or_else(|| {
             let backoff = self.settings.default_backoff;
-            outcome::after(handler, Ended::Raised(raised), effort, backoff)
+            outcome::after(handler, CallEnd::Raised(raised), effort, backoff)
         });
         let line = LogLine { with_trace: true, ..line };
         let (before, trace) = (effort, trace.as_deref());
@@ -169,7 +169,7 @@ impl Runner<'_> {
     }
 
     /// Ends the attempt with the result of its call; `None` means that the time was up.
-    pub fn end(&self, begun: &Begun, ended: Option<Ended>) -> Outcome {
+    pub fn end(&self, begun: &Begun, ended: Option<CallEnd>) -> Outcome {
         let (handler, logger) = (&*begun.handler, &begun.invocation.logger());
         let resource = begun.invocation.cause.resource();
         let before = begun.before();
@@ -183,10 +183,10 @@ impl Runner<'_> {
             return outcome;
         };
         let trace = match &ended {
-            Ended::Raised(raised) => raised.trace_from(&handler.location),
-            Ended::Returned(_) | Ended::Keyed(_) => None,
+            CallEnd::Raised(raised) => raised.trace_from(&handler.location),
+            CallEnd::Returned(_) | CallEnd::Keyed(_) => None,
         };
-        if let Ended::Returned(Some(result)) = &ended {
+        if let CallEnd::Returned(Some(result)) = &ended {
             self.warn_of_object(handler, result, logger);
         }
         let effort = Effort { retries: before.retries, runtime };
@@ -198,7 +198,7 @@ impl Runner<'_> {
     }
 }
 
-impl Runner<'_> {
+impl HandlerRunner<'_> {
     /// Warns once per handler if its result is a whole object: it is stored in the status, which is hardly intended.
     fn warn_of_object(&self, handler: &Handler, result: &Value, logger: &Logger) {
         use Kind::{Create, Daemon, Delete, Field, Resume, Sub, Timer, Update};

@@ -27,7 +27,7 @@ const STEP: usize = 8;
 const SIZES: usize = 128;
 /// The largest alignment: that of slabs whose blocks have such sizes.
 const ALIGN_MAX: usize = 16;
-/// No slab.
+/// The index that stands for no slab.
 const NONE: usize = usize::MAX;
 /// The start while no addresses are reserved: further from every block than the region is long.
 const NOWHERE: usize = 1 << (usize::BITS - 1);

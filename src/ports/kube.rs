@@ -24,7 +24,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{ApiError, BoxFuture, Cluster, ErrorClass, GroupFilter, StreamEvent, StreamTarget};
 use crate::logic::{
-    access::kube::{Known, ResourceRef},
+    access::kube::{KnownResources, ResourceRef},
     object::resource::Resource,
 };
 use crate::settings::Settings;
@@ -49,7 +49,7 @@ struct Shared {
     settings: OnceLock<Arc<Mutex<Settings>>>,
     /// The runtime of the operator, which runs the requests.
     runtime: OnceLock<Handle>,
-    known: Mutex<Known>,
+    known: Mutex<KnownResources>,
 }
 
 /// A function that opens the connection. Called again after a failure.
@@ -313,7 +313,7 @@ impl Kube {
         Arc::new(settings.unwrap_or_default())
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, KnownResources> {
         // Each change is one call.
         self.0.known.lock()
     }

@@ -13,7 +13,7 @@ use std::{
 
 use tokio::sync::watch;
 
-use crate::logic::replicas::leadership::Role;
+use crate::logic::replicas::leadership::ReplicaRole;
 use crate::ports::Clock;
 
 /// There is no election, or this replica is a standby: no lease expires.
@@ -25,7 +25,7 @@ pub struct Leadership(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    role: watch::Sender<Role>,
+    role: watch::Sender<ReplicaRole>,
     clock: Clock,
     /// The end of the lease in nanoseconds of [`Clock::uptime`]. The role follows it only when the election task is polled, and a
     /// process that was frozen may resume with any other task first.
@@ -41,31 +41,31 @@ impl Default for Leadership {
 impl Leadership {
     /// Returns the leadership of an operator without an election.
     pub fn new(clock: Clock) -> Self {
-        let role = watch::Sender::new(Role::Leader);
+        let role = watch::Sender::new(ReplicaRole::Leader);
         Leadership(Arc::new(Shared { role, clock, deadline: AtomicU64::new(NEVER) }))
     }
 
     /// Returns the role of this replica, as published last.
-    pub fn role(&self) -> Role {
+    pub fn role(&self) -> ReplicaRole {
         self.0.role.borrow().clone()
     }
 
     /// Returns whether this replica leads, as published last.
     pub fn is_leading(&self) -> bool {
-        *self.0.role.borrow() == Role::Leader
+        *self.0.role.borrow() == ReplicaRole::Leader
     }
 
     /// Waits until this replica leads.
     pub async fn until_leading(&self) {
         // The sender is not dropped before `self`, so there is no error.
-        drop(self.0.role.subscribe().wait_for(|it| *it == Role::Leader).await);
+        drop(self.0.role.subscribe().wait_for(|it| *it == ReplicaRole::Leader).await);
     }
 
     /// Waits until the leadership is lost; returns the reason.
     pub async fn lost(&self) -> String {
         let mut roles = self.0.role.subscribe();
         loop {
-            if let Role::Lost(reason) = &*roles.borrow_and_update() {
+            if let ReplicaRole::Lost(reason) = &*roles.borrow_and_update() {
                 return reason.clone();
             }
             if roles.changed().await.is_err() {
@@ -90,11 +90,11 @@ impl Leadership {
     }
 
     /// Publishes a role. A leader may act until `deadline`, on [`Clock::uptime`].
-    pub fn publish(&self, role: &Role, deadline: Option<Duration>) {
+    pub fn publish(&self, role: &ReplicaRole, deadline: Option<Duration>) {
         let end = match role {
-            Role::Leader => deadline.map_or(NEVER, nanos),
-            Role::Standby => NEVER,
-            Role::Lost(_) => 0,
+            ReplicaRole::Leader => deadline.map_or(NEVER, nanos),
+            ReplicaRole::Standby => NEVER,
+            ReplicaRole::Lost(_) => 0,
         };
         // Stored first, because readers of the role may act at once.
         self.0.deadline.store(end, Ordering::Release);

@@ -7,6 +7,6 @@ mod operator;
 mod streams;
 
 pub use generation::digest_key::stores_digests;
-pub use observer::Scope;
+pub use observer::NamespaceScope;
 pub use operator::run::run;
-pub use operator::{Connect, Connecting, Failure, Operator};
+pub use operator::{Connect, Connecting, Operator, OperatorFailure};

@@ -17,7 +17,7 @@ mod values;
 pub(crate) use self::script::{
     Load, Loaded,
     bounds::SCRIPT_BYTES_MAX,
-    fingerprint::{EXPRESSION, Kind as TokenKind, STRING_CONTINUES, Token, lex},
+    fingerprint::{EXPRESSION, STRING_CONTINUES, Token, TokenKind, lex},
     modules::{file_of as module_file, library_of as module_library},
 };
 pub use self::{

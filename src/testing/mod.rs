@@ -33,10 +33,10 @@ use parking_lot::Mutex;
 use crate::call::Scripts;
 use crate::cluster::KubeCluster;
 use crate::logic::{
-    change::registry::Registry, handlers::lifecycle::Lifecycle, replicas::peering::Identity,
+    change::registry::Registry, handlers::lifecycle::Lifecycle, replicas::peering::PeeringIdentity,
 };
 use crate::ports::{Clock, Cluster};
-use crate::reactor::{Connect, Connecting, Operator, Scope};
+use crate::reactor::{Connect, Connecting, NamespaceScope, Operator};
 use crate::settings::Settings;
 use crate::telemetry::Health;
 use kopf_apiserver::ApiServer;
@@ -52,7 +52,7 @@ pub fn operator(scripts: Arc<dyn Scripts>, registry: Registry, client: kube::Cli
         registry,
         settings: Arc::new(Mutex::new(settings)),
         clock: Clock::starting_at(jiff::Timestamp::UNIX_EPOCH),
-        scope: Scope::Cluster,
+        scope: NamespaceScope::Cluster,
         lifecycle: Lifecycle::default(),
         connect: connect(client),
         health: Health::default(),
@@ -73,8 +73,8 @@ pub fn connect(client: kube::Client) -> Connect {
 }
 
 /// Returns the identity of a process and a peer of this name.
-pub fn identity(name: &str) -> Identity {
-    Identity { peer: name.to_owned(), process: name.to_owned() }
+pub fn identity(name: &str) -> PeeringIdentity {
+    PeeringIdentity { peer: name.to_owned(), process: name.to_owned() }
 }
 
 /// Returns a client that passes its requests directly to the server.

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::logic::generation::{Changes, Generation};
 use crate::ports::{Candidate, Rejection};
-use crate::reactor::{self, Failure, Operator};
+use crate::reactor::{self, Operator, OperatorFailure};
 use crate::telemetry::Health;
 
 /// The operator's response to a new generation of scripts.
@@ -25,7 +25,7 @@ pub struct RunningOperator {
     /// Receives new generations of its scripts.
     pub reloads: mpsc::Sender<Candidate>,
     stop: CancellationToken,
-    task: JoinSet<Result<(), Failure>>,
+    task: JoinSet<Result<(), OperatorFailure>>,
 }
 
 impl RunningOperator {
@@ -37,7 +37,7 @@ impl RunningOperator {
     /// Starts an operator, and calls a function when it fails.
     pub fn start_reporting(
         operator: Operator,
-        report: impl FnOnce(&Failure) + Send + 'static,
+        report: impl FnOnce(&OperatorFailure) + Send + 'static,
     ) -> Self {
         let (reloads, candidates) = mpsc::channel(1);
         let operator = Operator { reloads: Some(candidates), ..operator };
@@ -60,7 +60,7 @@ impl RunningOperator {
     }
 
     /// Waits until the operator has ended, by itself or after [`RunningOperator::cancel`].
-    pub async fn end(mut self) -> Result<(), Failure> {
+    pub async fn end(mut self) -> Result<(), OperatorFailure> {
         let ended = self.task.join_next().await.expect("one task");
         ended.expect("the operator does not panic")
     }

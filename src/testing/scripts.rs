@@ -11,13 +11,13 @@ use crate::logic::{
         declare::{Argument, Declaration, declare},
         function::{Function, ScriptId},
         handler::{Handler, Kind},
-        outcome::{Ended, Raised, RaisedKind},
+        outcome::{CallEnd, Raised, RaisedKind},
     },
     object::resource::Resource,
 };
 use crate::ports::BoxFuture;
 
-type NativeCall = Arc<dyn Fn(Arc<Invocation>) -> BoxFuture<'static, Ended> + Send + Sync>;
+type NativeCall = Arc<dyn Fn(Arc<Invocation>) -> BoxFuture<'static, CallEnd> + Send + Sync>;
 type Filter = Arc<dyn Fn(&Invocation, Option<Option<Value>>) -> Result<bool, Raised> + Send + Sync>;
 type Choice = Arc<dyn Fn(&Resource) -> Result<bool, Raised> + Send + Sync>;
 type Compute = Arc<dyn Fn(&Invocation) -> Result<Value, Raised> + Send + Sync>;
@@ -41,7 +41,7 @@ impl NativeScripts {
     pub fn handler(
         &self,
         name: &str,
-        call: impl Fn(Arc<Invocation>) -> BoxFuture<'static, Ended> + Send + Sync + 'static,
+        call: impl Fn(Arc<Invocation>) -> BoxFuture<'static, CallEnd> + Send + Sync + 'static,
     ) -> Function {
         self.add(name, Native::Call(Arc::new(call)))
     }
@@ -98,9 +98,9 @@ impl NativeScripts {
 }
 
 impl Scripts for NativeScripts {
-    fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended> {
+    fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, CallEnd> {
         let Some(Native::Call(call)) = self.find(&invocation.handler.function) else {
-            return Box::pin(async { Ended::Raised(unknown("handler")) });
+            return Box::pin(async { CallEnd::Raised(unknown("handler")) });
         };
         call(invocation)
     }

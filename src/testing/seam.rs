@@ -9,7 +9,7 @@ use tokio::{runtime, task::LocalSet};
 
 use super::creation;
 use crate::call::{Scripts as _, SharedPatch};
-use crate::logic::handlers::{handler::Handler, outcome::Ended};
+use crate::logic::handlers::{handler::Handler, outcome::CallEnd};
 use crate::scripting::{Placement, ScriptHost, Source, Terms};
 use crate::settings::Settings;
 
@@ -97,13 +97,13 @@ impl Seam {
         let body = json!({ "metadata": { "name": "x", "namespace": "y" }, "spec": { "v": value } });
         let call = self.host.call(Arc::new(creation(handler, body, Arc::clone(&patch))));
         match self.tasks.block_on(&self.runtime, call) {
-            Ended::Returned(Some(back)) => Ok(back),
-            Ended::Returned(None) => {
+            CallEnd::Returned(Some(back)) => Ok(back),
+            CallEnd::Returned(None) => {
                 let merge = &patch.lock().merge;
                 Ok(merge.get("status").and_then(|it| it.get("v")).cloned().unwrap_or_default())
             }
-            Ended::Keyed(entries) => Err(format!("{entries:?}")),
-            Ended::Raised(raised) => {
+            CallEnd::Keyed(entries) => Err(format!("{entries:?}")),
+            CallEnd::Raised(raised) => {
                 // Maps of the languages have no order: the limit may be reached at another field.
                 let message = PLACE_OF_SIZE.replace(&raised.message, "");
                 Err(counted_from_0(&message, &handler.location))

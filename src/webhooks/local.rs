@@ -12,7 +12,7 @@ use tokio::{sync::watch, time::Instant};
 
 use crate::logic::{
     admission::{
-        configuration::{ClientConfig, Endpoint},
+        configuration::{ClientConfig, WebhookEndpoint},
         server::Publishing,
     },
     text::duration,
@@ -69,7 +69,7 @@ impl WebhookServer for LocalWebhooks {
     fn start(&self, parts: WebhookParts) -> BoxFuture<'static, Result<RunningServer, String>> {
         let WebhookParts { reviewer, stop, .. } = parts;
         *self.0.lock() = Some(Arc::downgrade(&reviewer));
-        let config = ClientConfig { endpoint: Endpoint::Url(URL.to_owned()), ca: None };
+        let config = ClientConfig { endpoint: WebhookEndpoint::Url(URL.to_owned()), ca: None };
         let (sender, client) = watch::channel(None);
         sender.send_replace(Some(config));
         // Keeps the reviewer until the server stops.

@@ -12,8 +12,8 @@ use tokio::{sync::watch, time};
 use super::{connection::TARGET, generated, tls::ServerCertificate};
 use crate::logic::{
     admission::{
-        certificates::{CA_LIFE, LEAF_LIFE, Leaf, Life, Lives, Step},
-        configuration::{ClientConfig, Endpoint},
+        certificates::{CA_LIFE, CertificateStep, LEAF_LIFE, Leaf, Life, Lives},
+        configuration::{ClientConfig, WebhookEndpoint},
     },
     object::{Object, resource::Resource},
 };
@@ -67,7 +67,7 @@ impl CertificateSecret {
         self,
         certificate: ServerCertificate,
         client: Arc<watch::Sender<Option<ClientConfig>>>,
-        endpoint: Endpoint,
+        endpoint: WebhookEndpoint,
     ) {
         self.health.note(PART, HealthState::Unready, "there is no certificate yet");
         loop {
@@ -101,7 +101,7 @@ impl CertificateSecret {
         for _ in 0..STEPS_MAX {
             let content = self.read().await?;
             let step = content.lives.next(&self.names, self.clock.now());
-            if let Step::Wait(_) = step {
+            if let CertificateStep::Wait(_) = step {
                 certificate.set(&content.text(LEAF)?, &content.text(LEAF_KEY)?)?;
                 return content.text(CAS);
             }
@@ -155,27 +155,27 @@ impl CertificateSecret {
     /// Returns the content after a step.
     fn executed(
         &self,
-        step: Step,
+        step: CertificateStep,
         mut content: SecretContent,
     ) -> Result<SecretContent, rcgen::Error> {
         match step {
-            Step::Wait(_) => {}
-            Step::Create => {
+            CertificateStep::Wait(_) => {}
+            CertificateStep::Create => {
                 tracing::info!(target: TARGET, "Generating the webhook certificates in the Secret {}/{}.", self.namespace, self.name);
                 content.lives = Lives::default();
                 content.data.clear();
                 let name = self.add_ca(&mut content)?;
                 self.sign(&mut content, name)?;
             }
-            Step::AddCa => {
+            CertificateStep::AddCa => {
                 tracing::info!(target: TARGET, "Adding a CA to the webhook certificates.");
                 self.add_ca(&mut content)?;
             }
-            Step::Sign(name) => {
+            CertificateStep::Sign(name) => {
                 tracing::info!(target: TARGET, "Renewing the certificate of the webhook server.");
                 self.sign(&mut content, name)?;
             }
-            Step::DropCa(name) => {
+            CertificateStep::DropCa(name) => {
                 let index = content.lives.cas.iter().position(|it| it.name == name);
                 let kept = blocks(&content.text(CAS).unwrap_or_default())
                     .into_iter()

@@ -28,7 +28,7 @@ use super::{
 };
 use crate::logic::admission::{
     certificates::CA_LIFE,
-    configuration::{ClientConfig, Endpoint},
+    configuration::{ClientConfig, WebhookEndpoint},
     own_objects::OwnObjects,
     server::{self, CertificatePlan, Publishing, ServerPlan},
 };
@@ -126,14 +126,14 @@ async fn start(parts: WebhookParts) -> Result<RunningServer, String> {
     let address = plan.address.as_deref().unwrap_or("*");
     tracing::debug!(target: TARGET, "Listening for webhooks at {scheme}://{address}:{port}{}", plan.path);
     if tunnel.is_none()
-        && let Endpoint::Url(url) = &endpoint
+        && let WebhookEndpoint::Url(url) = &endpoint
     {
         tracing::debug!(target: TARGET, "Accessing the webhooks at {url}");
     }
     let shared = Shared {
         reviewer: Arc::clone(&parts.reviewer),
         path: plan.path.clone(),
-        is_service: matches!(endpoint, Endpoint::Service(_)),
+        is_service: matches!(endpoint, WebhookEndpoint::Service(_)),
         metrics: parts.health.metrics().clone(),
         permits: Semaphore::new(REVIEWS_MAX),
     };
@@ -202,7 +202,7 @@ async fn upkeep(
     plan: &ServerPlan,
     parts: &WebhookParts,
     (certificate, client): (&ServerCertificate, &Client),
-    endpoint: Endpoint,
+    endpoint: WebhookEndpoint,
 ) -> Result<BoxFuture<'static, ()>, String> {
     let publish = |ca| {
         client.send_replace(Some(ClientConfig { endpoint: endpoint.clone(), ca }));

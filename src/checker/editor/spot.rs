@@ -14,7 +14,7 @@ use crate::checker::{
 };
 use crate::scripting::{
     Language,
-    surface::{Documented, Item, Section, Shape, Surface, entry, section_page},
+    surface::{Documented, Item, ItemShape, Section, Surface, entry, section_page},
 };
 
 /// All sources of a script.
@@ -91,11 +91,11 @@ fn plain(label: &str, kind: CompletionKind) -> Completion {
 
 fn of_item(item: &Item) -> Completion {
     let (kind, detail) = match &item.shape {
-        Shape::Value(ty) => (CompletionKind::Field, ty.told()),
-        Shape::Function(signature) | Shape::Method(signature) => {
+        ItemShape::Value(ty) => (CompletionKind::Field, ty.told()),
+        ItemShape::Function(signature) | ItemShape::Method(signature) => {
             (CompletionKind::Function, signature.told())
         }
-        Shape::Table(_) => (CompletionKind::Module, String::new()),
+        ItemShape::Table(_) => (CompletionKind::Module, String::new()),
     };
     let doc = item.doc.to_owned();
     Completion { label: item.name.to_owned(), kind, detail, doc }

@@ -10,7 +10,7 @@ use super::{
     spot::SpotKind,
 };
 use crate::logic::handlers::declare;
-use crate::scripting::surface::{Callback, Item, Shape, Signature, Ty};
+use crate::scripting::surface::{Callback, Item, ItemShape, Signature, Ty};
 
 /// Functions that return whole objects.
 const OBJECTS: &[&str] = &["kube.apply", "kube.create", "kube.get", "kube.patch", "kube.replace"];
@@ -41,7 +41,7 @@ impl<'a> InferenceWalk<'_, 'a> {
     ) -> Type {
         match callee {
             Type::Callable(path, item) => {
-                if let Shape::Method(_) = item.shape
+                if let ItemShape::Method(_) = item.shape
                     && self.is_lua()
                 {
                     self.without_receiver(path, function, arguments);

@@ -10,7 +10,7 @@ use super::{
     InferenceWalk, Rule,
 };
 use crate::logic::configure;
-use crate::scripting::surface::{Item, Section, Shape, Ty, ctx_class};
+use crate::scripting::surface::{Item, ItemShape, Section, Ty, ctx_class};
 
 /// The fields of `ctx` that are parts of the object.
 const VIEWS: &[&str] = &[
@@ -290,17 +290,17 @@ fn ctx_type(item: &'static Item, name: &str) -> Type {
         return Type::View;
     }
     match &item.shape {
-        Shape::Value(Ty::Map) => Type::View,
-        Shape::Value(ty) => known::type_of(*ty),
-        Shape::Function(_) | Shape::Method(_) | Shape::Table(_) => Type::Any,
+        ItemShape::Value(Ty::Map) => Type::View,
+        ItemShape::Value(ty) => known::type_of(*ty),
+        ItemShape::Function(_) | ItemShape::Method(_) | ItemShape::Table(_) => Type::Any,
     }
 }
 
 /// Returns the type of an item of the surface.
 pub(super) fn item_type(path: &str, item: &'static Item) -> Type {
     match &item.shape {
-        Shape::Value(ty) => known::type_of(*ty),
-        Shape::Table(items) => Type::Names(path.into(), items),
-        Shape::Function(_) | Shape::Method(_) => Type::Callable(path.into(), item),
+        ItemShape::Value(ty) => known::type_of(*ty),
+        ItemShape::Table(items) => Type::Names(path.into(), items),
+        ItemShape::Function(_) | ItemShape::Method(_) => Type::Callable(path.into(), item),
     }
 }

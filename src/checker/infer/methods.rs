@@ -8,7 +8,7 @@ use super::{
     },
     InferenceWalk, Rule,
 };
-use crate::scripting::surface::{Section, Shape};
+use crate::scripting::surface::{ItemShape, Section};
 
 impl<'a> InferenceWalk<'_, 'a> {
     /// Checks a call of a method: `of:name(…)` in Lua, `of.name(…)` in Rhai.
@@ -79,7 +79,7 @@ impl<'a> InferenceWalk<'_, 'a> {
         let spoken = |it: &&&crate::scripting::surface::Item| it.spoken.in_language(language);
         let item = items.iter().find(|it| it.name == name.text).filter(|it| spoken(it));
         if let Some(item) = item
-            && let Shape::Method(_) = item.shape
+            && let ItemShape::Method(_) = item.shape
         {
             let sign = if self.is_lua() { ":" } else { "." };
             let path = format!("{}{sign}{}", self.written(of.span, section.name), name.text);
@@ -91,7 +91,7 @@ impl<'a> InferenceWalk<'_, 'a> {
             let sign = if self.is_lua() { ":" } else { "." };
             let shown = self.written(of.span, section.name);
             let is_method = |it: &&&crate::scripting::surface::Item| {
-                spoken(it) && matches!(it.shape, Shape::Method(_))
+                spoken(it) && matches!(it.shape, ItemShape::Method(_))
             };
             let known = items.iter().filter(is_method).map(|it| it.name);
             let hint = known::hint(&format!("{shown}{sign}"), name.text, known);
@@ -128,7 +128,7 @@ impl<'a> InferenceWalk<'_, 'a> {
             Type::Class(section) => {
                 let item = section.items.iter().find(|it| it.name == name.text);
                 if let Some(item) = item
-                    && let Shape::Method(_) = item.shape
+                    && let ItemShape::Method(_) = item.shape
                 {
                     let path = format!("{}.{}", self.written(of.span, section.name), name.text);
                     return self.call_of_surface(&path, item, name.span, arguments);

@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, sync::LazyLock};
 
 use super::types::{CATEGORIES, Ctx, Type};
 use crate::logic::text::nearest;
-use crate::scripting::surface::{Item, KWARGS, Section, Shape, Surface, Ty, ctx_class};
+use crate::scripting::surface::{Item, ItemShape, KWARGS, Section, Surface, Ty, ctx_class};
 
 /// Maximum number of names among which the nearest one is searched.
 const NAMES_MAX: usize = 1_000;
@@ -17,7 +17,7 @@ static SURFACE: LazyLock<Surface> = LazyLock::new(Surface::new);
 /// The names of all methods of all classes.
 static METHODS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
     let items = SURFACE.classes.iter().flat_map(|it| &it.items);
-    items.filter(|it| matches!(it.shape, Shape::Method(_))).map(|it| it.name).collect()
+    items.filter(|it| matches!(it.shape, ItemShape::Method(_))).map(|it| it.name).collect()
 });
 
 /// Top-level fields of Kubernetes objects, in addition to those that `ctx.patch` names.

@@ -11,7 +11,7 @@ use crate::cli::{
     shared_args::ClusterArgs,
 };
 use crate::logic::{
-    access::kube::{Known, ResourceRef, read_object},
+    access::kube::{KnownResources, ResourceRef, read_object},
     object::resource::Resource,
 };
 use crate::ports::{ApiError, Cluster, Demand, ErrorClass, GroupFilter, Verb};
@@ -24,7 +24,7 @@ const PAGE: &str = "500";
 /// A cluster with its resources.
 pub(super) struct Api {
     pub(super) cluster: Arc<dyn Cluster>,
-    known: Known,
+    known: KnownResources,
     is_dry: bool,
 }
 
@@ -62,7 +62,7 @@ impl Api {
     pub(super) async fn open(args: &ClusterArgs, is_dry: bool) -> Result<Self, Report> {
         let cluster = connect(args).await?;
         let discovered = cluster.discover(&GroupFilter::All).await.map_err(report)?;
-        let mut known = Known::default();
+        let mut known = KnownResources::default();
         known.learn(None, discovered.resources);
         Ok(Api { cluster, known, is_dry })
     }

@@ -46,7 +46,7 @@ use crate::logic::{
     object::resource::Resource,
 };
 use crate::ports::{Clock, Cluster, GroupFilter};
-use crate::reactor::{Connect, Connecting, Scope};
+use crate::reactor::{Connect, Connecting, NamespaceScope};
 use crate::settings::Settings;
 use crate::sources;
 use crate::telemetry::Metrics;
@@ -150,11 +150,11 @@ fn not_a_script(error: sources::Error) -> Report {
 }
 
 /// Serves all namespaces without a warning: they belong to the user.
-fn scope(option: &ScopeOption) -> Scope {
+fn scope(option: &ScopeOption) -> NamespaceScope {
     match option {
-        ScopeOption::Cluster | ScopeOption::Unsaid => Scope::Cluster,
+        ScopeOption::Cluster | ScopeOption::Unsaid => NamespaceScope::Cluster,
         ScopeOption::Namespaces(patterns) => {
-            Scope::Namespaces(patterns.iter().map(NamespacePattern::new).collect())
+            NamespaceScope::Namespaces(patterns.iter().map(NamespacePattern::new).collect())
         }
     }
 }

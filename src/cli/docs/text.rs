@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::scripting::surface::{
-    Item, Parameter, Section, Shape, Signature, Spoken, Surface, summary,
+    Item, ItemShape, Parameter, Section, Signature, Spoken, Surface, summary,
 };
 
 /// Maximum length of a line.
@@ -49,15 +49,15 @@ pub(super) fn item(path: &str, item: &Item) -> String {
     let call = item.signature().map(Signature::told).unwrap_or_default();
     let mut text = format!("{path}{call}\n\n{}\n", wrapped(&plain(item.doc), 0));
     match &item.shape {
-        Shape::Value(ty) => {
+        ItemShape::Value(ty) => {
             let _fits =
                 write!(text, "\n{}\n", wrapped(&plain(&format!("It is {}.", ty.told())), 0));
         }
-        Shape::Table(inner) => {
+        ItemShape::Table(inner) => {
             text.push('\n');
             items(&mut text, inner);
         }
-        Shape::Function(signature) | Shape::Method(signature) => {
+        ItemShape::Function(signature) | ItemShape::Method(signature) => {
             let examples = item.examples(path);
             if examples.is_some() {
                 text.push('\n');

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::cli::{assignment::Assignment, report::Report};
 use crate::logic::{
-    configure::{self, Outdated, Setting, Shape},
+    configure::{self, Outdated, Setting, SettingShape},
     text::nearest::nearest,
 };
 
@@ -186,9 +186,11 @@ pub fn variable(setting: &Setting) -> String {
 /// is null.
 pub fn value(setting: &Setting, text: &str) -> Result<Value, String> {
     match setting.shape {
-        Shape::Text => Ok(text.into()),
-        Shape::Plain | Shape::Map if text.trim().eq_ignore_ascii_case("none") => Ok(Value::Null),
-        Shape::Plain | Shape::Map => serde_saphyr::from_str(text)
+        SettingShape::Text => Ok(text.into()),
+        SettingShape::Plain | SettingShape::Map if text.trim().eq_ignore_ascii_case("none") => {
+            Ok(Value::Null)
+        }
+        SettingShape::Plain | SettingShape::Map => serde_saphyr::from_str(text)
             .map_err(|_problem| format!("expected {}, got '{text}'", setting.takes)),
     }
 }

@@ -12,7 +12,7 @@ use crate::cli::{
     report::{Exit, Report},
     run,
 };
-use crate::features::peering::{Command, Problem};
+use crate::features::peering::{Command, CommandProblem};
 use crate::ports::Clock;
 use crate::reactor::Connecting;
 use crate::settings::Settings;
@@ -32,7 +32,7 @@ pub(super) fn run(options: &FreezeOptions) -> Result<Exit, Report> {
                 login: None,
             })
             .await;
-        let cluster = cluster.map_err(|it| report(&Problem::Api(it)))?;
+        let cluster = cluster.map_err(|it| report(&CommandProblem::Api(it)))?;
         tracing::info!(target: "kopf.auth", "Initial authentication has finished.");
         let command = Command {
             cluster: Arc::clone(&cluster),
@@ -57,7 +57,7 @@ pub(super) fn note(options: &mut FreezeOptions, warnings: Vec<String>) {
     options.notes.extend(warnings.into_iter().map(Note::Warning));
 }
 
-fn report(problem: &Problem) -> Report {
+fn report(problem: &CommandProblem) -> Report {
     let report = Report::failure(problem.to_string());
     match problem.hint() {
         Some(hint) => report.with_hint(hint),

@@ -12,7 +12,7 @@ use crate::cli::{
     report::Report,
 };
 use crate::cluster::ConfigOverrides;
-use crate::logic::{replicas::peering::Record, text::duration};
+use crate::logic::{replicas::peering::PeeringRecord, text::duration};
 
 /// The inputs of both commands besides the arguments.
 pub(in crate::cli) struct FreezeInputs<'a> {
@@ -35,7 +35,7 @@ pub(in crate::cli) struct FreezeOptions {
     /// The key of the record.
     pub(super) identity: String,
     /// `None`: the record is removed.
-    pub(super) record: Option<Record>,
+    pub(super) record: Option<PeeringRecord>,
     /// The cluster and the credentials.
     pub(super) cluster: ConfigOverrides,
     /// The logging options.
@@ -56,7 +56,7 @@ pub(in crate::cli) fn resolve_freeze(
     };
     let is_dev = args.dev || variables.flag("DEV")?;
     let typed = if is_dev { Some(options::PRIORITY_DEV) } else { args.priority };
-    let record = Record {
+    let record = PeeringRecord {
         priority: typed.or(variables.number("PRIORITY")?).unwrap_or(PRIORITY),
         lifetime: seconds(&lifetime)?,
         message: args.message.or_else(|| variables.text("MESSAGE")),
@@ -75,7 +75,7 @@ pub(in crate::cli) fn resolve_resume(
 
 fn resolve(
     (meeting, log): (MeetingArgs, LogArgs),
-    record: Option<Record>,
+    record: Option<PeeringRecord>,
     variables: &Environment<'_>,
     person: String,
 ) -> Result<FreezeOptions, Report> {

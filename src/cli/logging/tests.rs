@@ -18,7 +18,7 @@ use crate::logic::{
         failing::FailedAttempt,
         function::{Function, ScriptId},
         handler::Kind,
-        outcome::{self, Effort, Ended, LogLevel, LogLine, Raised, RaisedKind},
+        outcome::{self, CallEnd, Effort, LogLevel, LogLine, Raised, RaisedKind},
     },
     object::ObjectRef,
 };
@@ -327,7 +327,7 @@ fn failed_attempt() {
     let kind = RaisedKind::Temporary(Some(Duration::from_secs(30)));
     let raised = Raised { kind, message: "no secret".into(), trace: None };
     let (outcome, line) =
-        outcome::after(&handler, Ended::Raised(raised), before, Duration::from_mins(1));
+        outcome::after(&handler, CallEnd::Raised(raised), before, Duration::from_mins(1));
     let attempt = FailedAttempt::of(&handler, before, &outcome).expect("it has failed");
     for level in [30, 10] {
         logger(Some("default")).failed(&line, None, (&handler, &attempt), level);

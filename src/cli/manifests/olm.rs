@@ -17,7 +17,7 @@ use super::{
 use crate::cli::{options::ScopeOption, rbac::PermissionScope, report::Report};
 use crate::logic::{
     admission::{
-        configuration::{self, ClientConfig, Endpoint, Extent, Service},
+        configuration::{self, ClientConfig, Extent, Service, WebhookEndpoint},
         own_objects::OwnObjects,
     },
     handlers::handler::{Category, Kind},
@@ -172,7 +172,7 @@ fn webhooks(operator: &OperatorPackage<'_>) -> Vec<Value> {
         .collect();
     let (namespace, path) = (String::new(), String::new());
     let service = Service { namespace, name: name.clone(), port: None, path };
-    let client = ClientConfig { endpoint: Endpoint::Service(service), ca: None };
+    let client = ClientConfig { endpoint: WebhookEndpoint::Service(service), ca: None };
     let common = |kind: &str, webhook: &Value| {
         json!({
             "type": kind,

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::session::ObjectSession;
 use crate::cli::shared_args::OutputFormat;
 use crate::logic::{
-    change::repair::{self, HandlerState, Progress},
+    change::repair::{self, HandlerState, UnfinishedProgress},
     object::Object,
     text::printable::printable,
 };
@@ -35,14 +35,14 @@ fn table(session: &ObjectSession, all: &[(&Object, Vec<HandlerState>)]) -> Strin
             [session.shown(object), all, state, none.clone(), none, plain(reason)]
         }));
     }
-    let failing = |wanted: Progress| {
+    let failing = |wanted: UnfinishedProgress| {
         all.iter().filter(|(_, states)| states.iter().any(|it| it.state == wanted)).count()
     };
     let counts = format!(
         "{} objects: {} failed, {} retrying\n",
         all.len(),
-        failing(Progress::Failed),
-        failing(Progress::Retrying)
+        failing(UnfinishedProgress::Failed),
+        failing(UnfinishedProgress::Retrying)
     );
     if rows.len() == 1 {
         return counts;
@@ -70,13 +70,13 @@ pub(super) fn aligned<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> Strin
 
 fn row(object: String, state: &HandlerState, now: Timestamp) -> [String; 6] {
     let name = match state.state {
-        Progress::Waiting => "waiting",
-        Progress::Retrying => "retrying",
-        Progress::Failed => "failed",
+        UnfinishedProgress::Waiting => "waiting",
+        UnfinishedProgress::Retrying => "retrying",
+        UnfinishedProgress::Failed => "failed",
     };
     let seconds = state.time.as_deref().and_then(|it| repair::seconds_until(it, now));
     let next = match (state.state, seconds) {
-        (Progress::Failed, _) => "-".to_owned(),
+        (UnfinishedProgress::Failed, _) => "-".to_owned(),
         (_, Some(seconds)) if seconds > 0 => format!("in {seconds} s"),
         (_, _) => "due".to_owned(),
     };

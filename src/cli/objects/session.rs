@@ -10,7 +10,7 @@ use crate::cli::{
     shared_args::ClusterArgs,
 };
 use crate::logic::{
-    access::kube::{Known, ResourceRef},
+    access::kube::{KnownResources, ResourceRef},
     handlers::selector::Selector,
     object::{Object, resource::Resource},
 };
@@ -113,7 +113,7 @@ pub(in crate::cli) async fn connect(args: &ClusterArgs) -> Result<Arc<dyn Cluste
 
 async fn resource(cluster: &dyn Cluster, wanted: Selector) -> Result<Resource, Report> {
     let discovered = cluster.discover(&GroupFilter::All).await.map_err(report)?;
-    let mut known = Known::default();
+    let mut known = KnownResources::default();
     known.learn(None, discovered.resources);
     let wanted = ResourceRef::Selector(wanted);
     match known.find(&wanted) {

@@ -12,7 +12,7 @@ use crate::cli::{
     report::Report,
 };
 use crate::cluster::ConfigOverrides;
-use crate::features::probes::{Endpoint, UrlError};
+use crate::features::probes::{ProbeEndpoint, UrlError};
 use crate::logic::{access::grants::Grants, configure};
 use crate::settings::Settings;
 use webhooks::Webhooks;
@@ -45,7 +45,7 @@ pub struct RunOptions {
     /// The settings, before start-up handlers change them.
     pub settings: Settings,
     /// The endpoint of the results of probes; `None`: not served.
-    pub liveness: Option<Endpoint>,
+    pub liveness: Option<ProbeEndpoint>,
     /// The address of health and metrics; `None`: not served.
     pub health: Option<Address>,
     /// The options of the log.
@@ -318,7 +318,7 @@ fn scope(
 }
 
 /// Parses a URL. As in Kopf, an invalid one is not a usage error, but fails before anything runs.
-fn endpoint(url: &str) -> Result<Endpoint, Report> {
+fn endpoint(url: &str) -> Result<ProbeEndpoint, Report> {
     url.parse().map_err(|error: UrlError| {
         Report::failure(error.to_string())
             .with_hint("-L/--liveness takes a URL such as http://0.0.0.0:8080/healthz")

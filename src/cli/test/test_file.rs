@@ -23,10 +23,10 @@ use crate::cluster::KubeCluster;
 use crate::logic::handlers::{
     handler::{Handler, Kind},
     lifecycle::Lifecycle,
-    outcome::{Ended, Raised},
+    outcome::{CallEnd, Raised},
 };
 use crate::ports::{Clock, Cluster, Dial, Kube, NativeLogins};
-use crate::reactor::{self, Operator, Scope};
+use crate::reactor::{self, NamespaceScope, Operator};
 use crate::scripting::{Placement, ScriptHost, Source, Terms};
 use crate::settings::Settings;
 use crate::telemetry::{Health, HealthState, Metrics};
@@ -122,7 +122,7 @@ impl TestFile<'_> {
             registry: first.registry,
             settings: Arc::new(Mutex::new(self.options.settings.clone())),
             clock,
-            scope: Scope::Cluster,
+            scope: NamespaceScope::Cluster,
             lifecycle: Lifecycle::default(),
             connect: dev::connect(server.clone(), Some(user), Metrics::default()),
             health: health.clone(),
@@ -178,13 +178,13 @@ impl TestFile<'_> {
         let ended = async {
             tokio::select! {
                 biased; // an error in a fake is the cause of what follows
-                raised = fakes.failed() => Ended::Raised(raised),
+                raised = fakes.failed() => CallEnd::Raised(raised),
                 ended = called => ended,
             }
         };
         match time::timeout(limit, ended).await {
-            Ok(Ended::Returned(_) | Ended::Keyed(_)) => Ok(()),
-            Ok(Ended::Raised(raised)) => Err(failure_message(&raised)),
+            Ok(CallEnd::Returned(_) | CallEnd::Keyed(_)) => Ok(()),
+            Ok(CallEnd::Raised(raised)) => Err(failure_message(&raised)),
             Err(_elapsed) => {
                 let seconds = limit.as_secs_f64();
                 Err(format!(

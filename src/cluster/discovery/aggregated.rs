@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
-use super::document::{Document, singular};
+use super::document::{DiscoveryDocument, singular};
 use crate::logic::object::resource::Resource;
 
 /// The media types of `/api` and `/apis`, in the order of preference.
@@ -65,11 +65,11 @@ struct Subresource {
 }
 
 /// A version of a group in the aggregated document.
-pub(super) enum Version {
-    /// Its resources.
+pub(super) enum AggregatedVersion {
+    /// Its resources, which the aggregated document contains.
     Fresh(Vec<Resource>),
     /// Its own document must be read.
-    Stale(Document),
+    Stale(DiscoveryDocument),
 }
 
 impl GroupDiscovery {
@@ -79,22 +79,22 @@ impl GroupDiscovery {
     }
 
     /// Returns its versions.
-    pub(super) fn into_versions(self) -> impl Iterator<Item = Version> {
+    pub(super) fn into_versions(self) -> impl Iterator<Item = AggregatedVersion> {
         let group = self.metadata.name;
         self.versions.into_iter().enumerate().map(move |(number, it)| {
-            let document = Document::new(&group, it.version, number == 0);
+            let document = DiscoveryDocument::new(&group, it.version, number == 0);
             if it.freshness == STALE {
-                return Version::Stale(document);
+                return AggregatedVersion::Stale(document);
             }
             let resources = it.resources.into_iter().filter_map(|it| it.describe(&document));
-            Version::Fresh(resources.collect())
+            AggregatedVersion::Fresh(resources.collect())
         })
     }
 }
 
 impl ResourceDiscovery {
     /// Returns the resource; `None` if the server serves only its subresources.
-    fn describe(self, of: &Document) -> Option<Resource> {
+    fn describe(self, of: &DiscoveryDocument) -> Option<Resource> {
         let kind = self.response_kind?.kind;
         let parts = self.subresources.unwrap_or_default();
         Some(Resource {

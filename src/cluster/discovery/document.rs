@@ -1,20 +1,20 @@
 //! One document of the discovery: a version of a group.
 
 /// One document to read.
-pub(super) struct Document {
+pub(super) struct DiscoveryDocument {
     pub(super) path: String,
     pub(super) group: String,
     pub(super) version: String,
     pub(super) preferred: bool,
 }
 
-impl Document {
+impl DiscoveryDocument {
     pub(super) fn new(group: &str, version: String, preferred: bool) -> Self {
         let path = match group {
             "" => format!("/api/{version}"),
             group => format!("/apis/{group}/{version}"),
         };
-        Document { path, group: group.to_owned(), version, preferred }
+        DiscoveryDocument { path, group: group.to_owned(), version, preferred }
     }
 }
 

@@ -17,12 +17,12 @@ use serde::Deserialize;
 use tokio::time::timeout;
 
 use self::{
-    aggregated::{GroupDiscovery, Version},
-    document::{Document, singular},
+    aggregated::{AggregatedVersion, GroupDiscovery},
+    document::{DiscoveryDocument, singular},
 };
 use super::{
-    failure::{Action, Failure},
-    transport::{self, Request, Transport},
+    failure::{Action, RequestFailure},
+    transport::{self, KubeRequest, Transport},
 };
 use crate::logic::object::resource::Resource;
 use crate::ports::{ApiError, Discovered, ErrorClass, GroupFilter};
@@ -41,7 +41,7 @@ const DOCUMENT_MAX: Duration = Duration::from_secs(5);
 struct Index {
     /// The versions of the core group.
     versions: Vec<String>,
-    /// The other groups.
+    /// All groups except the core group.
     groups: Vec<Group>,
     /// All of these with their resources.
     items: Vec<GroupDiscovery>,
@@ -89,8 +89,8 @@ pub(super) async fn discover(
     let mut documents = Vec::new();
     for version in versions(transport, filter, &settings.networking).await? {
         match version {
-            Version::Fresh(resources) => found.resources.extend(resources),
-            Version::Stale(document) => documents.push(document),
+            AggregatedVersion::Fresh(resources) => found.resources.extend(resources),
+            AggregatedVersion::Stale(document) => documents.push(document),
         }
     }
     let mut networking = settings.networking.clone();
@@ -100,7 +100,7 @@ pub(super) async fn discover(
             let read = timeout(DOCUMENT_MAX, resources(transport, &document, &networking)).await;
             let late = |_elapsed| {
                 let action = Action::Discover(&document.path);
-                transport.fail(Failure::Timeout(DOCUMENT_MAX), &action)
+                transport.fail(RequestFailure::Timeout(DOCUMENT_MAX), &action)
             };
             let read = read.map_err(late);
             (document.group, read)
@@ -124,7 +124,7 @@ async fn versions(
     transport: &Transport,
     filter: &GroupFilter,
     networking: &NetworkingSettings,
-) -> Result<Vec<Version>, ApiError> {
+) -> Result<Vec<AggregatedVersion>, ApiError> {
     let wanted = |group: &str| match filter {
         GroupFilter::All => true,
         GroupFilter::Only(groups) => groups.contains(group),
@@ -134,23 +134,23 @@ async fn versions(
     let index = |path| read::<Index>(transport, path, accept, networking);
     let core = async { if wanted("") { index("/api").await } else { Ok(Index::default()) } };
     let (core, others) = futures::future::try_join(core, index("/apis")).await?;
-    let plain = core.versions.into_iter().map(|it| Document::new("", it, true));
+    let plain = core.versions.into_iter().map(|it| DiscoveryDocument::new("", it, true));
     let of_groups = others.groups.into_iter().filter(|it| wanted(&it.name)).flat_map(|group| {
         let Group { name, versions, preferred_version } = group;
         let preferred = preferred_version.unwrap_or_default().version;
         versions.into_iter().map(move |GroupVersion { version }| {
             let preferred = version == preferred;
-            Document::new(&name, version, preferred)
+            DiscoveryDocument::new(&name, version, preferred)
         })
     });
-    let plain = plain.chain(of_groups).map(Version::Stale);
+    let plain = plain.chain(of_groups).map(AggregatedVersion::Stale);
     let aggregated = core.items.into_iter().chain(others.items).filter(|it| wanted(it.name()));
     Ok(plain.chain(aggregated.flat_map(GroupDiscovery::into_versions)).collect())
 }
 
 async fn resources(
     transport: &Transport,
-    document: &Document,
+    document: &DiscoveryDocument,
     networking: &NetworkingSettings,
 ) -> Result<Vec<Resource>, ApiError> {
     match read::<Entries>(transport, &document.path, transport::JSON, networking).await {
@@ -168,14 +168,14 @@ async fn read<T: serde::de::DeserializeOwned>(
     networking: &NetworkingSettings,
 ) -> Result<T, ApiError> {
     let action = Action::Discover(path);
-    let request = Request::get(path.to_owned(), action).accepting(accept);
+    let request = KubeRequest::get(path.to_owned(), action).accepting(accept);
     let body = transport.fetch(&request, networking).await?;
     serde_json::from_slice(&body)
-        .map_err(|error| transport.fail(Failure::Malformed(error.to_string()), &action))
+        .map_err(|error| transport.fail(RequestFailure::Malformed(error.to_string()), &action))
 }
 
 /// Returns the resources of one document; entries with a slash are subresources of another entry.
-fn describe(document: &Document, entries: Vec<Entry>) -> Vec<Resource> {
+fn describe(document: &DiscoveryDocument, entries: Vec<Entry>) -> Vec<Resource> {
     let parts: Vec<(String, String)> = entries
         .iter()
         .filter_map(|it| it.name.split_once('/'))

@@ -3,11 +3,11 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::cluster::decode::{Line, Page};
+use crate::cluster::decode::{ListChunk, WatchLine};
 use crate::logic::object::reason::EventType;
 
 fn bodies(list: &Value) -> Vec<Value> {
-    let page = Page::parse(&Bytes::from(list.to_string())).unwrap();
+    let page = ListChunk::parse(&Bytes::from(list.to_string())).unwrap();
     page.map(|it| it.unwrap().body().as_ref().clone()).collect()
 }
 
@@ -34,7 +34,7 @@ fn a_list_without_items_or_types_is_just_empty() {
 #[test]
 fn an_item_does_not_keep_its_page() {
     let list = Bytes::from(json!({"items": [{"kind": "A", "apiVersion": "v1"}]}).to_string());
-    let mut page = Page::parse(&list).unwrap();
+    let mut page = ListChunk::parse(&list).unwrap();
     let object = page.next().unwrap().unwrap();
     drop(page);
     assert!(list.is_unique());
@@ -45,7 +45,7 @@ fn an_item_does_not_keep_its_page() {
 fn an_empty_continue_token_is_the_end() {
     let page = |token: &str| {
         let list = json!({"metadata": {"continue": token, "resourceVersion": "7"}, "items": []});
-        Page::parse(&Bytes::from(list.to_string())).unwrap()
+        ListChunk::parse(&Bytes::from(list.to_string())).unwrap()
     };
     assert_eq!(page("").token, None);
     assert_eq!(page("t\"1").token.as_deref(), Some("t\"1"));
@@ -54,24 +54,26 @@ fn an_empty_continue_token_is_the_end() {
 
 #[test]
 fn lines_are_distinguished() {
-    let parse = |line: &str| Line::parse(&Bytes::from(line.to_owned()));
+    let parse = |line: &str| WatchLine::parse(&Bytes::from(line.to_owned()));
     let object =
         r#"{"type": "DELETED", "object": {"metadata": {"name": "n", "resourceVersion": "3"}}}"#;
-    let Ok(Line::Event(EventType::Deleted, object)) = parse(object) else { panic!() };
+    let Ok(WatchLine::Event(EventType::Deleted, object)) = parse(object) else { panic!() };
     assert_eq!(object.header().resource_version.as_deref(), Some("3"));
     let mark = r#"{"object": {"metadata": {"resourceVersion": "4"}}, "type": "BOOKMARK"}"#;
-    assert!(matches!(parse(mark), Ok(Line::Bookmark(Some(it), false)) if it == "4"));
+    assert!(matches!(parse(mark), Ok(WatchLine::Bookmark(Some(it), false)) if it == "4"));
     let error =
         r#"{"type": "ERROR", "object": {"kind": "Status", "code": 410, "message": "too\nold"}}"#;
-    assert!(matches!(parse(error), Ok(Line::Refusal(410, it)) if it == "too old"));
-    assert!(matches!(parse(r#"{"type": "NEW", "object": {}}"#), Ok(Line::Unknown)));
+    assert!(matches!(parse(error), Ok(WatchLine::Refusal(410, it)) if it == "too old"));
+    assert!(matches!(parse(r#"{"type": "NEW", "object": {}}"#), Ok(WatchLine::Unknown)));
     assert!(parse(r#"{"type": "ADDED", "object": {"#).is_err());
 }
 
 #[test]
 fn the_order_and_the_spaces_of_a_line_do_not_matter() {
-    let header = |line: String| match Line::parse(&Bytes::from(line)) {
-        Ok(Line::Event(kind, object)) => (kind, object.header().clone(), object.body().to_string()),
+    let header = |line: String| match WatchLine::parse(&Bytes::from(line)) {
+        Ok(WatchLine::Event(kind, object)) => {
+            (kind, object.header().clone(), object.body().to_string())
+        }
         other => panic!("{other:?}"),
     };
     let object =
@@ -91,5 +93,5 @@ fn the_order_and_the_spaces_of_a_line_do_not_matter() {
 #[test]
 fn a_line_that_is_not_text_is_malformed() {
     let line = b"{\"type\":\"ADDED\",\"object\":{\"spec\":{\"text\":\"\xff\"}}}";
-    assert!(Line::parse(&Bytes::from_static(line)).is_err());
+    assert!(WatchLine::parse(&Bytes::from_static(line)).is_err());
 }

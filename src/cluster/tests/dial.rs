@@ -13,7 +13,7 @@ use crate::cluster::{
     dial::{IDLE, dial},
     fence::Fence,
 };
-use crate::logic::replicas::leadership::Role;
+use crate::logic::replicas::leadership::ReplicaRole;
 use crate::ports::{Clock, Leadership};
 
 #[tokio::test]
@@ -51,7 +51,7 @@ async fn a_write_that_its_connection_gets_too_late_is_not_sent() {
     let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
     let leadership = Leadership::new(clock);
     let send = async |end: Duration| {
-        leadership.publish(&Role::Leader, Some(end));
+        leadership.publish(&ReplicaRole::Leader, Some(end));
         let mut request = Request::patch("/x").body(Body::from(b"{}".to_vec())).unwrap();
         request.extensions_mut().insert(Fence(leadership.clone()));
         client.send(request).await.map(|it| it.status().as_u16())

@@ -3,10 +3,10 @@
 use expect_test::{Expect, expect};
 use serde_json::json;
 
-use crate::cluster::failure::{Action, Answer, Failure};
+use crate::cluster::failure::{Action, ErrorResponse, RequestFailure};
 use crate::logic::object::resource::Resource;
 
-fn check(failure: Failure, namespace: Option<&str>, expected: &Expect) {
+fn check(failure: RequestFailure, namespace: Option<&str>, expected: &Expect) {
     let resource = Resource {
         group: "kopf.dev".into(),
         version: "v1".into(),
@@ -27,7 +27,7 @@ fn check(failure: Failure, namespace: Option<&str>, expected: &Expect) {
 #[test]
 fn a_denial_names_the_rule_that_is_missing() {
     let body = json!({"kind": "Status", "message": "no\n  way"}).to_string();
-    let denial = Failure::Answer(Answer::read(403, None, body.as_bytes()));
+    let denial = RequestFailure::Answer(ErrorResponse::read(403, None, body.as_bytes()));
     check(
         denial,
         Some("ns1"),
@@ -45,7 +45,7 @@ fn permissions_are_named_only_if_they_would_help() {
         let action = Action::Use { verb, resource: &resource, namespace, name, subresource: None };
         let message = format!("pods \"one\" is forbidden: {why}");
         let body = json!({"kind": "Status", "message": message}).to_string();
-        let failure = Failure::Answer(Answer::read(403, None, body.as_bytes()));
+        let failure = RequestFailure::Answer(ErrorResponse::read(403, None, body.as_bytes()));
         failure.into_error(&action, "https://there:6443").hint.unwrap_or_default()
     };
     let verbs = |text: String| text.split_once("verbs: ").map(|(_, it)| it.to_owned());
@@ -69,7 +69,7 @@ fn permissions_are_named_only_if_they_would_help() {
 
 #[test]
 fn an_unreachable_server_is_named() {
-    let failure = Failure::Unreachable("Connection refused (os error 111)".into());
+    let failure = RequestFailure::Unreachable("Connection refused (os error 111)".into());
     check(
         failure,
         None,
@@ -81,7 +81,7 @@ fn an_unreachable_server_is_named() {
 
 #[test]
 fn foreign_texts_are_cut_and_foreign_json_is_dropped() {
-    let message = |body: &str| Answer::read(500, None, body.as_bytes()).message;
+    let message = |body: &str| ErrorResponse::read(500, None, body.as_bytes()).message;
     assert_eq!(message(" gone\nwrong "), "gone wrong");
     assert_eq!(message(&"x".repeat(300)).len(), 256);
     assert_eq!(message(r#"{"kind": "Other", "message": "m"}"#), "");

@@ -27,7 +27,7 @@ use crate::cluster::{
     proxy::choose,
     sessions::{LogIn, Sessions},
     token_file::TokenFile,
-    transport::{Request as OwnRequest, Transport},
+    transport::{KubeRequest, Transport},
 };
 use crate::logic::access::vault::LoginResult;
 use crate::ports::Clock;
@@ -111,7 +111,7 @@ async fn transport(
 }
 
 async fn ask(transport: &Transport) {
-    let request = OwnRequest::get("/api".into(), Action::Discover("/api"));
+    let request = KubeRequest::get("/api".into(), Action::Discover("/api"));
     let networking = transport.settings().networking.clone();
     transport.fetch(&request, &networking).await.expect("an answer");
 }

@@ -3,20 +3,20 @@
 use std::time::Duration;
 
 use crate::cluster::{
-    failure::{Answer, Failure},
-    retry::{Verdict, judge},
+    failure::{ErrorResponse, RequestFailure},
+    retry::{RetryDecision, judge},
 };
 use crate::settings::NetworkingSettings;
 
-fn answer(status: u16, retry_after: &str) -> Failure {
+fn answer(status: u16, retry_after: &str) -> RequestFailure {
     let retry_after = Some(retry_after.to_owned());
-    Failure::Answer(Answer { status, retry_after, ..Answer::default() })
+    RequestFailure::Answer(ErrorResponse { status, retry_after, ..ErrorResponse::default() })
 }
 
-fn pause(failure: &Failure) -> Option<Duration> {
+fn pause(failure: &RequestFailure) -> Option<Duration> {
     match judge(failure, 0, &NetworkingSettings::default(), true) {
-        Verdict::Again(pause) => Some(pause.duration()),
-        Verdict::Final | Verdict::Exhausted => None,
+        RetryDecision::Again(pause) => Some(pause.duration()),
+        RetryDecision::Final | RetryDecision::Exhausted => None,
     }
 }
 
@@ -41,6 +41,6 @@ fn an_invalid_pause_is_ignored_and_a_long_one_is_limited() {
 
 #[test]
 fn a_broken_response_and_a_wrong_certificate_are_final() {
-    assert_eq!(pause(&Failure::Payload(String::new())), None);
-    assert_eq!(pause(&Failure::Untrusted(String::new())), None);
+    assert_eq!(pause(&RequestFailure::Payload(String::new())), None);
+    assert_eq!(pause(&RequestFailure::Untrusted(String::new())), None);
 }

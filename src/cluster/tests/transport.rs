@@ -14,13 +14,13 @@ use tokio::time::Instant;
 use crate::cluster::{
     failure::Action,
     limits::RESOURCE_REQUESTS_MAX,
-    sessions::{LogIn, Session, Sessions},
-    transport::{Request, Transport},
+    sessions::{ClientSession, LogIn, Sessions},
+    transport::{KubeRequest, Transport},
 };
 use crate::logic::{
     access::vault::LoginResult,
     object::resource::Resource,
-    replicas::leadership::{Role, leases},
+    replicas::leadership::{ReplicaRole, leases},
 };
 use crate::ports::{ApiError, Clock, ErrorClass, Leadership};
 use crate::telemetry::{Health, Metrics};
@@ -40,7 +40,7 @@ async fn send(requests: usize, accepted: u32) -> (Vec<Result<Bytes, ApiError>>, 
     let counter = Arc::clone(&made);
     let log_in: LogIn = Box::new(move || {
         let number = counter.fetch_add(1, Ordering::Relaxed) + 1;
-        let session = Session::new(client(number, accepted), None, String::new());
+        let session = ClientSession::new(client(number, accepted), None, String::new());
         let found = LoginResult {
             handler: "login_fn".into(),
             priority: 0,
@@ -53,7 +53,7 @@ async fn send(requests: usize, accepted: u32) -> (Vec<Result<Bytes, ApiError>>, 
     let start = Instant::now();
     let sessions = Sessions::start(log_in, Clock::system(), &Health::default()).await.unwrap();
     let transport = Transport::new(sessions, Arc::default(), Metrics::default());
-    let request = Request::get("/api".into(), Action::Discover("/api"));
+    let request = KubeRequest::get("/api".into(), Action::Discover("/api"));
     let networking = transport.settings().networking.clone();
     let sent = (0..requests).map(|_| transport.fetch(&request, &networking));
     let results = futures::future::join_all(sent).await;
@@ -78,7 +78,7 @@ async fn rejected_credentials_are_tried_until_the_server_accepts_them() {
 async fn an_external_client_cannot_log_in_again() {
     let sessions = Sessions::only(client(0, 1));
     let transport = Transport::new(sessions, Arc::default(), Metrics::default());
-    let request = Request::get("/api".into(), Action::Discover("/api"));
+    let request = KubeRequest::get("/api".into(), Action::Discover("/api"));
     let networking = transport.settings().networking.clone();
     let error = transport.fetch(&request, &networking).await.unwrap_err();
     assert_eq!(error.class, ErrorClass::Denied);
@@ -107,7 +107,7 @@ async fn a_burst_of_requests_takes_a_bounded_number_of_connections() {
         name: None,
         subresource: None,
     };
-    let request = Request::get("/api".into(), action);
+    let request = KubeRequest::get("/api".into(), action);
     let networking = transport.settings().networking.clone();
     let sent = (0..10 * RESOURCE_REQUESTS_MAX).map(|_| transport.fetch(&request, &networking));
     assert!(futures::future::join_all(sent).await.iter().all(Result::is_ok));
@@ -136,7 +136,7 @@ async fn with_authority(authority: &Arc<AtomicU32>) -> Transport {
             priority: 0,
             expiration: None,
             returned: None,
-            content: Arc::new(Session::new(client, None, String::new())),
+            content: Arc::new(ClientSession::new(client, None, String::new())),
         };
         Box::pin(async move { Ok(vec![found]) })
     });
@@ -148,7 +148,7 @@ async fn with_authority(authority: &Arc<AtomicU32>) -> Transport {
 async fn a_certificate_authority_that_rotates_means_a_new_login() {
     let authority = Arc::new(AtomicU32::new(1));
     let transport = with_authority(&authority).await;
-    let request = Request::get("/api".into(), Action::Discover("/api"));
+    let request = KubeRequest::get("/api".into(), Action::Discover("/api"));
     let networking = transport.settings().networking.clone();
     transport.fetch(&request, &networking).await.unwrap();
     authority.store(2, Ordering::Relaxed);
@@ -181,7 +181,7 @@ async fn an_untrusted_server_is_tried_again_after_growing_pauses() {
             priority: 0,
             expiration: None,
             returned: None,
-            content: Arc::new(Session::new(
+            content: Arc::new(ClientSession::new(
                 kube::Client::new(service, "default"),
                 None,
                 String::new(),
@@ -191,7 +191,7 @@ async fn an_untrusted_server_is_tried_again_after_growing_pauses() {
     });
     let sessions = Sessions::start(log_in, Clock::system(), &Health::default()).await.unwrap();
     let transport = Transport::new(sessions, Arc::default(), Metrics::default());
-    let request = Request::get("/api".into(), Action::Discover("/api"));
+    let request = KubeRequest::get("/api".into(), Action::Discover("/api"));
     let networking = transport.settings().networking.clone();
     transport.fetch(&request, &networking).await.unwrap();
     let asked = transport.fetch(&request, &networking);
@@ -211,7 +211,7 @@ async fn a_request_that_writes_is_not_sent_when_the_lease_has_expired() {
     let transport = Transport::new(sessions, Arc::default(), Metrics::default());
     let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
     let leadership = Leadership::new(clock);
-    leadership.publish(&Role::Leader, Some(clock.uptime() + Duration::from_secs(10)));
+    leadership.publish(&ReplicaRole::Leader, Some(clock.uptime() + Duration::from_secs(10)));
     transport.fence(leadership.clone());
     let networking = transport.settings().networking.clone();
     let (other, lease) = (Resource::default(), leases());
@@ -219,7 +219,7 @@ async fn a_request_that_writes_is_not_sent_when_the_lease_has_expired() {
     let send = async |method: http::Method, resource: &Resource| {
         let (namespace, name, subresource) = (None, None, None);
         let action = Action::Use { verb: "patch", resource, namespace, name, subresource };
-        let request = Request { method, ..Request::get("/api".into(), action) };
+        let request = KubeRequest { method, ..KubeRequest::get("/api".into(), action) };
         let fetched = tokio::time::timeout(limit, transport.fetch(&request, &networking)).await;
         fetched.is_ok()
     };
@@ -228,6 +228,6 @@ async fn a_request_that_writes_is_not_sent_when_the_lease_has_expired() {
     assert!(!send(http::Method::PATCH, &other).await && !send(http::Method::POST, &other).await);
     assert!(send(http::Method::GET, &other).await && send(http::Method::PUT, &lease).await);
     assert_eq!(sent.load(Ordering::Relaxed), 3);
-    leadership.publish(&Role::Leader, Some(clock.uptime() + Duration::from_secs(10)));
+    leadership.publish(&ReplicaRole::Leader, Some(clock.uptime() + Duration::from_secs(10)));
     assert!(send(http::Method::PATCH, &other).await, "renewed");
 }

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use super::reviewer::TARGET;
 use crate::logic::{
     admission::{
-        configuration::{self, ClientConfig, Extent, Rule},
+        configuration::{self, ClientConfig, Extent, WebhookRule},
         guard::{self, Guarded},
         own_objects::OwnObjects,
     },
@@ -58,7 +58,7 @@ pub struct DesiredWebhooks {
     /// The address at which API servers reach the operator.
     pub client: ClientConfig,
     /// The handlers, each with the resources that it selects.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<WebhookRule>,
     /// The names of the CRDs whose objects handlers convert.
     pub conversions: BTreeSet<String>,
     /// The `ConfigMap`s of scripts whose edits are checked.
@@ -68,7 +68,7 @@ pub struct DesiredWebhooks {
 /// The webhook configurations of one operator.
 #[derive(Clone)]
 pub struct Configurations {
-    /// The cluster.
+    /// The cluster that contains the configurations.
     pub cluster: Arc<dyn Cluster>,
     /// The settings of the requests.
     pub settings: Arc<Settings>,
@@ -98,7 +98,7 @@ impl Configurations {
     ) {
         self.health.note(PART, HealthState::Unready, "the webhooks are not configured yet");
         let keep = |part| Keeper::new(&self, part, wanted.clone()).run(stop.clone());
-        let kinds = [Kind::Validate, Kind::Mutate].map(Part::Reviews);
+        let kinds = [Kind::Validate, Kind::Mutate].map(Hook::Reviews);
         let mut keepers: FuturesUnordered<_> = kinds.into_iter().map(keep).collect();
         let mut kept = BTreeSet::new();
         let mut changes = wanted.clone();
@@ -106,7 +106,7 @@ impl Configurations {
             let conversions = changes.borrow_and_update().as_ref().map(|it| it.conversions.clone());
             for crd in conversions.into_iter().flatten() {
                 if kept.insert(crd.clone()) {
-                    keepers.push(keep(Part::Conversion(crd)));
+                    keepers.push(keep(Hook::Conversion(crd)));
                 }
             }
             tokio::select! {
@@ -122,7 +122,7 @@ impl Configurations {
 
 /// One of the objects, or a part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+enum Hook {
     /// The configuration of the handlers of this kind.
     Reviews(Kind),
     /// The webhook in the CRD of this name.
@@ -132,7 +132,7 @@ enum Part {
 /// The task that keeps one of the objects up to date.
 struct Keeper<'a> {
     parts: &'a Configurations,
-    part: Part,
+    part: Hook,
     resource: Arc<Resource>,
     wanted: watch::Receiver<Option<DesiredWebhooks>>,
     /// The content that was written last.
@@ -168,7 +168,7 @@ struct Writer<'a> {
 impl<'a> Keeper<'a> {
     fn new(
         parts: &'a Configurations,
-        part: Part,
+        part: Hook,
         wanted: watch::Receiver<Option<DesiredWebhooks>>,
     ) -> Self {
         let resource = Arc::new(part.resource());
@@ -315,7 +315,7 @@ impl<'a> Keeper<'a> {
 
     /// Notes that the first attempt has ended.
     fn note_settled(&self) {
-        let Part::Conversion(crd) = &self.part else { return };
+        let Hook::Conversion(crd) = &self.part else { return };
         self.parts.settled.send_if_modified(|it| it.insert(crd.clone()));
     }
 
@@ -327,8 +327,8 @@ impl<'a> Keeper<'a> {
         self.parts.health.note(self.part.health(), HealthState::Unready, &text);
         self.note_settled();
         let verbs = match self.part {
-            Part::Reviews(_) => "list, watch, create and patch",
-            Part::Conversion(_) => "list, watch and patch",
+            Hook::Reviews(_) => "list, watch, create and patch",
+            Hook::Conversion(_) => "list, watch and patch",
         };
         let hint = (error.class == ErrorClass::Denied)
             .then(|| format!(" Grant the verbs {verbs} for {}.", self.resource.plural));
@@ -364,8 +364,8 @@ impl<'a> Keeper<'a> {
             metadata.insert("resourceVersion".to_owned(), version.into());
         }
         let payload = match self.part {
-            Part::Reviews(_) => json!({ "metadata": metadata, "webhooks": webhooks }),
-            Part::Conversion(_) => {
+            Hook::Reviews(_) => json!({ "metadata": metadata, "webhooks": webhooks }),
+            Hook::Conversion(_) => {
                 json!({ "metadata": metadata, "spec": { "conversion": webhooks } })
             }
         };
@@ -421,7 +421,7 @@ impl<'a> Keeper<'a> {
     fn webhooks(&self, wanted: &DesiredWebhooks, extent: Extent) -> Option<Value> {
         let DesiredWebhooks { client, rules, conversions, guarded } = wanted;
         match &self.part {
-            Part::Reviews(kind) => {
+            Hook::Reviews(kind) => {
                 let place = (&*self.parts.name, client);
                 let mut webhooks =
                     configuration::webhooks(*kind, rules, place, &self.parts.own, extent);
@@ -430,7 +430,7 @@ impl<'a> Keeper<'a> {
                 }
                 Some(webhooks.into())
             }
-            Part::Conversion(crd) => {
+            Hook::Conversion(crd) => {
                 let is_wanted = conversions.contains(crd) && extent == Extent::All;
                 is_wanted.then(|| configuration::conversion(crd, client))
             }
@@ -440,51 +440,51 @@ impl<'a> Keeper<'a> {
     /// Returns the name of the object.
     fn object_name(&self) -> &str {
         match &self.part {
-            Part::Reviews(_) => &self.parts.name,
-            Part::Conversion(crd) => crd,
+            Hook::Reviews(_) => &self.parts.name,
+            Hook::Conversion(crd) => crd,
         }
     }
 
     /// Returns the name of the object in log lines.
     fn name(&self) -> String {
         match &self.part {
-            Part::Reviews(Kind::Mutate) => format!("the mutating webhook {}", self.parts.name),
-            Part::Reviews(_) => format!("the validating webhook {}", self.parts.name),
-            Part::Conversion(crd) => format!("the conversion webhook of {crd}"),
+            Hook::Reviews(Kind::Mutate) => format!("the mutating webhook {}", self.parts.name),
+            Hook::Reviews(_) => format!("the validating webhook {}", self.parts.name),
+            Hook::Conversion(crd) => format!("the conversion webhook of {crd}"),
         }
     }
 }
 
-impl Part {
+impl Hook {
     /// Returns the name of the part in the health report.
     fn health(&self) -> &'static str {
         match self {
-            Part::Reviews(_) => PART,
-            Part::Conversion(_) => CONVERSIONS,
+            Hook::Reviews(_) => PART,
+            Hook::Conversion(_) => CONVERSIONS,
         }
     }
 
     /// Returns whether the operator creates the object; CRDs belong to the user.
     fn is_created(&self) -> bool {
-        matches!(self, Part::Reviews(_))
+        matches!(self, Hook::Reviews(_))
     }
 
     /// Returns the part of an object that is kept up to date.
     fn content_of(&self, object: &Object) -> Value {
         let body = object.body();
         match self {
-            Part::Reviews(_) => body.get("webhooks").cloned().unwrap_or_else(|| json!([])),
-            Part::Conversion(_) => body.pointer("/spec/conversion").cloned().unwrap_or_default(),
+            Hook::Reviews(_) => body.get("webhooks").cloned().unwrap_or_else(|| json!([])),
+            Hook::Conversion(_) => body.pointer("/spec/conversion").cloned().unwrap_or_default(),
         }
     }
 
     fn resource(&self) -> Resource {
         let (group, kind) = match self {
-            Part::Reviews(Kind::Mutate) => {
+            Hook::Reviews(Kind::Mutate) => {
                 ("admissionregistration.k8s.io", "MutatingWebhookConfiguration")
             }
-            Part::Reviews(_) => ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"),
-            Part::Conversion(_) => ("apiextensions.k8s.io", "CustomResourceDefinition"),
+            Hook::Reviews(_) => ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"),
+            Hook::Conversion(_) => ("apiextensions.k8s.io", "CustomResourceDefinition"),
         };
         let singular = kind.to_ascii_lowercase();
         Resource {

@@ -11,13 +11,13 @@ use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
 use crate::call::{Cause, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail, SharedPatch};
-use crate::handling::run::{Runner, Try};
+use crate::handling::run::{HandlerRunner, Try};
 use crate::logic::{
     admission::conversion::{self, ConversionReview},
     change::selection::Selected,
     handlers::{
         handler::{Conversion, Handler},
-        outcome::{Ended, Failure, Raised, RaisedKind},
+        outcome::{CallEnd, Failure, Raised, RaisedKind},
     },
     object::{Object, resource::Resource},
     text::python_text,
@@ -25,7 +25,7 @@ use crate::logic::{
 
 /// The calls for one review.
 pub(super) struct Converter<'a> {
-    pub(super) runner: Runner<'a>,
+    pub(super) runner: HandlerRunner<'a>,
     pub(super) deadline: Instant,
     /// The resources, each with its handlers.
     pub(super) served: &'a [(Arc<Resource>, Selected)],
@@ -33,12 +33,12 @@ pub(super) struct Converter<'a> {
 }
 
 /// A handler, its versions, and the resource as its calls see it.
-type Step = (Arc<Handler>, Conversion, Arc<Resource>);
+type ConversionStep = (Arc<Handler>, Conversion, Arc<Resource>);
 
 impl Converter<'_> {
     /// Converts all objects. The whole review fails if one of them fails.
     pub(super) async fn convert(&self, review: &ConversionReview) -> Result<Vec<Value>, String> {
-        let mut chains: BTreeMap<(&str, &str), Vec<Step>> = BTreeMap::new();
+        let mut chains: BTreeMap<(&str, &str), Vec<ConversionStep>> = BTreeMap::new();
         let mut converted = Vec::with_capacity(review.objects.len());
         for original in &review.objects {
             let from = conversion::version_of(original);
@@ -69,7 +69,7 @@ impl Converter<'_> {
         Some(format!("{}.{}", resource.plural, resource.group))
     }
 
-    fn chain(&self, object: &Value, to: &str) -> Result<Vec<Step>, String> {
+    fn chain(&self, object: &Value, to: &str) -> Result<Vec<ConversionStep>, String> {
         let (from, name) = (conversion::version_of(object), conversion::name_of(object));
         let missing =
             || format!("no chain of on_convert handlers converts {name} from {from} to {to}");
@@ -111,15 +111,15 @@ impl Converter<'_> {
         let begun = self.runner.begin(attempt, None).map_err(|it| message(it.error))?;
         let call = self.runner.scripts.call(Arc::clone(&begun.invocation));
         let ended = timeout_at(self.deadline, call).await;
-        let mut ended = ended.unwrap_or_else(|_elapsed| Ended::Raised(late()));
+        let mut ended = ended.unwrap_or_else(|_elapsed| CallEnd::Raised(late()));
         if !patch.take().is_empty() {
             let why = "it changes ctx.patch or ctx.conditions: return the converted object instead";
-            ended = Ended::Raised(Raised::of_host(why));
+            ended = CallEnd::Raised(Raised::of_host(why));
         }
         match ended {
-            Ended::Returned(object) => Ok(object),
-            Ended::Keyed(_) => Ok(None),
-            ended @ Ended::Raised(_) => {
+            CallEnd::Returned(object) => Ok(object),
+            CallEnd::Keyed(_) => Ok(None),
+            ended @ CallEnd::Raised(_) => {
                 let is_stopped = exceeds_limit(&ended);
                 let outcome = self.runner.end(&begun, Some(ended));
                 Err(if is_stopped {
@@ -138,8 +138,8 @@ fn message(failure: Option<Failure>) -> String {
 
 /// Returns whether the call exceeded a limit of the operator: it was ended at one, or its error names the setting. Such errors are
 /// about the operator, not about the object, so their details are only in the log.
-pub(super) fn exceeds_limit(ended: &Ended) -> bool {
-    let Ended::Raised(raised) = ended else { return false };
+pub(super) fn exceeds_limit(ended: &CallEnd) -> bool {
+    let CallEnd::Raised(raised) = ended else { return false };
     match raised.kind {
         RaisedKind::Aborted(_) => true,
         RaisedKind::Arbitrary(_) => raised.message.contains("(settings.sandbox."),

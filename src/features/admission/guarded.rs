@@ -21,7 +21,7 @@ const REFUSED: u16 = 422;
 pub struct GuardedReviewer {
     /// Answers all other reviews.
     pub reviewer: Arc<dyn Reviewer>,
-    /// Loads edited scripts.
+    /// Loads edited scripts, to refuse those that cannot be loaded.
     pub guard: Arc<dyn ScriptGuard>,
 }
 

@@ -22,13 +22,13 @@ use crate::call::{
 };
 use crate::handling::{
     asking::FilterCaller,
-    run::{Runner, Try},
+    run::{HandlerRunner, Try},
 };
 use crate::logic::{
     admission::{
         conversion::{self, ConversionReview},
         response::Decision,
-        review::{self, Request, Review, ReviewError},
+        review::{self, Review, ReviewError, ReviewedRequest},
     },
     change::{
         filters::{Answers, Subject},
@@ -37,7 +37,7 @@ use crate::logic::{
     },
     handlers::{
         handler::{Handler, Kind},
-        outcome::{Ended, Failure, LogLevel, Outcome},
+        outcome::{CallEnd, Failure, LogLevel, Outcome},
     },
     object::{Header, depth, resource::Resource},
     text::python_text,
@@ -72,7 +72,7 @@ pub struct AdmissionHandlers {
 
 /// A reviewer that calls the handlers of one operator.
 pub struct OperatorReviewer {
-    /// The scripts.
+    /// The scripts whose handlers are called.
     pub scripts: Arc<dyn Scripts>,
     /// The clock for start times and limits.
     pub clock: Clock,
@@ -80,7 +80,7 @@ pub struct OperatorReviewer {
     pub memo: Memo,
     /// The memos of known objects.
     pub recall: RecallMemo,
-    /// Counts the reviews.
+    /// The metrics in which reviews are counted.
     pub metrics: Metrics,
     /// `None` until the operator is ready.
     pub serving: Mutex<Option<Arc<Serving>>>,
@@ -114,8 +114,8 @@ impl OperatorReviewer {
         let _before = std::mem::replace(&mut *self.serving.lock(), next);
     }
 
-    fn runner<'a>(&'a self, serving: &'a Serving) -> Runner<'a> {
-        Runner {
+    fn runner<'a>(&'a self, serving: &'a Serving) -> HandlerRunner<'a> {
+        HandlerRunner {
             scripts: &*self.scripts,
             clock: self.clock,
             settings: &serving.handlers.execution,
@@ -153,7 +153,7 @@ impl OperatorReviewer {
         let (resource, object) = (Arc::clone(resource), Arc::clone(&request.object));
         let patch = SharedPatch::default();
         let reference = Arc::new(object.header().reference_in(&resource));
-        let call = Call {
+        let call = ReviewCalls {
             runner,
             deadline: deadline(delivered),
             cause: ObjectCause { resource, object, patch, detail },
@@ -195,7 +195,7 @@ impl OperatorReviewer {
     }
 
     /// Returns the memo of the object, or an empty one: a new object has no memory yet, and may never have one.
-    fn memo_of(&self, request: &Request) -> Memo {
+    fn memo_of(&self, request: &ReviewedRequest) -> Memo {
         let known = (request.operation.as_deref() != Some("CREATE"))
             .then(|| (self.recall)(request.object.header()))
             .flatten();
@@ -221,11 +221,11 @@ fn before(deadline: Instant) -> Instant {
 }
 
 /// The calls for one review.
-struct Call<'a> {
-    runner: Runner<'a>,
+struct ReviewCalls<'a> {
+    runner: HandlerRunner<'a>,
     deadline: Instant,
     cause: ObjectCause,
-    request: &'a Request,
+    request: &'a ReviewedRequest,
     memo: Memo,
     logger: Logger,
     /// Whether any handler was stopped at a limit.
@@ -233,7 +233,7 @@ struct Call<'a> {
 }
 
 /// Returns the result of a review for the metrics.
-fn result(decision: &Decision, call: &Call<'_>) -> &'static str {
+fn result(decision: &Decision, call: &ReviewCalls<'_>) -> &'static str {
     match (call.is_stopped.load(Ordering::Relaxed), decision.is_allowed()) {
         (true, _) => "timeout",
         (false, true) => "allowed",
@@ -241,7 +241,7 @@ fn result(decision: &Decision, call: &Call<'_>) -> &'static str {
     }
 }
 
-impl Call<'_> {
+impl ReviewCalls<'_> {
     async fn decide(
         &self,
         handlers: &Selected,
@@ -300,7 +300,7 @@ impl Call<'_> {
         let is_stopped = AtomicBool::new(false);
         let call = |invocation| async {
             let call = timeout_at(self.deadline, self.runner.scripts.call(invocation));
-            let ended = call.await.unwrap_or_else(|_elapsed| Ended::Raised(late()));
+            let ended = call.await.unwrap_or_else(|_elapsed| CallEnd::Raised(late()));
             is_stopped.store(exceeds_limit(&ended), Ordering::Relaxed);
             ended
         };

@@ -23,7 +23,7 @@ use super::{
     daemon::{Daemon, Special},
     driver::Driver,
     exclusion::ChangeLock,
-    level::{Level, LevelBase},
+    level::{LevelBase, ReconcileLevel},
     object::DaemonShared,
     turns::Turns,
 };
@@ -75,7 +75,7 @@ struct Members {
 }
 
 /// The inputs of a starting daemon or timer.
-pub(super) struct Start<'a> {
+pub(super) struct DaemonStart<'a> {
     pub(super) current: Arc<CurrentHandler>,
     /// The object as its cycle sees it. The live object stays compressed until the first call.
     pub(super) object: &'a Object,
@@ -87,7 +87,7 @@ pub(super) struct Start<'a> {
 
 /// The next wait of the driver when no daemon is woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum DriverWait {
     /// The next daemon is due after this time.
     Pause(Duration),
     /// A wake-up: nothing is scheduled.
@@ -128,7 +128,7 @@ impl Daemons {
         self: &Arc<Self>,
         base: &Arc<Base>,
         shared: &Arc<DaemonShared>,
-        start: Start<'_>,
+        start: DaemonStart<'_>,
     ) -> Option<Arc<Daemon>> {
         let mut members = self.lock();
         if members.is_closed {
@@ -136,12 +136,12 @@ impl Daemons {
         }
         members.spawned += 1;
         let key = members.spawned;
-        let Start { current, object, unowned, lock } = start;
+        let DaemonStart { current, object, unowned, lock } = start;
         let bound = current.get();
         let daemon = Arc::new_cyclic(|daemon| {
             let special = if bound.handler.is_reconciler() {
                 let of = LevelBase { bound: &bound, metrics: &base.metrics, unowned };
-                let level = Level::new(daemon, object.header(), of);
+                let level = ReconcileLevel::new(daemon, object.header(), of);
                 Some(Special::Reconciler(Box::new(level)))
             } else {
                 lock.map(Special::Exclusive)
@@ -197,15 +197,15 @@ impl Daemons {
     }
 
     /// Returns the next wait of the driver when no daemon is woken.
-    pub(super) fn next(&self) -> Next {
+    pub(super) fn next(&self) -> DriverWait {
         let now = self.uptime();
         let mut members = self.lock();
         if members.running.is_empty() {
             members.has_driver = false;
-            return Next::End;
+            return DriverWait::End;
         }
         let due = members.due.first().map(|(due, _)| Duration::from(*due));
-        due.map_or(Next::Wakeup, |due| Next::Pause(due.saturating_sub(now)))
+        due.map_or(DriverWait::Wakeup, |due| DriverWait::Pause(due.saturating_sub(now)))
     }
 
     /// Removes a daemon that has ended.

@@ -13,12 +13,12 @@ use crate::logic::handlers::{handler::Handler, relations::RelationIds};
 
 /// A handler that daemons or timers of many objects run, in its latest generation.
 #[derive(Debug)]
-pub struct CurrentHandler(Mutex<Arc<Bound>>);
+pub struct CurrentHandler(Mutex<Arc<BoundHandler>>);
 
 /// A handler, and the services of its calls.
 #[derive(Debug)]
-pub struct Bound {
-    /// The handler.
+pub struct BoundHandler {
+    /// The handler as the live generation declares it.
     pub handler: Arc<Handler>,
     /// The services, which belong to the same generation.
     pub services: Arc<CallServices>,
@@ -34,11 +34,11 @@ impl CurrentHandler {
     fn new(handler: &Arc<Handler>, services: &Arc<CallServices>) -> Self {
         let (handler, services) = (Arc::clone(handler), Arc::clone(services));
         let relations = handler.relation_ids();
-        CurrentHandler(Mutex::new(Arc::new(Bound { handler, services, relations })))
+        CurrentHandler(Mutex::new(Arc::new(BoundHandler { handler, services, relations })))
     }
 
     /// Returns the present handler. Callers must get it once for each call.
-    pub fn get(&self) -> Arc<Bound> {
+    pub fn get(&self) -> Arc<BoundHandler> {
         Arc::clone(&self.0.lock())
     }
 

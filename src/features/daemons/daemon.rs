@@ -17,12 +17,12 @@ use tokio::{
 
 use super::{
     Base,
-    current_handlers::{Bound, CurrentHandler},
+    current_handlers::{BoundHandler, CurrentHandler},
     exclusion::ChangeLock,
-    level::Level,
-    moment::Moment,
+    level::ReconcileLevel,
+    moment::AtomicMoment,
     object::DaemonShared,
-    work::Stage,
+    work::DaemonStage,
 };
 use crate::call::{Logger, LoggerKind, Stopped};
 use crate::logic::{
@@ -47,20 +47,20 @@ pub struct Daemon {
     /// The kwarg `stopped`; it also shows whether the daemon has ended.
     pub(super) stopped: Stopped,
     /// The time when the daemon was first requested to stop, on the clock of all daemons.
-    stop_requested: Moment,
+    stop_requested: AtomicMoment,
     /// Whether the daemon is in the driver's queue.
     is_queued: AtomicBool,
     /// Whether the object has changed, and with it the times of the next calls.
     is_outdated: AtomicBool,
-    stage: Mutex<Stage>,
+    stage: Mutex<DaemonStage>,
     special: Option<Box<Special>>,
 }
 
 /// The state that only some daemons and timers have.
 pub(super) enum Special {
-    /// A reconcile handler.
-    Reconciler(Box<Level>),
-    /// An exclusive timer.
+    /// Of a reconcile handler: requests of calls, and the end of its object.
+    Reconciler(Box<ReconcileLevel>),
+    /// Of an exclusive timer: the lock of its object.
     Exclusive(ChangeLock),
 }
 
@@ -76,10 +76,10 @@ impl Daemon {
             current,
             key,
             stopped: Stopped::default(),
-            stop_requested: Moment::default(),
+            stop_requested: AtomicMoment::default(),
             is_queued: AtomicBool::default(),
             is_outdated: AtomicBool::default(),
-            stage: Mutex::new(Stage::first()),
+            stage: Mutex::new(DaemonStage::first()),
             special: special.map(Box::new),
         }
     }
@@ -90,7 +90,7 @@ impl Daemon {
     }
 
     /// Returns the present handler with the services of its calls.
-    pub(super) fn bound(&self) -> Arc<Bound> {
+    pub(super) fn bound(&self) -> Arc<BoundHandler> {
         self.current.get()
     }
 
@@ -105,7 +105,7 @@ impl Daemon {
     }
 
     /// Returns the state of a reconcile handler.
-    pub(super) fn level(&self) -> Option<&Level> {
+    pub(super) fn level(&self) -> Option<&ReconcileLevel> {
         match self.special.as_deref()? {
             Special::Reconciler(level) => Some(level),
             Special::Exclusive(_) => None,
@@ -123,7 +123,7 @@ impl Daemon {
     /// Returns whether the daemon has ended without a request to stop: it must not start again for this object.
     pub(super) fn is_over(&self) -> bool {
         let is_alone = self.stopped.reasons() == StopReasons::default().with(StopReason::Done);
-        is_alone || self.level().is_some_and(Level::is_finalized)
+        is_alone || self.level().is_some_and(ReconcileLevel::is_finalized)
     }
 
     /// Returns whether the daemon was requested to stop and is still running.
@@ -173,7 +173,7 @@ impl Daemon {
     }
 
     /// Sets the present stage; returns the previous one.
-    pub(super) fn replace_stage(&self, stage: Stage) -> Stage {
+    pub(super) fn replace_stage(&self, stage: DaemonStage) -> DaemonStage {
         // Each change is one assignment.
         mem::replace(&mut *self.stage.lock(), stage)
     }
@@ -257,7 +257,7 @@ impl Daemon {
     }
 
     /// Applies one stage of stopping. Two concurrent stops, such as a deletion during the operator's exit, log each stage once.
-    fn apply(self: &Arc<Self>, stage: &stopping::Stage) {
+    fn apply(self: &Arc<Self>, stage: &stopping::StoppingStage) {
         let is_news = stage.mark.is_none_or(|mark| self.request_stop(mark));
         if let Some(line) = stage.line.as_ref().filter(|_| is_news) {
             self.log(line);

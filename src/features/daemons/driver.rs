@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tokio::{task, time};
 
-use super::all::{Daemons, Next};
+use super::all::{Daemons, DriverWait};
 
 /// Number of daemons to run before the task yields.
 const TURNS: usize = 64;
@@ -33,12 +33,12 @@ impl Driver {
                 continue;
             }
             match self.daemons.next() {
-                Next::End => {
+                DriverWait::End => {
                     self.is_over = true;
                     return;
                 }
-                Next::Wakeup => self.daemons.wakeup().await,
-                Next::Pause(pause) => tokio::select! {
+                DriverWait::Wakeup => self.daemons.wakeup().await,
+                DriverWait::Pause(pause) => tokio::select! {
                     biased; // the order makes no difference: due daemons stay due
                     () = self.daemons.wakeup() => {}
                     () = time::sleep(pause) => {}

@@ -11,11 +11,11 @@ use std::{
 
 use parking_lot::Mutex;
 
-use super::current_handlers::Bound;
+use super::current_handlers::BoundHandler;
 use crate::call::{CallServices, PendingCall, name_key};
 use crate::features::reconcile::{Memory, UnownedChildren};
 use crate::logic::{
-    background::indexing::Key,
+    background::indexing::IndexKey,
     object::{Header, Object},
 };
 use crate::telemetry::Metrics;
@@ -25,9 +25,9 @@ const FINALIZING: u8 = 1;
 const FINALIZED: u8 = 2;
 
 /// The state of a reconcile handler for one object.
-pub(super) struct Level {
+pub(super) struct ReconcileLevel {
     handler: Arc<str>,
-    keys: Box<[Key]>,
+    keys: Box<[IndexKey]>,
     pub(super) call: Arc<PendingCall>,
     phase: AtomicU8,
     memory: Mutex<Memory>,
@@ -48,18 +48,18 @@ impl<D: Wake + Send + Sync + 'static> Wake for WeakWaker<D> {
     }
 }
 
-impl Level {
+impl ReconcileLevel {
     /// Creates the state of a daemon, and notes that events may request its calls.
     pub(super) fn new<D: Wake + Send + Sync + 'static>(
         daemon: &Weak<D>,
         object: &Header,
         of: LevelBase<'_>,
     ) -> Self {
-        let Bound { handler, services, relations } = of.bound;
+        let BoundHandler { handler, services, relations } = of.bound;
         let waker = Waker::from(Arc::new(WeakWaker(Weak::clone(daemon))));
         let queue = of.metrics.queue(format!("reconcile/{}", handler.id));
         let call = Arc::new(PendingCall::new(waker, queue));
-        let uid = Key::text(object.uid.as_deref().unwrap_or_default());
+        let uid = IndexKey::text(object.uid.as_deref().unwrap_or_default());
         let name = relations.has_names.then(|| {
             name_key(object.namespace.as_deref(), object.name.as_deref().unwrap_or_default())
         });
@@ -67,7 +67,7 @@ impl Level {
         let key = Arc::clone(&relations.reconciler);
         services.reconcilers.add(&key, &keys, &call);
         let (phase, memory) = (AtomicU8::new(RUNNING), Mutex::new(Memory::new(of.unowned)));
-        Level { handler: key, keys, call, phase, memory }
+        ReconcileLevel { handler: key, keys, call, phase, memory }
     }
 
     /// Returns whether the object was not finalized, and is not being finalized.
@@ -129,7 +129,7 @@ impl Level {
 
 /// The state that reconcile handlers share, in addition to that of all daemons and timers.
 pub(super) struct LevelBase<'a> {
-    pub(super) bound: &'a Bound,
+    pub(super) bound: &'a BoundHandler,
     pub(super) metrics: &'a Metrics,
     /// The unowned children of the previous version of the handler.
     pub(super) unowned: UnownedChildren,

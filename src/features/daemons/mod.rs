@@ -22,7 +22,7 @@ mod work;
 
 pub use self::{
     all::Daemons,
-    current_handlers::{Bound, CurrentHandler, CurrentHandlers},
+    current_handlers::{BoundHandler, CurrentHandler, CurrentHandlers},
     daemon::Daemon,
     object::{LastSeen, ObjectDaemons, SpawnContext},
 };
@@ -40,7 +40,7 @@ use crate::telemetry::Metrics;
 pub struct Base {
     /// The resource of their objects.
     pub resource: Arc<Resource>,
-    /// Compresses their objects.
+    /// Compresses the JSON of their objects, which is kept in memory.
     pub packer: Arc<ObjectPacker>,
     /// The target of their patches.
     pub cluster: Arc<dyn Cluster>,
@@ -52,7 +52,7 @@ pub struct Base {
     pub clock: Clock,
     /// All daemons and timers of the operator.
     pub daemons: Arc<Daemons>,
-    /// Their handlers.
+    /// The handlers of the live generation.
     pub handlers: Arc<CurrentHandlers>,
     /// The readiness of the indexes: whether the children of reconcile handlers are listed.
     pub readiness: Readiness,

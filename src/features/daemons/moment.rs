@@ -10,10 +10,10 @@ const NEVER: u64 = u64::MAX;
 
 /// A moment on the clock of all daemons, if it was set.
 #[derive(Debug)]
-pub(super) struct Moment(AtomicU64);
+pub(super) struct AtomicMoment(AtomicU64);
 
-impl Moment {
-    /// Sets the moment.
+impl AtomicMoment {
+    /// Sets the moment, also if it was set before.
     pub(super) fn set(&self, moment: Duration) {
         self.0.store(nanos(moment), Ordering::Relaxed);
     }
@@ -32,9 +32,9 @@ impl Moment {
     }
 }
 
-impl Default for Moment {
+impl Default for AtomicMoment {
     fn default() -> Self {
-        Moment(AtomicU64::new(NEVER))
+        AtomicMoment(AtomicU64::new(NEVER))
     }
 }
 

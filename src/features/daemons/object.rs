@@ -11,10 +11,10 @@ use futures::future;
 
 use super::{
     Base,
-    all::Start,
+    all::DaemonStart,
     daemon::Daemon,
     exclusion::{ChangeGuard, ChangeLock, Exclusion},
-    moment::Moment,
+    moment::AtomicMoment,
 };
 use crate::call::{LiveObject, Memo};
 use crate::features::reconcile::UnownedChildren;
@@ -56,7 +56,7 @@ pub(super) struct DaemonShared {
     /// The object as they see it.
     pub(super) live: LiveObject,
     /// When its essence last changed, or when it was first seen; on the clock of all daemons.
-    changed: Moment,
+    changed: AtomicMoment,
     /// The memo of the object.
     pub(super) memo: Memo,
 }
@@ -66,7 +66,7 @@ pub(super) struct DaemonShared {
 pub struct SpawnContext<'a> {
     /// The present object; daemons see newer states later.
     pub object: &'a Arc<Object>,
-    /// Its memo.
+    /// The memo that its handlers share.
     pub memo: &'a Memo,
 }
 
@@ -189,7 +189,7 @@ impl ObjectDaemons {
             rare.over = rare.over.iter().filter(|it| *it.id() != handler.id).cloned().collect();
         }
         let shared = self.shared.get_or_insert_with(|| {
-            let changed = Moment::default();
+            let changed = AtomicMoment::default();
             changed.set(self.changed.into());
             let live = LiveObject::kept(host.object, &base.packer);
             let shared = DaemonShared { live, changed, memo: host.memo.clone() };
@@ -205,7 +205,7 @@ impl ObjectDaemons {
             let rare = self.rare.get_or_insert_default();
             rare.exclusion.get_or_insert_with(Exclusion::new).lock.clone()
         });
-        let start = Start { current, object: host.object, unowned, lock };
+        let start = DaemonStart { current, object: host.object, unowned, lock };
         heap::lasting(|| {
             if let Some(daemon) = base.daemons.spawn(base, shared, start) {
                 // Objects with daemons usually have one or two.

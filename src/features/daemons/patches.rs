@@ -4,10 +4,10 @@
 
 use std::{mem, sync::Arc};
 
-use super::runner::Runner;
+use super::runner::DaemonRunner;
 use crate::call::{LoggerKind, SharedPatch};
 use crate::handling::{
-    patching::{PatchError, Patcher, Received},
+    patching::{PatchError, PatchResponses, Patcher},
     run::Begun,
 };
 use crate::logic::{
@@ -16,7 +16,7 @@ use crate::logic::{
         patch::{self, Patch},
         state,
     },
-    handlers::outcome::{Ended, LogLevel, Outcome, Raised},
+    handlers::outcome::{CallEnd, LogLevel, Outcome, Raised},
     text::python_text,
 };
 
@@ -41,7 +41,7 @@ impl Patches {
     /// Sends the changes of an attempt. Returns its outcome: a failure if the server rejects the changes.
     pub(super) async fn finish(
         &mut self,
-        runner: &Runner,
+        runner: &DaemonRunner,
         (begun, own): (Option<&Begun>, &SharedPatch),
         outcome: Outcome,
     ) -> Outcome {
@@ -80,7 +80,7 @@ impl Patches {
     }
 
     /// Sends the changes. Returns the reason if a part of them is rejected permanently.
-    async fn send(&mut self, runner: &Runner) -> Result<Option<String>, PatchError> {
+    async fn send(&mut self, runner: &DaemonRunner) -> Result<Option<String>, PatchError> {
         let base = runner.base();
         let patcher = Patcher {
             cluster: &*base.cluster,
@@ -93,7 +93,7 @@ impl Patches {
             persistence: &base.settings.persistence,
         };
         let object = runner.shared().live.get();
-        let mut received = Received::default();
+        let mut received = PatchResponses::default();
         let sent = patcher.apply(&object, &mut self.waiting, &mut received).await;
         if let Some(answer) = &received.object {
             runner.shared().live.note_own_version(order::number(answer));
@@ -112,7 +112,7 @@ impl Patches {
 
 impl Patches {
     /// Waits before another try; returns whether to make it.
-    async fn pause(&self, runner: &Runner, tries: usize, error: &PatchError) -> bool {
+    async fn pause(&self, runner: &DaemonRunner, tries: usize, error: &PatchError) -> bool {
         let handler = runner.handler();
         let settings = &runner.base().settings;
         let delays = &settings.queueing.error_delays;
@@ -132,11 +132,16 @@ impl Patches {
 }
 
 /// Returns the outcome of an attempt whose changes are rejected permanently: the same as if its function had raised the error.
-fn failed(runner: &Runner, begun: Option<&Begun>, outcome: Outcome, raised: Raised) -> Outcome {
+fn failed(
+    runner: &DaemonRunner,
+    begun: Option<&Begun>,
+    outcome: Outcome,
+    raised: Raised,
+) -> Outcome {
     match begun {
         Some(begun) if outcome.last && outcome.error.is_none() => {
             let attempts = runner.attempts(&begun.invocation.services);
-            attempts.end(begun, Some(Ended::Raised(raised)))
+            attempts.end(begun, Some(CallEnd::Raised(raised)))
         }
         _ => {
             let text = format!("{}: {}", runner.handler(), raised.message);

@@ -5,18 +5,21 @@ use std::{future, pin::pin, sync::Arc, task::Poll, time::Duration};
 use futures::future::Either;
 use tokio::time;
 
-use super::{current_handlers::Bound, daemon::Daemon, level::Level, runner::Runner, turns::Turn};
+use super::{
+    current_handlers::BoundHandler, daemon::Daemon, level::ReconcileLevel, runner::DaemonRunner,
+    turns::Turn,
+};
 use crate::call::{Logger, SeenChildren, SharedPatch};
 use crate::features::{
     indexes::Ids,
-    reconcile::{Next, Reconciliation},
+    reconcile::{NextCall, Reconciliation},
 };
 use crate::handling::run::{self, Begun};
 use crate::logic::{
-    background::{schedule::Schedule, stopping::StopReason},
+    background::{schedule::BackgroundSchedule, stopping::StopReason},
     handlers::{
         handler::Handler,
-        outcome::{Ended, Outcome, Raised, RaisedKind},
+        outcome::{CallEnd, Outcome, Raised, RaisedKind},
         relations::RelationIds,
     },
     object::Object,
@@ -49,7 +52,7 @@ impl Daemon {
     /// Returns whether the daemon must end, rather than finalize its object.
     pub(super) fn must_end(&self) -> bool {
         let reasons = self.stopped.reasons();
-        let is_finalizing = self.level().is_some_and(Level::is_finalizing);
+        let is_finalizing = self.level().is_some_and(ReconcileLevel::is_finalizing);
         if is_finalizing {
             return URGENT.iter().any(|it| reasons.contains(*it));
         }
@@ -57,7 +60,7 @@ impl Daemon {
     }
 }
 
-impl Runner {
+impl DaemonRunner {
     /// Begins to finalize the object if it is being deleted and the handler holds the deletion. Returns whether it has begun now.
     pub(super) fn begin_finalization(&self) -> bool {
         let Some(level) = self.daemon.level() else { return false };
@@ -84,7 +87,7 @@ impl Runner {
         let Some(level) = self.daemon.level() else { return };
         let now = self.base().daemons.uptime();
         if self.begin_finalization() {
-            self.progress.schedule = Some(Schedule::new(&self.handler(), None, now));
+            self.progress.schedule = Some(BackgroundSchedule::new(&self.handler(), None, now));
         }
         let not_before = level.not_before();
         if let Some(schedule) = &mut self.progress.schedule
@@ -105,14 +108,14 @@ impl Runner {
 
     /// Returns the handler whose function is called.
     pub(super) fn called(&self, handler: &Arc<Handler>) -> Arc<Handler> {
-        let is_finalizing = self.daemon.level().is_some_and(Level::is_finalizing);
+        let is_finalizing = self.daemon.level().is_some_and(ReconcileLevel::is_finalizing);
         let finalizing = is_finalizing.then(|| handler.finalizing()).flatten();
         finalizing.unwrap_or_else(|| Arc::clone(handler))
     }
 
     /// Returns whether the object is finalized without a function.
     pub(super) fn has_no_function(&self) -> bool {
-        let is_finalizing = self.daemon.level().is_some_and(Level::is_finalizing);
+        let is_finalizing = self.daemon.level().is_some_and(ReconcileLevel::is_finalizing);
         is_finalizing && self.handler().reconcile.as_ref().is_some_and(|it| it.finalize.is_none())
     }
 
@@ -121,22 +124,22 @@ impl Runner {
         &self,
         begun: &Begun,
         patch: &SharedPatch,
-        ended: Option<Ended>,
-    ) -> (Outcome, Next) {
+        ended: Option<CallEnd>,
+    ) -> (Outcome, NextCall) {
         let attempts = self.attempts(&begun.invocation.services);
         let Some(level) = self.daemon.level() else {
-            return (attempts.end(begun, ended), Next::default());
+            return (attempts.end(begun, ended), NextCall::default());
         };
         let (ended, next) = match ended {
             Some(ended) => {
                 let (ended, next) = self.reconcile(level, patch, ended).await;
                 (Some(ended), next)
             }
-            None => (None, Next::default()),
+            None => (None, NextCall::default()),
         };
         let retries = begun.invocation.attempt.map_or(0, |it| it.retry);
         let settings = with_backoff(&self.base().settings.execution, retries);
-        let outcome = run::Runner { settings: &settings, ..attempts }.end(begun, ended);
+        let outcome = run::HandlerRunner { settings: &settings, ..attempts }.end(begun, ended);
         let took = begun.invocation.attempt.map(|it| {
             let ran = run::since(it.started, self.base().clock.now());
             ran.saturating_sub(it.runtime)
@@ -203,7 +206,7 @@ impl Runner {
 
     fn reconciliation<'a>(
         &'a self,
-        bound: &'a Bound,
+        bound: &'a BoundHandler,
         object: &'a Object,
         logger: &'a Logger,
     ) -> Reconciliation<'a> {
@@ -224,14 +227,14 @@ impl Runner {
     /// Applies the result of a reconcile function. Returns the end of the call: an error if the result could not be applied.
     pub(super) async fn reconcile(
         &self,
-        level: &Level,
+        level: &ReconcileLevel,
         patch: &SharedPatch,
-        ended: Ended,
-    ) -> (Ended, Next) {
+        ended: CallEnd,
+    ) -> (CallEnd, NextCall) {
         let result = match ended {
-            Ended::Returned(result) => result,
-            Ended::Keyed(_) => None,
-            Ended::Raised(_) => return (ended, Next::default()),
+            CallEnd::Returned(result) => result,
+            CallEnd::Keyed(_) => None,
+            CallEnd::Raised(_) => return (ended, NextCall::default()),
         };
         let bound = self.daemon.bound();
         let (object, logger) = (self.shared().live.get(), self.logger());
@@ -241,22 +244,22 @@ impl Runner {
             if level.is_finalizing() {
                 reconcile::check_finalized(result.as_ref())?;
                 reconciliation.delete_unowned(&memory).await?;
-                return Ok(Next::default());
+                return Ok(NextCall::default());
             }
             reconciliation.conclude(result, &mut memory, patch).await
         };
         let done = tokio::select! {
             biased; // a cancellation drops the requests; what has ended before counts
             done = bound.services.leadership.while_acting(working) => done,
-            () = self.daemon.stopped.until(StopReason::DaemonCancelled) => Ok(Next::default()),
+            () = self.daemon.stopped.until(StopReason::DaemonCancelled) => Ok(NextCall::default()),
         };
         level.set_memory(memory);
         match done {
-            Ok(next) => (Ended::Returned(None), next),
+            Ok(next) => (CallEnd::Returned(None), next),
             Err(problem) => {
                 let kind = RaisedKind::Arbitrary("ReconcileError".into());
                 let raised = Raised { kind, message: problem, trace: None };
-                (Ended::Raised(raised), Next::default())
+                (CallEnd::Raised(raised), NextCall::default())
             }
         }
     }

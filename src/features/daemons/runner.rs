@@ -7,54 +7,54 @@ use tokio::time;
 use super::{
     Base,
     daemon::Daemon,
-    level::Level,
+    level::ReconcileLevel,
     object::DaemonShared,
     turns::Turn,
-    work::{Calling, Progress},
+    work::{DaemonCall, DaemonProgress},
 };
 use crate::call::{
     BackgroundCause, CallServices, Cause, Invocation, Logger, LoggerKind, ObjectCause,
     ObjectDetail, SharedPatch, Stopped,
 };
-use crate::features::reconcile::Next;
+use crate::features::reconcile::NextCall;
 use crate::handling::run::{self, Begun, Try};
 use crate::heap;
 use crate::logic::{
     background::{
-        schedule::{Moment, Schedule, Step},
+        schedule::{BackgroundSchedule, ScheduleMoment, ScheduleStep},
         stopping::StopReason,
     },
     handlers::{
         function::Function,
         handler::{Handler, InitialDelay, Kind, Times},
-        outcome::{self, Effort, Ended, LogLevel, Outcome, Raised, RaisedKind},
+        outcome::{self, CallEnd, Effort, LogLevel, Outcome, Raised, RaisedKind},
     },
     schedules::Cron,
     text::{duration, nanos::Nanos},
 };
 
 /// The runner of a woken daemon or timer.
-pub(super) struct Runner {
-    /// The daemon.
+pub(super) struct DaemonRunner {
+    /// The daemon or timer that it runs.
     pub(super) daemon: Arc<Daemon>,
     /// Its state between attempts.
-    pub(super) progress: Progress,
+    pub(super) progress: DaemonProgress,
 }
 
 /// The next wait of a daemon.
 pub(super) enum After {
     /// Nothing: it has its turn, if it needs one.
-    Go(Progress, Option<Box<Turn>>),
+    Go(DaemonProgress, Option<Box<Turn>>),
     /// The end of this call.
-    Call(Progress, Box<Calling>),
+    Call(DaemonProgress, Box<DaemonCall>),
     /// This moment, on the clock of all daemons.
-    Rest(Progress, Nanos),
+    Rest(DaemonProgress, Nanos),
     /// Nothing: the daemon has ended.
     End,
 }
 
 /// An attempt while its call is running.
-pub(super) struct Attempt {
+pub(super) struct DaemonAttempt {
     /// The changes that it requests.
     patch: SharedPatch,
     /// The started attempt, or the outcome that prevented its start.
@@ -64,14 +64,14 @@ pub(super) struct Attempt {
 }
 
 /// The end of a call.
-pub(super) enum End {
-    Returned(Ended),
+pub(super) enum DaemonCallEnd {
+    Returned(CallEnd),
     TimedOut,
     Cancelled,
 }
 
-impl Runner {
-    /// Waits for a turn before [`Runner::go`]. After the start, all objects are due at once: the state that waits here is much smaller.
+impl DaemonRunner {
+    /// Waits for a turn before [`DaemonRunner::go`]. After the start, all objects are due at once: the state that waits here is much smaller.
     pub(super) async fn approach(mut self) -> After {
         self.renew_schedule();
         self.lists_complete().await;
@@ -83,7 +83,7 @@ impl Runner {
     pub(super) async fn go(
         mut self,
         mut turn: Option<Box<Turn>>,
-        ended: Option<(Attempt, End)>,
+        ended: Option<(DaemonAttempt, DaemonCallEnd)>,
     ) -> After {
         if let Some((mut attempt, end)) = ended {
             turn = attempt.turn.take();
@@ -105,17 +105,17 @@ impl Runner {
             let moment = self.moment();
             let Some(schedule) = &mut self.progress.schedule else { return After::End };
             match schedule.next(moment) {
-                Step::Sleep(pause) => {
+                ScheduleStep::Sleep(pause) => {
                     return After::Rest(self.progress, moment.now.saturating_add(pause).into());
                 }
-                Step::Plan(after) => {
+                ScheduleStep::Plan(after) => {
                     let pause = self.pause(after).await;
                     let now = self.now();
                     if let Some(schedule) = &mut self.progress.schedule {
                         schedule.planned(pause, (moment.now, now));
                     }
                 }
-                Step::Call(effort) => {
+                ScheduleStep::Call(effort) => {
                     // The calls of daemons wait for long.
                     let mut attempt = heap::lasting(|| self.attempt(effort));
                     if let Ok(begun) = &attempt.begun
@@ -125,17 +125,18 @@ impl Runner {
                         let call = heap::lasting(|| self.base().scripts.call(invocation));
                         let deadline = begun.time_left().map(|left| Box::pin(time::sleep(left)));
                         attempt.turn = turn.take();
-                        let calling = Calling { attempt, call, deadline };
+                        let calling = DaemonCall { attempt, call, deadline };
                         let calling = heap::lasting(|| Box::new(calling));
                         return After::Call(self.progress, calling);
                     }
                     let is_begun = attempt.begun.is_ok();
-                    let nothing = is_begun.then_some(End::Returned(Ended::Returned(None)));
+                    let nothing =
+                        is_begun.then_some(DaemonCallEnd::Returned(CallEnd::Returned(None)));
                     if !self.conclude(attempt, nothing).await {
                         return After::End;
                     }
                 }
-                Step::Exit { .. } => {
+                ScheduleStep::Exit { .. } => {
                     self.log_exit();
                     return After::End;
                 }
@@ -155,7 +156,7 @@ impl Runner {
                 }
             }
         };
-        self.progress.schedule = Some(Schedule::new(&self.handler(), delay, self.now()));
+        self.progress.schedule = Some(BackgroundSchedule::new(&self.handler(), delay, self.now()));
         true
     }
 
@@ -168,7 +169,7 @@ impl Runner {
         }
     }
 
-    fn attempt(&mut self, effort: Effort) -> Attempt {
+    fn attempt(&mut self, effort: Effort) -> DaemonAttempt {
         let patch = self.progress.patches.as_mut().map(|it| it.begin()).unwrap_or_default();
         let now = self.base().clock.now();
         let bound = self.daemon.bound();
@@ -181,15 +182,15 @@ impl Runner {
             logger: self.logger(),
         };
         let begun = self.attempts(&bound.services).begin(planned, None);
-        Attempt { patch, begun, turn: None }
+        DaemonAttempt { patch, begun, turn: None }
     }
 
     /// Processes the end of an attempt; returns whether to continue.
-    async fn conclude(&mut self, attempt: Attempt, end: Option<End>) -> bool {
+    async fn conclude(&mut self, attempt: DaemonAttempt, end: Option<DaemonCallEnd>) -> bool {
         let ended = match end {
-            Some(End::Returned(ended)) => Some(ended),
-            Some(End::TimedOut) | None => None,
-            Some(End::Cancelled) => {
+            Some(DaemonCallEnd::Returned(ended)) => Some(ended),
+            Some(DaemonCallEnd::TimedOut) | None => None,
+            Some(DaemonCallEnd::Cancelled) => {
                 let text = format!("{} is cancelled. Will escalate.", self.handler());
                 self.logger().log(LogLevel::Warning, &text);
                 // The script may hold the patch, whose functions would keep the script alive.
@@ -197,7 +198,7 @@ impl Runner {
                 return false;
             }
         };
-        let mut next = Next::default();
+        let mut next = NextCall::default();
         // Kept until the patch is sent.
         let (outcome, begun) = match attempt.begun {
             Ok(begun) => {
@@ -238,9 +239,12 @@ impl Runner {
         Some(outcome)
     }
 
-    pub(super) fn attempts<'a>(&'a self, services: &'a Arc<CallServices>) -> run::Runner<'a> {
+    pub(super) fn attempts<'a>(
+        &'a self,
+        services: &'a Arc<CallServices>,
+    ) -> run::HandlerRunner<'a> {
         let base = self.base();
-        run::Runner {
+        run::HandlerRunner {
             scripts: &*base.scripts,
             clock: base.clock,
             settings: &base.settings.execution,
@@ -248,7 +252,7 @@ impl Runner {
         }
     }
 
-    /// Returns the pause to the first time of the cron expression after a moment of [`Runner::now`]; `None` if there is none.
+    /// Returns the pause to the first time of the cron expression after a moment of [`DaemonRunner::now`]; `None` if there is none.
     async fn pause(&self, after: Duration) -> Option<Duration> {
         let cron = match self.handler().background.times.clone()? {
             Times::Cron(cron) => cron,
@@ -285,7 +289,8 @@ impl Runner {
             let trace = raised.trace_from(&handler.location);
             let effort = Effort { retries, runtime: self.now().saturating_sub(began) };
             let backoff = self.base().settings.execution.default_backoff;
-            let (outcome, line) = outcome::after(&handler, Ended::Raised(raised), effort, backoff);
+            let (outcome, line) =
+                outcome::after(&handler, CallEnd::Raised(raised), effort, backoff);
             self.logger().line(&line, trace.as_deref());
             if outcome.last {
                 return outcome.error.is_none().then_some(None);
@@ -309,7 +314,7 @@ impl Runner {
     }
 
     fn cause(&self, patch: SharedPatch) -> ObjectCause {
-        let is_finalizing = self.daemon.level().is_some_and(Level::is_finalizing);
+        let is_finalizing = self.daemon.level().is_some_and(ReconcileLevel::is_finalizing);
         // A finalizing function must run to its end.
         let stopped = if is_finalizing { Stopped::default() } else { self.daemon.stopped.clone() };
         let live = self.shared().live.clone();
@@ -342,9 +347,9 @@ impl Runner {
         self.daemon.logger(LoggerKind::Full)
     }
 
-    fn moment(&self) -> Moment {
+    fn moment(&self) -> ScheduleMoment {
         let stopped = self.daemon.must_end();
-        Moment { now: self.now(), changed: self.shared().changed(), stopped }
+        ScheduleMoment { now: self.now(), changed: self.shared().changed(), stopped }
     }
 
     fn now(&self) -> Duration {

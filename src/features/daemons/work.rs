@@ -2,7 +2,7 @@
 //!
 //! There may be many thousands of daemons, most of them waiting. So none has a task: one task (`driver.rs`) runs those that are
 //! woken. A daemon that waits for its next call keeps only its state between attempts; during a call, also the call. A boxed
-//! [`Runner`] does everything else, and is freed afterwards.
+//! [`DaemonRunner`] does everything else, and is freed afterwards.
 
 use std::{
     any::Any,
@@ -18,101 +18,102 @@ use tokio::time::Sleep;
 use super::{
     daemon::Daemon,
     patches::Patches,
-    runner::{After, Attempt, End, Runner},
+    runner::{After, DaemonAttempt, DaemonCallEnd, DaemonRunner},
 };
 use crate::call::LoggerKind;
 use crate::logic::{
-    background::{schedule::Schedule, stopping::StopReason},
-    handlers::outcome::{Ended, LogLevel},
+    background::{schedule::BackgroundSchedule, stopping::StopReason},
+    handlers::outcome::{CallEnd, LogLevel},
     text::nanos::Nanos,
 };
 use crate::ports::BoxFuture;
 
 /// The state between attempts.
 #[derive(Default)]
-pub(super) struct Progress {
+pub(super) struct DaemonProgress {
     /// `None` until the initial delay is known.
-    pub(super) schedule: Option<Schedule>,
+    pub(super) schedule: Option<BackgroundSchedule>,
     /// The unsent changes of earlier attempts, if any.
     pub(super) patches: Option<Box<Patches>>,
 }
 
 /// The present stage of a daemon.
-pub(super) enum Stage {
+pub(super) enum DaemonStage {
     /// Waits until this moment, on the clock of all daemons.
-    Resting(Progress, Nanos),
+    Resting(DaemonProgress, Nanos),
     /// Waits for the end of a call.
-    Calling(Progress, Box<Calling>),
-    /// Anything else.
+    Calling(DaemonProgress, Box<DaemonCall>),
+    /// Runs a future of its runner: the wait for a turn, or the steps before and after a call.
     Busy(BoxFuture<'static, After>),
     /// Has ended, or is being run.
     Taken,
 }
 
-/// A running call.
-pub(super) struct Calling {
-    pub(super) attempt: Attempt,
-    pub(super) call: BoxFuture<'static, Ended>,
+/// A running call, which the driver polls until it returns or exceeds its deadline.
+pub(super) struct DaemonCall {
+    pub(super) attempt: DaemonAttempt,
+    pub(super) call: BoxFuture<'static, CallEnd>,
     pub(super) deadline: Option<Pin<Box<Sleep>>>,
 }
 
-impl Stage {
+impl DaemonStage {
     /// Returns the stage of a daemon that has not started and may start at once.
     pub(super) fn first() -> Self {
-        Stage::Resting(Progress::default(), Nanos::ZERO)
+        DaemonStage::Resting(DaemonProgress::default(), Nanos::ZERO)
     }
 
     /// Runs until the daemon waits; returns `None` if it has ended.
-    fn step(mut self, daemon: &Arc<Daemon>, cx: &mut Context<'_>) -> Option<Stage> {
-        let runner = |progress| Runner { daemon: Arc::clone(daemon), progress };
-        let go = |progress, turn, ended| Stage::Busy(Box::pin(runner(progress).go(turn, ended)));
+    fn step(mut self, daemon: &Arc<Daemon>, cx: &mut Context<'_>) -> Option<DaemonStage> {
+        let runner = |progress| DaemonRunner { daemon: Arc::clone(daemon), progress };
+        let go =
+            |progress, turn, ended| DaemonStage::Busy(Box::pin(runner(progress).go(turn, ended)));
         loop {
             self = match self {
-                Stage::Resting(progress, due) => {
+                DaemonStage::Resting(progress, due) => {
                     if !daemon.unschedule_if_due(due) {
-                        return Some(Stage::Resting(progress, due));
+                        return Some(DaemonStage::Resting(progress, due));
                     }
                     match daemon.level() {
-                        Some(_) => Stage::Busy(Box::pin(runner(progress).approach())),
+                        Some(_) => DaemonStage::Busy(Box::pin(runner(progress).approach())),
                         None => go(progress, None, None),
                     }
                 }
-                Stage::Calling(progress, mut calling) => match calling.poll(daemon, cx) {
-                    Poll::Pending => return Some(Stage::Calling(progress, calling)),
+                DaemonStage::Calling(progress, mut calling) => match calling.poll(daemon, cx) {
+                    Poll::Pending => return Some(DaemonStage::Calling(progress, calling)),
                     Poll::Ready(end) => go(progress, None, Some((calling.attempt, end))),
                 },
-                Stage::Busy(mut busy) => match busy.as_mut().poll(cx) {
-                    Poll::Pending => return Some(Stage::Busy(busy)),
+                DaemonStage::Busy(mut busy) => match busy.as_mut().poll(cx) {
+                    Poll::Pending => return Some(DaemonStage::Busy(busy)),
                     Poll::Ready(After::Go(progress, turn)) => go(progress, turn, None),
                     Poll::Ready(After::Rest(progress, due)) => {
                         daemon.base.daemons.schedule(due, daemon.key);
-                        Stage::Resting(progress, due)
+                        DaemonStage::Resting(progress, due)
                     }
                     Poll::Ready(After::Call(progress, calling)) => {
-                        Stage::Calling(progress, calling)
+                        DaemonStage::Calling(progress, calling)
                     }
                     Poll::Ready(After::End) => return None,
                 },
-                Stage::Taken => return None,
+                DaemonStage::Taken => return None,
             }
         }
     }
 }
 
-impl Calling {
-    fn poll(&mut self, daemon: &Daemon, cx: &mut Context<'_>) -> Poll<End> {
+impl DaemonCall {
+    fn poll(&mut self, daemon: &Daemon, cx: &mut Context<'_>) -> Poll<DaemonCallEnd> {
         // The order matters: a call that has returned was neither late nor cancelled.
         if let Poll::Ready(ended) = self.call.as_mut().poll(cx) {
-            return Poll::Ready(End::Returned(ended));
+            return Poll::Ready(DaemonCallEnd::Returned(ended));
         }
         if self.deadline.as_mut().is_some_and(|it| it.as_mut().poll(cx).is_ready()) {
-            return Poll::Ready(End::TimedOut);
+            return Poll::Ready(DaemonCallEnd::TimedOut);
         }
         // A call that waits for long passes its turn on.
         self.attempt.turn.take_if(|it| it.is_over(cx));
         // The request to stop has woken the daemon.
         if daemon.stopped.reasons().contains(StopReason::DaemonCancelled) {
-            return Poll::Ready(End::Cancelled);
+            return Poll::Ready(DaemonCallEnd::Cancelled);
         }
         Poll::Pending
     }
@@ -133,7 +134,7 @@ impl Daemon {
             return;
         }
         let waker = Waker::from(Arc::clone(self));
-        let stage = self.replace_stage(Stage::Taken);
+        let stage = self.replace_stage(DaemonStage::Taken);
         let step = || stage.step(self, &mut Context::from_waker(&waker));
         match panic::catch_unwind(AssertUnwindSafe(step)) {
             Ok(Some(stage)) => drop(self.replace_stage(stage)),
@@ -152,7 +153,7 @@ impl Daemon {
 
     /// Ends the daemon in any way: drops its stage.
     pub(super) fn finish(&self) {
-        drop(self.replace_stage(Stage::Taken));
+        drop(self.replace_stage(DaemonStage::Taken));
         self.base.daemons.finish(self);
     }
 

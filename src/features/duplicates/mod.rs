@@ -17,7 +17,7 @@ use crate::logic::{
 use crate::ports::{Address, ApiError, Clock, Cluster, ErrorClass, NewObject};
 use crate::telemetry::{Health, HealthState};
 
-/// The log target.
+/// The log target: the same as for peering.
 const TARGET: &str = "kopf.peering";
 /// The name of the part in the health report; it exists while there is a second operator.
 const PART: &str = "duplicate";
@@ -28,7 +28,7 @@ const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A watcher for a second operator.
 pub struct Duplicates {
-    /// The cluster.
+    /// The cluster that contains the lease.
     pub cluster: Arc<dyn Cluster>,
     /// The name of the lease.
     pub name: String,

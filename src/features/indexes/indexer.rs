@@ -14,10 +14,10 @@ use crate::call::{Cause, Logger, LoggerKind, Memo, ObjectCause};
 use crate::features::reconcile;
 use crate::handling::{
     asking::{FilterCaller, FilterRetries},
-    run::{Runner, Try},
+    run::{HandlerRunner, Try},
 };
 use crate::logic::{
-    background::indexing::{Contribution, Failures, Owner},
+    background::indexing::{Contribution, IndexFailures, Owner},
     change::{
         filters::{Answers, Subject},
         selection::{self, Selection},
@@ -33,7 +33,7 @@ use crate::sorted::CollectSorted as _;
 /// The inputs for indexing one object.
 pub struct Indexer<'a> {
     /// Calls handlers; its services include the indexes.
-    pub runner: Runner<'a>,
+    pub runner: HandlerRunner<'a>,
     /// The index handlers of the resource.
     pub handlers: &'a [Arc<Handler>],
     /// The indexes to update; `None` updates all.
@@ -59,7 +59,7 @@ impl Indexer<'_> {
     ///
     /// Handlers of different scripts run concurrently. The values of the object are removed from each index whose handler was not called,
     /// for whatever reason; but they stay while the filter of a handler has no result.
-    pub async fn run(self, failures: &mut Failures, retries: FilterRetries<'_>) {
+    pub async fn run(self, failures: &mut IndexFailures, retries: FilterRetries<'_>) {
         let Selection { selected, undecided } = self.sort(retries).await;
         let keep = |it: &Arc<Handler>| (Arc::clone(&it.id), Contribution::Keep);
         let mut contributions = undecided.iter().map(keep).collect_map();

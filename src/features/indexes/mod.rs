@@ -7,6 +7,6 @@ mod watch;
 
 pub use self::{
     indexer::Indexer,
-    readiness::{Gate, Hold, Ids, Readiness},
+    readiness::{Gate, Ids, Readiness, ReadinessHold},
     watch::watch,
 };

@@ -51,7 +51,7 @@ struct Pending {
     name: String,
     /// The indexes that the stream fills.
     indexes: Ids,
-    waiting: Waiting,
+    waiting: StreamWaiters,
     /// The generation that has added an index that is new for the stream, if any.
     version: Option<Version>,
     is_listed: bool,
@@ -64,7 +64,7 @@ struct Pending {
 
 /// The handlers that wait for the objects of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Waiting {
+enum StreamWaiters {
     /// All handlers: the stream existed at the start.
     All,
     /// The handlers of these objects: the stream was found later.
@@ -80,7 +80,7 @@ type Users<'a> = Option<&'a Ids>;
 /// continues in any case.
 #[derive(Clone, Debug)]
 pub struct Gate {
-    /// The generation.
+    /// The generation whose handlers are held back.
     pub version: Version,
     /// The end of the wait; `None` means no limit, if nothing is served at present anyway.
     pub until: Option<Instant>,
@@ -88,7 +88,7 @@ pub struct Gate {
 
 /// The part of one stream in the readiness: what it waits for, and the objects that others wait for.
 #[derive(Debug)]
-pub struct Hold {
+pub struct ReadinessHold {
     readiness: Readiness,
     /// The entry of a stream that is indexed.
     own: Option<u64>,
@@ -115,27 +115,27 @@ impl Readiness {
     }
 
     /// Returns the hold of a stream that is not indexed: it only waits.
-    pub fn unindexed(&self, name: String) -> Hold {
-        Hold { readiness: self.clone(), own: None, name }
+    pub fn unindexed(&self, name: String) -> ReadinessHold {
+        ReadinessHold { readiness: self.clone(), own: None, name }
     }
 
     /// Returns the hold of a stream that fills these indexes. If any of them is new, `version` is the generation that added it.
-    pub fn indexed(&self, name: String, indexes: Ids, version: Option<Version>) -> Hold {
-        let waiting = if self.is_reached() { Waiting::Own } else { Waiting::All };
+    pub fn indexed(&self, name: String, indexes: Ids, version: Option<Version>) -> ReadinessHold {
+        let waiting = if self.is_reached() { StreamWaiters::Own } else { StreamWaiters::All };
         self.hold((name, indexes), waiting, version)
     }
 
     fn hold(
         &self,
         (name, indexes): (String, Ids),
-        waiting: Waiting,
+        waiting: StreamWaiters,
         version: Option<Version>,
-    ) -> Hold {
+    ) -> ReadinessHold {
         let mut own = 0;
         self.change(|state| {
             state.last += 1;
             own = state.last;
-            state.blocking += usize::from(waiting == Waiting::All);
+            state.blocking += usize::from(waiting == StreamWaiters::All);
             let pending = Pending {
                 name: name.clone(),
                 indexes,
@@ -147,7 +147,7 @@ impl Readiness {
             };
             state.pending.insert(own, pending);
         });
-        Hold { readiness: self.clone(), own: Some(own), name }
+        ReadinessHold { readiness: self.clone(), own: Some(own), name }
     }
 
     /// Returns whether all indexes were complete once.
@@ -177,7 +177,7 @@ impl Readiness {
         drop(receiver.wait_for(|state| state.pending.is_empty()).await);
     }
 
-    fn waiting_for(&self, own: u64) -> Option<Waiting> {
+    fn waiting_for(&self, own: u64) -> Option<StreamWaiters> {
         self.0.borrow().pending.get(&own).map(|it| it.waiting)
     }
 
@@ -202,7 +202,7 @@ impl Readiness {
 impl State {
     fn remove(&mut self, own: u64) {
         let removed = self.pending.remove(&own);
-        self.blocking -= usize::from(removed.is_some_and(|it| it.waiting == Waiting::All));
+        self.blocking -= usize::from(removed.is_some_and(|it| it.waiting == StreamWaiters::All));
     }
 
     /// Returns whether handlers that may use these indexes may be called; `None` means all indexes.
@@ -212,10 +212,10 @@ impl State {
         }
         let is_used = |it: &Pending| it.is_used_by(users);
         let own = own.and_then(|it| self.pending.get(&it));
-        let is_missing = |it: &Pending| it.waiting == Waiting::All && is_used(it);
+        let is_missing = |it: &Pending| it.waiting == StreamWaiters::All && is_used(it);
         let is_reached =
             self.is_reached || (self.is_started && !self.pending.values().any(is_missing));
-        is_reached && own.is_none_or(|it| it.waiting == Waiting::Nobody || !is_used(it))
+        is_reached && own.is_none_or(|it| it.waiting == StreamWaiters::Nobody || !is_used(it))
     }
 
     fn has_brought_all(&self, version: Version, users: Users<'_>) -> bool {
@@ -229,7 +229,7 @@ impl Pending {
     }
 
     fn to_text(&self) -> String {
-        let again = if self.waiting == Waiting::Nobody { " again" } else { "" };
+        let again = if self.waiting == StreamWaiters::Nobody { " again" } else { "" };
         match (self.is_listed, self.objects.len()) {
             (false, _) => format!("{} is not listed{again} yet", self.name),
             (true, 1) => format!("1 object of {} is not indexed{again} yet", self.name),
@@ -238,7 +238,7 @@ impl Pending {
     }
 }
 
-impl Hold {
+impl ReadinessHold {
     /// Notes an object of the stream. Before the end of the listing, it will be waited for.
     pub fn seen(&self, header: &Header) {
         self.change(|own| {
@@ -284,10 +284,11 @@ impl Hold {
     /// Returns the hold that replaces this one when the objects of the stream must be indexed again: for indexes that the
     /// generation of this version has added, or for others that are filled again.
     #[must_use]
-    pub fn renewed(&self, indexes: Ids, version: Option<Version>) -> Hold {
+    pub fn renewed(&self, indexes: Ids, version: Option<Version>) -> ReadinessHold {
         let before = self.own.and_then(|it| self.readiness.waiting_for(it));
         let name = self.name.clone();
-        let hold = self.readiness.hold((name, indexes), before.unwrap_or(Waiting::Nobody), version);
+        let hold =
+            self.readiness.hold((name, indexes), before.unwrap_or(StreamWaiters::Nobody), version);
         self.end();
         hold
     }
@@ -342,7 +343,7 @@ impl Hold {
     }
 }
 
-impl Drop for Hold {
+impl Drop for ReadinessHold {
     fn drop(&mut self) {
         self.end();
     }

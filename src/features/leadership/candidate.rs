@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Leadership, released::Released};
 use crate::logic::{
     object::{Object, resource::Resource},
-    replicas::leadership::{Elector, Request, Role, Terms, leases},
+    replicas::leadership::{Elector, LeaseRequest, ReplicaRole, Terms, leases},
 };
 use crate::ports::{Address, ApiError, Clock, Cluster, ErrorClass, NewObject, until};
 use crate::telemetry::{Health, HealthState};
@@ -67,7 +67,7 @@ impl Candidate {
         loop {
             let role = self.elector.role(self.uptime());
             self.publish(&role);
-            if let Role::Lost(_) = role {
+            if let ReplicaRole::Lost(_) = role {
                 return None;
             }
             let deadline = self.elector.deadline().map(|it| self.instant(it));
@@ -96,11 +96,13 @@ impl Candidate {
         is_released.then(|| Released { cluster: self.cluster, terms: self.terms })
     }
 
-    async fn ask(&self, request: &Request) -> Result<Object, ApiError> {
+    async fn ask(&self, request: &LeaseRequest) -> Result<Object, ApiError> {
         match request {
-            Request::Read => self.cluster.get(self.address()).await,
-            Request::Replace(lease) => self.cluster.replace(self.address(), bytes(lease)).await,
-            Request::Create(lease) => {
+            LeaseRequest::Read => self.cluster.get(self.address()).await,
+            LeaseRequest::Replace(lease) => {
+                self.cluster.replace(self.address(), bytes(lease)).await
+            }
+            LeaseRequest::Create(lease) => {
                 let namespace = Some(self.terms.namespace.as_str());
                 let new = NewObject {
                     resource: &self.resource,
@@ -115,12 +117,12 @@ impl Candidate {
 
     fn take(
         &mut self,
-        request: &Request,
+        request: &LeaseRequest,
         sent: Duration,
         answer: Result<Result<Object, ApiError>, time::error::Elapsed>,
     ) {
         let now = self.uptime();
-        let is_read = *request == Request::Read;
+        let is_read = *request == LeaseRequest::Read;
         self.is_failing = false;
         match answer {
             Ok(Ok(object)) if is_read => self.elector.read(Some(Value::clone(object.body())), now),
@@ -129,8 +131,8 @@ impl Candidate {
                 self.elector.read(None, now);
             }
             Ok(Err(error)) => {
-                let is_gone =
-                    error.class == ErrorClass::Missing && matches!(request, Request::Replace(_));
+                let is_gone = error.class == ErrorClass::Missing
+                    && matches!(request, LeaseRequest::Replace(_));
                 let is_conflict = error.class == ErrorClass::Conflict || is_gone;
                 if !is_conflict {
                     let hint = error.hint.as_deref().map(|it| format!(" hint: {it}"));
@@ -146,15 +148,15 @@ impl Candidate {
     }
 
     /// Publishes the role: logs each change once, and updates the health report always, so that its age is right.
-    fn publish(&mut self, role: &Role) {
+    fn publish(&mut self, role: &ReplicaRole) {
         let lease = self.lease();
         match role {
-            Role::Leader | Role::Standby if self.is_failing => {}
-            Role::Leader => {
+            ReplicaRole::Leader | ReplicaRole::Standby if self.is_failing => {}
+            ReplicaRole::Leader => {
                 self.log_once(&format!("This replica leads: it holds the {lease}."));
                 self.health.note(PART, HealthState::Ready, &format!("leader; holds the {lease}"));
             }
-            Role::Standby => {
+            ReplicaRole::Standby => {
                 if let Some(holder) = self.elector.holder().map(str::to_owned) {
                     self.log_once(&format!(
                         "This replica is a standby: the {lease} is held by {holder}."
@@ -166,7 +168,7 @@ impl Candidate {
                     self.health.note(PART, HealthState::Unready, &text);
                 }
             }
-            Role::Lost(reason) => {
+            ReplicaRole::Lost(reason) => {
                 let text = format!("the leadership is lost: the {lease}: {reason}");
                 self.health.note(PART, HealthState::Dead, &text);
             }
@@ -198,7 +200,7 @@ impl Candidate {
         match time::timeout(RELEASE_TIMEOUT, self.try_release()).await {
             Ok(Ok(true)) => {
                 // The remaining work does not concern other replicas, for example posting the last events.
-                self.leadership.publish(&Role::Leader, None);
+                self.leadership.publish(&ReplicaRole::Leader, None);
                 tracing::info!(target: TARGET, "Released the {lease}.");
                 return true;
             }
@@ -216,7 +218,7 @@ impl Candidate {
     async fn try_release(&mut self) -> Result<bool, ApiError> {
         loop {
             let now = self.uptime();
-            if self.elector.role(now) != Role::Leader {
+            if self.elector.role(now) != ReplicaRole::Leader {
                 return Ok(false);
             }
             let Some(lease) = self.elector.release(self.clock.now()) else { return Ok(false) };

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::candidate::Candidate;
 pub use self::released::Released;
-use crate::logic::replicas::leadership::{Role, Terms};
+use crate::logic::replicas::leadership::{ReplicaRole, Terms};
 pub use crate::ports::Leadership;
 use crate::ports::{Clock, Cluster};
 use crate::telemetry::Health;
@@ -35,7 +35,7 @@ impl Election {
         (clock, health): (Clock, Health),
         leadership: Leadership,
     ) -> Self {
-        leadership.publish(&Role::Standby, None);
+        leadership.publish(&ReplicaRole::Standby, None);
         cluster.fence(leadership.clone());
         let stop = CancellationToken::new();
         let candidate = Candidate::new(cluster, terms, (clock, health), leadership.clone());

@@ -6,7 +6,7 @@ use super::TARGET;
 use crate::logic::{
     discovery::namespaces::NamespacePattern,
     object::{Object, resource::Resource},
-    replicas::peering::{self, Peer, PeeringScope, Record},
+    replicas::peering::{self, Peer, PeeringRecord, PeeringScope},
 };
 use crate::ports::{
     Address, ApiError, Clock, Cluster, ErrorClass, GroupFilter, PatchKind, PatchRequest,
@@ -15,7 +15,7 @@ use crate::sorted::CollectSorted as _;
 
 /// One `kopf freeze` or `kopf resume`.
 pub struct Command {
-    /// The cluster.
+    /// The cluster that contains the peering objects.
     pub cluster: Arc<dyn Cluster>,
     /// The clock for the record.
     pub clock: Clock,
@@ -26,46 +26,46 @@ pub struct Command {
     /// The identity that keys the record.
     pub identity: String,
     /// The record to write; `None` removes it.
-    pub record: Option<Record>,
+    pub record: Option<PeeringRecord>,
 }
 
 /// The reason why the command failed, completely or partly.
 #[derive(Debug, thiserror::Error)]
-pub enum Problem {
+pub enum CommandProblem {
     /// The cluster does not have the resource.
     #[error(
         "cannot find the peering resource: the cluster has no {kind} in kopf.dev/v1 or zalando.org/v1"
     )]
     NoResource {
-        /// The missing kind.
+        /// The kind that is missing: cluster-wide or namespaced.
         kind: &'static str,
     },
     /// The resource exists, but not its object.
     #[error("there is no {kind} '{name}' {}", place(.namespace.as_deref()))]
     NoObject {
-        /// Its kind.
+        /// The kind of the missing object.
         kind: &'static str,
-        /// Its name.
+        /// The name of the missing object.
         name: String,
         /// The namespace, or a pattern of namespaces.
         namespace: Option<String>,
         /// The group and version of the kind.
         api_version: String,
     },
-    /// A request failed.
+    /// A request failed for any other reason.
     #[error("{0}")]
     Api(#[from] ApiError),
 }
 
-impl Problem {
+impl CommandProblem {
     /// Returns the next step for the user, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Problem::NoResource { .. } => Some(
+            CommandProblem::NoResource { .. } => Some(
                 "operators of this cluster cannot see each other: install the peering CRDs of Kopf (kopf.dev/v1) first"
                     .into(),
             ),
-            Problem::NoObject { kind, name, namespace, api_version } => {
+            CommandProblem::NoObject { kind, name, namespace, api_version } => {
                 let namespace = namespace.as_deref().map(|it| format!(", namespace: {it}"));
                 Some(format!(
                     "create it, then try again: echo '{{apiVersion: {api_version}, kind: {kind}, metadata: {{name: {name}{}}}}}' \
@@ -73,13 +73,13 @@ impl Problem {
                     namespace.unwrap_or_default()
                 ))
             }
-            Problem::Api(error) => error.hint.clone(),
+            CommandProblem::Api(error) => error.hint.clone(),
         }
     }
 }
 
 /// The result for one object.
-enum Outcome {
+enum CommandOutcome {
     Written,
     /// The record to remove does not exist; these records do.
     Nothing(Vec<Peer>),
@@ -91,7 +91,7 @@ impl Command {
     ///
     /// # Errors
     /// If a request fails, if there is no object at all, or if a namespace given by its exact name has none.
-    pub async fn run(&self) -> Result<(), Problem> {
+    pub async fn run(&self) -> Result<(), CommandProblem> {
         let clusterwide = self.namespaces.is_none();
         let groups = peering::GROUPS.map(str::to_owned);
         let groups = GroupFilter::Only(groups.into_iter().collect());
@@ -103,21 +103,21 @@ impl Command {
         let kind = peering::kind(clusterwide);
         let resources = peering::resources(&known, clusterwide);
         let Some(api_version) = resources.first().map(|it| it.api_version()) else {
-            return Err(Problem::NoResource { kind });
+            return Err(CommandProblem::NoResource { kind });
         };
         let names = self.present().await?;
         let mut found = BTreeSet::new();
         for place in peering::places(&known, clusterwide, names.as_ref()) {
             match self.visit(&place).await? {
-                Outcome::Written => {
+                CommandOutcome::Written => {
                     self.log_success(kind, &place);
                     found.insert(place.1);
                 }
-                Outcome::Nothing(peers) => {
+                CommandOutcome::Nothing(peers) => {
                     self.log_nothing(kind, &place, &peers);
                     found.insert(place.1);
                 }
-                Outcome::Missing => {
+                CommandOutcome::Missing => {
                     let text = format!(
                         "Keep-alive in '{}' {}: not found.",
                         self.name,
@@ -127,7 +127,7 @@ impl Command {
                 }
             }
         }
-        let missing = |namespace: Option<&str>| Problem::NoObject {
+        let missing = |namespace: Option<&str>| CommandProblem::NoObject {
             kind,
             name: self.name.clone(),
             namespace: namespace.map(str::to_owned),
@@ -166,7 +166,7 @@ impl Command {
         Ok(Some(names.map(Arc::from).collect_set()))
     }
 
-    async fn visit(&self, place: &PeeringScope) -> Result<Outcome, ApiError> {
+    async fn visit(&self, place: &PeeringScope) -> Result<CommandOutcome, ApiError> {
         let (resource, namespace) = place;
         let namespace = namespace.as_deref();
         let now = self.clock.now();
@@ -175,10 +175,10 @@ impl Command {
         } else {
             let address = Address { resource, namespace, name: &self.name };
             let found = absent(self.cluster.get(address).await)?;
-            let Some(object) = found else { return Ok(Outcome::Missing) };
+            let Some(object) = found else { return Ok(CommandOutcome::Missing) };
             let peers = Peer::all_of(object.body(), now);
             if !peers.iter().any(|it| it.identity == self.identity) {
-                return Ok(Outcome::Nothing(peers));
+                return Ok(CommandOutcome::Nothing(peers));
             }
             peering::removal([self.identity.as_str()])
         };
@@ -192,13 +192,13 @@ impl Command {
             interrupt: None,
         };
         let patched = absent(self.cluster.patch(request).await)?;
-        Ok(if patched.is_some() { Outcome::Written } else { Outcome::Missing })
+        Ok(if patched.is_some() { CommandOutcome::Written } else { CommandOutcome::Missing })
     }
 
     fn log_success(&self, kind: &str, place: &PeeringScope) {
         let (name, identity, place) = (&self.name, &self.identity, whereabouts(place));
         tracing::debug!(target: TARGET, "Keep-alive in '{name}' {place}: ok.");
-        let text = if let Some(Record { priority, lifetime, .. }) = &self.record {
+        let text = if let Some(PeeringRecord { priority, lifetime, .. }) = &self.record {
             let seconds = lifetime.as_secs();
             format!(
                 "Frozen for {seconds} s: operators with a priority below {priority} pause because of the record of '{identity}' \

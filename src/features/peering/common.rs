@@ -16,7 +16,7 @@ pub(super) const TARGET: &str = "kopf.peering";
 /// The state that all members share.
 #[derive(Clone)]
 pub struct Common {
-    /// The cluster.
+    /// The cluster that contains the peering objects.
     pub cluster: Arc<dyn Cluster>,
     /// The settings after the start-up handlers.
     pub settings: Arc<Settings>,

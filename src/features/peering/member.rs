@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Common, ReadPlaces, TARGET,
-    requests::{self, Purpose, Reply, Request},
+    requests::{self, PeeringReply, PeeringRequest, RequestPurpose},
 };
 use crate::logic::{
     handlers::outcome::LogLevel,
@@ -41,8 +41,8 @@ pub(super) struct Member {
     start: Instant,
     /// The version of the object that was evaluated last.
     judged: Option<String>,
-    request: Option<Request>,
-    /// Records to remove.
+    request: Option<PeeringRequest>,
+    /// The identities of dead peers whose records are still to be removed.
     dead: Vec<String>,
     /// The time to renew the record of this operator.
     announce_at: Instant,
@@ -137,12 +137,12 @@ impl Member {
         let now = Instant::now();
         let is_reading = self.read_at.is_some_and(|it| it <= now);
         let purpose = if !self.common.leadership.is_leading() {
-            is_reading.then_some(Purpose::Read)
+            is_reading.then_some(RequestPurpose::Read)
         } else if !self.dead.is_empty() {
-            Some(Purpose::Remove(std::mem::take(&mut self.dead)))
+            Some(RequestPurpose::Remove(std::mem::take(&mut self.dead)))
         } else {
             // The change causes an event, which makes other operators read the object, too.
-            (is_reading || self.announce_at <= now).then_some(Purpose::Announce)
+            (is_reading || self.announce_at <= now).then_some(RequestPurpose::Announce)
         };
         let Some(purpose) = purpose else { return };
         let limit = (self.common.settings.peering.lifetime / PATIENCE_PARTS).max(RETRY);
@@ -158,10 +158,10 @@ impl Member {
         announce_at.into_iter().chain(self.read_at).min()
     }
 
-    fn take(&mut self, reply: Reply) {
+    fn take(&mut self, reply: PeeringReply) {
         let now = Instant::now();
         let is_reading = self.read_at.is_some_and(|it| it <= now);
-        let is_announcing = reply.purpose == Purpose::Announce;
+        let is_announcing = reply.purpose == RequestPurpose::Announce;
         match reply.answer {
             Some(Ok(object)) => {
                 if is_announcing {
@@ -292,7 +292,7 @@ impl Member {
             drop(time::timeout(LEAVE_TIMEOUT, request).await);
         }
         if self.common.leadership.is_leading() {
-            let purpose = Purpose::Remove(vec![self.common.identity.clone()]);
+            let purpose = RequestPurpose::Remove(vec![self.common.identity.clone()]);
             let reply = requests::begin(&self.common, &self.place, purpose, LEAVE_TIMEOUT).await;
             let problem = match reply.answer {
                 Some(Ok(_)) => None,
@@ -321,7 +321,7 @@ impl Member {
         }
     }
 
-    fn report_failure(&mut self, what: &str, problem: &dyn Problem) {
+    fn report_failure(&mut self, what: &str, problem: &dyn ProblemMessage) {
         let place = peering::scope_text(self.place.1.as_deref());
         let name = &self.common.settings.peering.name;
         let text =
@@ -357,24 +357,24 @@ impl Member {
 }
 
 /// The message of a problem, for users.
-trait Problem {
+trait ProblemMessage {
     fn text(&self) -> String;
 }
 
-impl Problem for ApiError {
+impl ProblemMessage for ApiError {
     fn text(&self) -> String {
         let hint = self.hint.as_deref().map(|it| format!(" hint: {it}")).unwrap_or_default();
         format!("{self}.{hint}")
     }
 }
 
-impl Problem for &str {
+impl ProblemMessage for &str {
     fn text(&self) -> String {
         format!("{self}.")
     }
 }
 
-async fn reply(request: &mut Option<Request>) -> Reply {
+async fn reply(request: &mut Option<PeeringRequest>) -> PeeringReply {
     match request {
         Some(request) => request.await,
         None => std::future::pending().await,

@@ -21,7 +21,7 @@ use futures::FutureExt as _;
 use tokio::{sync::watch, task::JoinSet, time};
 use tokio_util::sync::CancellationToken;
 
-pub use self::command::{Command, Problem};
+pub use self::command::{Command, CommandProblem};
 pub use self::common::Common;
 use self::common::{ReadPlaces, TARGET};
 use self::member::Member;

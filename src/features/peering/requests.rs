@@ -8,64 +8,67 @@ use tokio::time;
 use super::Common;
 use crate::logic::{
     object::Object,
-    replicas::peering::{self, PeeringScope, Record},
+    replicas::peering::{self, PeeringRecord, PeeringScope},
 };
 use crate::ports::{Address, ApiError, BoxFuture, PatchKind, PatchRequest};
 
 /// The purpose of a request.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Purpose {
+pub(super) enum RequestPurpose {
     /// Renew the record of this operator.
     Announce,
-    /// Remove these records.
+    /// Remove the records of these identities.
     Remove(Vec<String>),
-    /// Read the object.
+    /// Read the peering object, without changing it.
     Read,
 }
 
 /// A request in progress.
-pub(super) type Request = BoxFuture<'static, Reply>;
+pub(super) type PeeringRequest = BoxFuture<'static, PeeringReply>;
 
 /// A request that has ended.
-pub(super) struct Reply {
-    /// Its purpose.
-    pub(super) purpose: Purpose,
+pub(super) struct PeeringReply {
+    /// The purpose that the request had.
+    pub(super) purpose: RequestPurpose,
     /// The response; `None` if it did not arrive in time.
     pub(super) answer: Option<Result<Object, ApiError>>,
 }
 
-/// Starts a request.
+/// Returns a request that ends after this limit at the latest. It is sent when it is first polled.
 pub(super) fn begin(
     common: &Common,
     place: &PeeringScope,
-    purpose: Purpose,
+    purpose: RequestPurpose,
     limit: Duration,
-) -> Request {
+) -> PeeringRequest {
     let (common, place) = (common.clone(), place.clone());
     Box::pin(async move {
         let answer = time::timeout(limit, send(&common, &place, &purpose)).await.ok();
-        Reply { purpose, answer }
+        PeeringReply { purpose, answer }
     })
 }
 
 async fn send(
     common: &Common,
     place: &PeeringScope,
-    purpose: &Purpose,
+    purpose: &RequestPurpose,
 ) -> Result<Object, ApiError> {
     let settings = &common.settings.peering;
     match purpose {
-        Purpose::Announce => {
-            let record =
-                Record { priority: settings.priority, lifetime: settings.lifetime, message: None };
+        RequestPurpose::Announce => {
+            let record = PeeringRecord {
+                priority: settings.priority,
+                lifetime: settings.lifetime,
+                message: None,
+            };
             let now = common.clock.now();
             patch(common, place, &peering::announcement(&common.identity, &record, now)).await
         }
-        Purpose::Remove(identities) => {
+        RequestPurpose::Remove(identities) => {
             let identities = identities.iter().map(String::as_str);
             patch(common, place, &peering::removal(identities)).await
         }
-        Purpose::Read => {
+        RequestPurpose::Read => {
             let (resource, namespace) = place;
             let namespace = namespace.as_deref();
             common.cluster.get(Address { resource, namespace, name: &settings.name }).await

@@ -9,7 +9,7 @@ use tokio::time::{self, Instant};
 use crate::call::EventQueue;
 use crate::logic::{
     background::failures::{GAVE_UP, RETRIED},
-    object::conditions::{self, Change, Condition, Status},
+    object::conditions::{self, Condition, ConditionChange, ConditionStatus},
 };
 use crate::ports::{Address, ApiError, Clock, Cluster, ErrorClass, PatchKind, PatchRequest};
 use crate::telemetry::{DueCondition, OperatorFailures};
@@ -92,9 +92,9 @@ async fn write(
         }
         let mut changed = Value::clone(body);
         let (status, reason) = match failure {
-            Some(failure) if failure.gave_up => (Status::False, GAVE_UP),
-            Some(_) => (Status::False, RETRIED),
-            None => (Status::True, SUCCEEDED),
+            Some(failure) if failure.gave_up => (ConditionStatus::False, GAVE_UP),
+            Some(_) => (ConditionStatus::False, RETRIED),
+            None => (ConditionStatus::True, SUCCEEDED),
         };
         let text = failure.as_ref().map(|it| it.text.as_str());
         let condition = Condition {
@@ -105,7 +105,7 @@ async fn write(
             observed_generation: body.pointer("/metadata/generation").and_then(Value::as_i64),
             now: clock.now(),
         };
-        Change::Set(condition).apply(&mut changed);
+        ConditionChange::Set(condition).apply(&mut changed);
         if changed == **body {
             return Ok(true);
         }

@@ -25,7 +25,7 @@ const WAITING_OF_ONE_MAX: usize = 100;
 
 /// The events of one object.
 #[derive(Default)]
-struct Queue {
+struct PostingQueue {
     /// The first one is being posted, or is the next to be.
     events: VecDeque<QueuedEvent>,
     /// Whether an event was dropped since one was posted.
@@ -36,15 +36,15 @@ struct Queue {
 pub(super) struct Dispatcher {
     client: Arc<EventClient>,
     settings: PostingSettings,
-    queues: BTreeMap<Key, Queue>,
+    queues: BTreeMap<PostingKey, PostingQueue>,
     /// The objects whose event is next, where the number of concurrent requests is limited.
-    ready: VecDeque<Key>,
-    posting: FuturesUnordered<BoxFuture<'static, Key>>,
+    ready: VecDeque<PostingKey>,
+    posting: FuturesUnordered<BoxFuture<'static, PostingKey>>,
     waiting: usize,
 }
 
 /// The identity of an object: its uid, or else its other identifying fields.
-type Key = Arc<str>;
+type PostingKey = Arc<str>;
 
 struct EventClient {
     cluster: Arc<dyn Cluster>,
@@ -178,7 +178,7 @@ pub(super) fn events() -> Resource {
     }
 }
 
-fn key(about: &ObjectRef) -> Key {
+fn key(about: &ObjectRef) -> PostingKey {
     if about.uid.is_empty() {
         let namespace = about.namespace.as_deref().unwrap_or_default();
         return format!("{}/{}/{namespace}/{}", about.api_version, about.kind, about.name).into();

@@ -15,7 +15,7 @@ use crate::logic::{
     handlers::{
         function::{Function, ScriptId},
         lifecycle::Chooser,
-        outcome::{Ended, Raised, RaisedKind},
+        outcome::{CallEnd, Raised, RaisedKind},
     },
     object::resource::Resource,
 };
@@ -30,8 +30,8 @@ pub struct CountedScripts {
 }
 
 /// One running call; there may be many thousands of waiting ones.
-struct Call {
-    scripts: BoxFuture<'static, Ended>,
+struct CountedCall {
+    scripts: BoxFuture<'static, CallEnd>,
     invocation: Arc<Invocation>,
     metrics: Arc<Metrics>,
     /// When the call began; `None` after it was counted.
@@ -39,13 +39,13 @@ struct Call {
 }
 
 impl CountedScripts {
-    /// Wraps these scripts.
+    /// Wraps these scripts; their calls are counted in these metrics.
     pub fn new(scripts: Arc<dyn Scripts>, metrics: Metrics) -> Self {
         CountedScripts { scripts, metrics: Arc::new(metrics) }
     }
 }
 
-impl Call {
+impl CountedCall {
     fn count(&mut self, outcome: &'static str) {
         if let Some(begun) = self.begun.take() {
             let Invocation { handler, cause, .. } = &*self.invocation;
@@ -55,17 +55,17 @@ impl Call {
     }
 }
 
-impl Future for Call {
-    type Output = Ended;
+impl Future for CountedCall {
+    type Output = CallEnd;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ended> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<CallEnd> {
         let ended = ready!(self.scripts.as_mut().poll(cx));
         self.count(outcome(&ended));
         Poll::Ready(ended)
     }
 }
 
-impl Drop for Call {
+impl Drop for CountedCall {
     fn drop(&mut self) {
         self.count("cancelled");
     }
@@ -88,8 +88,8 @@ impl Scripts for CountedScripts {
         self.scripts.keep(function)
     }
 
-    fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended> {
-        Box::pin(Call {
+    fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, CallEnd> {
+        Box::pin(CountedCall {
             scripts: self.scripts.call(Arc::clone(&invocation)),
             invocation,
             metrics: Arc::clone(&self.metrics),
@@ -131,10 +131,10 @@ impl Scripts for CountedScripts {
     }
 }
 
-fn outcome(ended: &Ended) -> &'static str {
+fn outcome(ended: &CallEnd) -> &'static str {
     match ended {
-        Ended::Returned(_) | Ended::Keyed(_) => "success",
-        Ended::Raised(raised) => match raised.kind {
+        CallEnd::Returned(_) | CallEnd::Keyed(_) => "success",
+        CallEnd::Raised(raised) => match raised.kind {
             RaisedKind::Temporary(_) | RaisedKind::Aborted(_) => "temporary",
             RaisedKind::Permanent => "permanent",
             RaisedKind::Admission(_) => "denied",

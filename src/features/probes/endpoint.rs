@@ -4,10 +4,10 @@ use std::{fmt, str::FromStr};
 
 /// An address to listen on, and a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Endpoint {
+pub struct ProbeEndpoint {
     /// A name or an IP address, without brackets.
     pub host: String,
-    /// The port.
+    /// The TCP port to listen on.
     pub port: u16,
     /// The path of the probe handlers; starts with a slash.
     pub path: String,
@@ -24,7 +24,7 @@ pub enum UrlError {
     Port(String),
 }
 
-impl FromStr for Endpoint {
+impl FromStr for ProbeEndpoint {
     type Err = UrlError;
 
     fn from_str(url: &str) -> Result<Self, UrlError> {
@@ -46,13 +46,13 @@ impl FromStr for Endpoint {
         let host = bare.unwrap_or(host);
         let host = if host.is_empty() { "localhost" } else { host };
         let path = if path.is_empty() { "/" } else { path };
-        Ok(Endpoint { host: host.to_owned(), port, path: path.to_owned() })
+        Ok(ProbeEndpoint { host: host.to_owned(), port, path: path.to_owned() })
     }
 }
 
-impl fmt::Display for Endpoint {
+impl fmt::Display for ProbeEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Endpoint { host, port, path } = self;
+        let ProbeEndpoint { host, port, path } = self;
         if host.contains(':') {
             write!(f, "http://[{host}]:{port}{path}")
         } else {

@@ -16,9 +16,9 @@ mod tests;
 
 pub use self::{
     calls::CountedScripts,
-    endpoint::{Endpoint, UrlError},
+    endpoint::{ProbeEndpoint, UrlError},
     liveness::Liveness,
     pauses::follow_pauses,
-    routes::{Answer, Routes},
+    routes::{ProbeResponse, Routes},
     server::{BindError, Listener},
 };

@@ -20,7 +20,7 @@ pub(super) enum Check {
 pub(super) struct CheckOptions {
     /// Lists all parts even if all are healthy.
     pub(super) verbose: bool,
-    /// Parts to ignore.
+    /// Parts that are reported as excluded, whatever their state.
     pub(super) exclude: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ fn silence(part: &PartHealth, now: Instant) -> Option<u64> {
     part.silence_max.is_some_and(|max| age > max).then_some(age.as_secs())
 }
 
-/// Checks all parts.
+/// Checks all parts that are not excluded. The report is only `ok` if all are healthy and the lines were not requested.
 pub(super) fn report(
     check: Check,
     parts: &BTreeMap<String, PartHealth>,

@@ -20,8 +20,8 @@ use crate::telemetry::{Health, LogControl, LogLevels};
 const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json; charset=utf-8";
 
-/// A response.
-pub type Answer = Response<Full<Bytes>>;
+/// The response to a probe or to a request for metrics, complete in memory.
+pub type ProbeResponse = Response<Full<Bytes>>;
 
 /// The routes of a listener.
 pub struct Routes {
@@ -54,7 +54,7 @@ impl Routes {
     }
 
     /// Returns the response to a request for the levels of the log; PUT changes them first.
-    pub fn levels(&self, method: &Method, uri: &Uri, is_local: bool) -> Answer {
+    pub fn levels(&self, method: &Method, uri: &Uri, is_local: bool) -> ProbeResponse {
         let Some(log) = &self.log else {
             return answer(StatusCode::NOT_FOUND, TEXT, self.contents());
         };
@@ -87,7 +87,7 @@ impl Routes {
     }
 
     /// Returns the response to a request.
-    pub async fn answer(&self, method: &Method, uri: &Uri) -> Answer {
+    pub async fn answer(&self, method: &Method, uri: &Uri) -> ProbeResponse {
         let liveness = self.liveness.as_ref().filter(|(path, _)| path == uri.path());
         let check = match uri.path() {
             "/healthz" => Some(Check::Alive("healthz")),
@@ -114,7 +114,7 @@ impl Routes {
         }
     }
 
-    fn judge(&self, check: Check, query: &str) -> Answer {
+    fn judge(&self, check: Check, query: &str) -> ProbeResponse {
         let report =
             report(check, &self.health.parts(), &CheckOptions::parse(query), Instant::now());
         let status = if report.is_fine { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
@@ -127,7 +127,7 @@ impl Routes {
     }
 }
 
-async fn live(liveness: &Liveness) -> Answer {
+async fn live(liveness: &Liveness) -> ProbeResponse {
     match liveness.ask().await {
         Ok(results) => answer(StatusCode::OK, JSON, results),
         Err(error) => {
@@ -137,7 +137,7 @@ async fn live(liveness: &Liveness) -> Answer {
     }
 }
 
-fn answer(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Answer {
+fn answer(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> ProbeResponse {
     let mut answer = Response::new(Full::new(body.into()));
     *answer.status_mut() = status;
     let headers = answer.headers_mut();

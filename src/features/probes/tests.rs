@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::{
-    endpoint::{Endpoint, UrlError},
+    endpoint::{ProbeEndpoint, UrlError},
     report::{Check, CheckOptions, report},
     routes::Routes,
 };
@@ -84,7 +84,7 @@ fn options_are_percent_encoded() {
 
 #[test]
 fn an_endpoint_is_a_url_with_defaults() {
-    let shown = |url: &str| url.parse::<Endpoint>().map(|it| it.to_string());
+    let shown = |url: &str| url.parse::<ProbeEndpoint>().map(|it| it.to_string());
     let fine = [
         ("http://0.0.0.0:8080/healthz", "http://0.0.0.0:8080/healthz"),
         ("http://:8080/healthz", "http://localhost:8080/healthz"),

@@ -8,13 +8,14 @@ use super::requests::{ChildAddress, Requests};
 use crate::call::{CallServices, Logger, Related, SeenChildren, SeenKind, SharedPatch};
 use crate::logic::{
     access::kube::ResourceRef,
-    background::indexing::{Item, Key},
+    background::indexing::{IndexItem, IndexKey},
     change::order,
     discovery::namespaces::NamespacePattern,
     handlers::{handler::Handler, outcome::LogLevel, reconcile::label_of, relations::RelationIds},
-    object::{Object, conditions::Change, depth, resource::Resource},
+    object::{Object, conditions::ConditionChange, depth, resource::Resource},
     reconcile::{
-        self, Applied, Child, DesiredState, Family, Known, Manifest, Observed, Pace, Slow,
+        self, AppliedChild, Child, DesiredState, Family, KnownChildren, Manifest, Observed, Pace,
+        Slow,
     },
     text::nanos::Nanos,
 };
@@ -40,7 +41,7 @@ impl UnownedChildren {
 /// The state of an object between the calls of its reconcile handler.
 #[derive(Debug, Default)]
 pub struct Memory {
-    applied: Known,
+    applied: KnownChildren,
     unowned: UnownedChildren,
     pace: Pace,
     /// The status as made by the operator's last request, as JSON, with its version.
@@ -69,14 +70,14 @@ impl Memory {
 
 /// The time of the next call.
 #[derive(Debug, Default)]
-pub struct Next {
+pub struct NextCall {
     /// The pause that the function has requested.
     pub requeue: Option<Duration>,
 }
 
 /// One call for one object.
 pub struct Reconciliation<'a> {
-    /// The handler.
+    /// The reconcile handler that is called.
     pub handler: &'a Handler,
     /// The services of its calls.
     pub services: &'a CallServices,
@@ -113,7 +114,7 @@ impl Reconciliation<'_> {
     }
 
     fn seen(&self) -> Vec<SeenKind> {
-        let parent = Key::text(self.object.header().uid.as_deref().unwrap_or_default());
+        let parent = IndexKey::text(self.object.header().uid.as_deref().unwrap_or_default());
         let kinds = self.relations.children.iter().zip(self.handler.owned_kinds());
         let seen = kinds.map(|(id, kind)| SeenKind {
             named: kind.text.clone(),
@@ -132,11 +133,11 @@ impl Reconciliation<'_> {
         result: Option<Value>,
         memory: &mut Memory,
         patch: &SharedPatch,
-    ) -> Result<Next, String> {
+    ) -> Result<NextCall, String> {
         let is_lua = Path::new(self.handler.file()).extension().is_some_and(|it| it == "lua");
         let first = usize::from(is_lua);
         let wanted = DesiredState::read(result, first)?;
-        let mut next = Next { requeue: wanted.requeue };
+        let mut next = NextCall { requeue: wanted.requeue };
         let mut changed = Vec::new();
         if let Some(manifests) = wanted.children {
             let applied = self.apply_all(manifests, memory, &mut changed).await;
@@ -160,7 +161,7 @@ impl Reconciliation<'_> {
             let generation = generation.and_then(Value::as_i64).filter(|_| has_status);
             for condition in wanted.conditions {
                 let condition = condition.observed(generation, self.services.clock.now());
-                patch.change_condition(Change::Set(condition));
+                patch.change_condition(ConditionChange::Set(condition));
             }
         }
         self.slow_down(memory, &mut changed);
@@ -237,7 +238,7 @@ impl Reconciliation<'_> {
                 let place = child.namespace.as_deref();
                 changed.push(reconcile::shown(&child.resource, place, &child.name));
             }
-            let applied = Applied {
+            let applied = AppliedChild {
                 digest: child.digest,
                 content: reconcile::content_after(&made, &child.body),
                 fingerprint: None,
@@ -335,7 +336,7 @@ impl Reconciliation<'_> {
 }
 
 /// Reads a child as the index holds it.
-fn read(value: &Item, related: &Related) -> Option<Observed> {
+fn read(value: &IndexItem, related: &Related) -> Option<Observed> {
     let (resource, object) = related.unpack(value)?;
     Observed::new(resource, Arc::new(object))
 }

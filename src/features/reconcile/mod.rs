@@ -9,6 +9,6 @@ mod relations;
 mod requests;
 
 pub use self::{
-    call::{Memory, Next, Reconciliation, UnownedChildren},
+    call::{Memory, NextCall, Reconciliation, UnownedChildren},
     relations::{apply, mapped_contribution, own_contribution, remove},
 };

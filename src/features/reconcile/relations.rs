@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::call::{CallServices, name_key};
 use crate::logic::{
-    background::indexing::{Contribution, Item, Key, Owner},
+    background::indexing::{Contribution, IndexItem, IndexKey, Owner},
     handlers::{
         handler::{Handler, Relation, Role},
         outcome::Outcome,
@@ -29,13 +29,13 @@ pub fn own_contribution(
             let Some(parent) = reconcile::parent_of(object.header(), labels) else {
                 return Some(Contribution::Remove);
             };
-            Some(Contribution::Replace(vec![(Key::text(parent), packed())]))
+            Some(Contribution::Replace(vec![(IndexKey::text(parent), packed())]))
         }
         Role::Parent => {
             let uid = object.header().uid.as_deref().unwrap_or_default();
-            Some(Contribution::Replace(vec![(Key::text(uid), packed())]))
+            Some(Contribution::Replace(vec![(IndexKey::text(uid), packed())]))
         }
-        Role::All => Some(Contribution::Replace(vec![(Key::Null, version(object))])),
+        Role::All => Some(Contribution::Replace(vec![(IndexKey::Null, version(object))])),
         Role::Mapped => None,
     }
 }
@@ -65,7 +65,7 @@ pub fn mapped_contribution(outcome: Outcome, object: &Object) -> Result<Contribu
     Ok(Contribution::Replace(keys.into_iter().map(|key| (key, value.clone())).collect()))
 }
 
-fn named_key(value: &Value, home: Option<&str>) -> Result<Key, String> {
+fn named_key(value: &Value, home: Option<&str>) -> Result<IndexKey, String> {
     let wrong =
         || format!("`map` must return {{ name, namespace }}, a list of them, or nil; not {value}");
     if let Some(name) = value.as_str() {
@@ -83,9 +83,9 @@ fn named_key(value: &Value, home: Option<&str>) -> Result<Key, String> {
 }
 
 /// Returns what differs after each change of an object.
-fn version(object: &Object) -> Item {
+fn version(object: &Object) -> IndexItem {
     let version = object.header().resource_version.as_deref().unwrap_or_default();
-    Item::Packed(version.as_bytes().into())
+    IndexItem::Packed(version.as_bytes().into())
 }
 
 /// Applies a contribution to the index of a relation, and calls the handler for the objects that are concerned.

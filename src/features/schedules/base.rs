@@ -9,7 +9,7 @@ use crate::logic::schedules::slots::LeaseRef;
 use crate::ports::{Clock, Cluster, Leadership, Pauses};
 use crate::settings::Settings;
 
-/// The log target.
+/// The log target of schedules.
 pub(super) const TARGET: &str = "kopf.schedules";
 
 /// The state that all schedules of an operator share.

@@ -11,7 +11,7 @@ use super::base::Base;
 use crate::logic::{
     object::resource::Resource,
     replicas::leadership::leases,
-    schedules::slots::{self, LeaseRef, Slot, Slots},
+    schedules::slots::{self, LeaseRef, ScheduleSlot, ScheduleSlots},
 };
 use crate::ports::{Address, ApiError, Clock, Cluster, ErrorClass, NewObject};
 
@@ -35,9 +35,9 @@ struct Inner {
 
 /// The reason why the Lease cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Problem(String);
+pub(super) struct LeaseProblem(String);
 
-impl fmt::Display for Problem {
+impl fmt::Display for LeaseProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -55,56 +55,56 @@ impl Lease {
     }
 
     /// Reads the last slot of a schedule.
-    pub(super) async fn last(&self, key: &str) -> Result<Option<Slot>, Problem> {
+    pub(super) async fn last(&self, key: &str) -> Result<Option<ScheduleSlot>, LeaseProblem> {
         let lease = self.0.read().await?;
         Ok(self.0.slots(lease.as_ref())?.remove(key))
     }
 
     /// Returns the slot at this time, as this process takes it now.
-    pub(super) fn slot(&self, slot: Timestamp, schedule: String) -> Slot {
+    pub(super) fn slot(&self, slot: Timestamp, schedule: String) -> ScheduleSlot {
         let (started, by) = (self.0.clock.now(), self.0.place.identity.clone());
-        Slot { slot, started, ended: None, by, schedule }
+        ScheduleSlot { slot, started, ended: None, by, schedule }
     }
 
     /// Takes a slot; returns false if the last slot is not `last` any more: another process was faster.
     pub(super) async fn take(
         &self,
         key: &str,
-        last: Option<&Slot>,
-        slot: &Slot,
+        last: Option<&ScheduleSlot>,
+        slot: &ScheduleSlot,
         known: &BTreeSet<String>,
-    ) -> Result<bool, Problem> {
-        let change = |slots: &mut Slots| {
+    ) -> Result<bool, LeaseProblem> {
+        let change = |slots: &mut ScheduleSlots| {
             let found = slots.get(key);
             if found == Some(slot) {
                 // An earlier attempt whose response was lost.
-                return Change::Stored;
+                return SlotsChange::Stored;
             }
             if found != last {
-                return Change::Refused;
+                return SlotsChange::Refused;
             }
             slots::store(slots, key, slot.clone(), known);
-            Change::Write
+            SlotsChange::Write
         };
         self.0.change(change).await
     }
 
     /// Records the end of a run, unless another process has taken a later slot.
-    pub(super) async fn end(&self, key: &str, slot: &Slot) -> Result<bool, Problem> {
+    pub(super) async fn end(&self, key: &str, slot: &ScheduleSlot) -> Result<bool, LeaseProblem> {
         let ended = self.0.clock.now();
-        let change = |slots: &mut Slots| match slots.get_mut(key) {
+        let change = |slots: &mut ScheduleSlots| match slots.get_mut(key) {
             Some(found) if found == slot => {
                 found.ended = Some(ended);
-                Change::Write
+                SlotsChange::Write
             }
-            Some(_) | None => Change::Refused,
+            Some(_) | None => SlotsChange::Refused,
         };
         self.0.change(change).await
     }
 }
 
 /// The result of a change of the slots.
-enum Change {
+enum SlotsChange {
     /// The slots are to be written.
     Write,
     /// They are stored already.
@@ -115,7 +115,10 @@ enum Change {
 
 impl Inner {
     /// Changes the slots by compare-and-swap; returns whether they were changed.
-    async fn change(&self, change: impl Fn(&mut Slots) -> Change) -> Result<bool, Problem> {
+    async fn change(
+        &self,
+        change: impl Fn(&mut ScheduleSlots) -> SlotsChange,
+    ) -> Result<bool, LeaseProblem> {
         let _turn = self.turn.lock().await;
         let mut failed = None;
         for attempt in 0..ATTEMPTS_MAX {
@@ -123,9 +126,9 @@ impl Inner {
             let lease = self.read().await?;
             let mut slots = self.slots(lease.as_ref())?;
             match change(&mut slots) {
-                Change::Stored => return Ok(true),
-                Change::Refused => return Ok(false),
-                Change::Write => {}
+                SlotsChange::Stored => return Ok(true),
+                SlotsChange::Refused => return Ok(false),
+                SlotsChange::Write => {}
             }
             match self.write(lease.as_ref(), &slots).await {
                 Ok(()) => return Ok(true),
@@ -134,10 +137,10 @@ impl Inner {
                 Err(error) => return Err(self.problem(&error)),
             }
         }
-        Err(failed.map_or_else(|| Problem(String::new()), |it| self.problem(&it)))
+        Err(failed.map_or_else(|| LeaseProblem(String::new()), |it| self.problem(&it)))
     }
 
-    async fn read(&self) -> Result<Option<Value>, Problem> {
+    async fn read(&self) -> Result<Option<Value>, LeaseProblem> {
         match self.cluster.get(self.address()).await {
             Ok(lease) => Ok(Some(Value::clone(lease.body()))),
             Err(error) if error.class == ErrorClass::Missing => Ok(None),
@@ -145,7 +148,7 @@ impl Inner {
         }
     }
 
-    async fn write(&self, lease: Option<&Value>, slots: &Slots) -> Result<(), ApiError> {
+    async fn write(&self, lease: Option<&Value>, slots: &ScheduleSlots) -> Result<(), ApiError> {
         let payload = Bytes::from(self.place.lease(lease, slots, self.clock.now()).to_string());
         if lease.is_some() {
             self.cluster.replace(self.address(), payload).await?;
@@ -157,11 +160,11 @@ impl Inner {
         Ok(())
     }
 
-    fn slots(&self, lease: Option<&Value>) -> Result<Slots, Problem> {
-        slots::read(lease).map_err(|problem| Problem(format!("{self}: {problem}")))
+    fn slots(&self, lease: Option<&Value>) -> Result<ScheduleSlots, LeaseProblem> {
+        slots::read(lease).map_err(|problem| LeaseProblem(format!("{self}: {problem}")))
     }
 
-    fn problem(&self, error: &ApiError) -> Problem {
+    fn problem(&self, error: &ApiError) -> LeaseProblem {
         let mut text = format!("{self}: {error}");
         if error.class == ErrorClass::Denied {
             text.push_str("; grant the verbs get, create and update on Leases: `kopf rbac generate` prints such a role");
@@ -169,7 +172,7 @@ impl Inner {
             text.push_str("; ");
             text.push_str(hint);
         }
-        Problem(text)
+        LeaseProblem(text)
     }
 
     fn address(&self) -> Address<'_> {

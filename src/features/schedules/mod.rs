@@ -20,7 +20,7 @@ pub use self::base::Base;
 use self::{
     base::TARGET,
     lease::Lease,
-    schedule::{Bound, Schedule},
+    schedule::{BoundSchedule, Schedule},
 };
 use crate::call::LiveGeneration;
 use crate::logic::handlers::handler::Handler;
@@ -80,14 +80,14 @@ impl Schedules {
 
 /// The senders of the present handlers, by schedule. A schedule ends when its sender is dropped.
 #[derive(Default)]
-struct Members(BTreeMap<String, watch::Sender<Bound>>);
+struct Members(BTreeMap<String, watch::Sender<BoundSchedule>>);
 
 impl Members {
     /// Follows a generation: `start` starts a schedule.
     fn adjust(
         &mut self,
         live: &LiveGeneration,
-        mut start: impl FnMut(String, watch::Receiver<Bound>),
+        mut start: impl FnMut(String, watch::Receiver<BoundSchedule>),
     ) {
         let handlers = live.generation.registry.handlers();
         let handlers: BTreeMap<_, _> = handlers
@@ -98,7 +98,7 @@ impl Members {
         let known: Arc<BTreeSet<_>> = Arc::new(handlers.keys().cloned().collect());
         self.0.retain(|key, _| known.contains(key));
         for (key, handler) in handlers {
-            let bound = Bound {
+            let bound = BoundSchedule {
                 handler: Arc::clone(handler),
                 services: Arc::clone(&live.services),
                 known: Arc::clone(&known),

@@ -7,18 +7,18 @@ use tokio::{sync::watch, time};
 
 use super::{
     base::{Base, TARGET},
-    lease::{Lease, Problem},
+    lease::{Lease, LeaseProblem},
 };
 use crate::call::CallServices;
 use crate::handling::{
     activities::{self, Activity},
-    run::Runner,
+    run::HandlerRunner,
 };
 use crate::logic::{
     handlers::handler::{Handler, InitialDelay, Times},
     schedules::{
         due::{self, Due, Interval},
-        slots::Slot,
+        slots::ScheduleSlot,
     },
 };
 use crate::ports::NativeLogins;
@@ -32,8 +32,8 @@ const LATE: SignedDuration = SignedDuration::from_secs(30);
 
 /// A schedule in one generation.
 #[derive(Clone)]
-pub(super) struct Bound {
-    /// Its handler.
+pub(super) struct BoundSchedule {
+    /// The handler that runs at each slot.
     pub(super) handler: Arc<Handler>,
     /// The services of its calls, which belong to the same generation.
     pub(super) services: Arc<CallServices>,
@@ -41,21 +41,21 @@ pub(super) struct Bound {
     pub(super) known: Arc<BTreeSet<String>>,
 }
 
-/// One schedule.
+/// One schedule of scripts, which waits for its slots in a task.
 pub(super) struct Schedule {
     base: Arc<Base>,
     lease: Lease,
     key: String,
-    current: watch::Receiver<Bound>,
+    current: watch::Receiver<BoundSchedule>,
     /// When this process has first seen the schedule.
     since: Timestamp,
     /// The last reported problem; each is logged once.
-    told: Option<Problem>,
+    told: Option<LeaseProblem>,
 }
 
 /// A slot that is due, and the last one before it.
-struct Next {
-    last: Option<Slot>,
+struct DueSlot {
+    last: Option<ScheduleSlot>,
     slot: Timestamp,
 }
 
@@ -64,7 +64,7 @@ impl Schedule {
         base: Arc<Base>,
         lease: Lease,
         key: String,
-        current: watch::Receiver<Bound>,
+        current: watch::Receiver<BoundSchedule>,
     ) -> Self {
         let since = base.clock.now();
         Schedule { base, lease, key, current, since, told: None }
@@ -110,7 +110,7 @@ impl Schedule {
     }
 
     /// Waits until a slot is due.
-    async fn next(&mut self, bound: &Bound) -> Next {
+    async fn next(&mut self, bound: &BoundSchedule) -> DueSlot {
         loop {
             self.base.leadership.until_leading().await;
             self.base.pauses.until(false).await;
@@ -141,7 +141,7 @@ impl Schedule {
                 }
             };
             if self.base.leadership.is_leading() && !self.base.pauses.is_paused() {
-                return Next { last, slot };
+                return DueSlot { last, slot };
             }
         }
     }
@@ -157,7 +157,7 @@ impl Schedule {
         }
     }
 
-    fn due(&self, handler: &Handler, last: Option<&Slot>) -> Due {
+    fn due(&self, handler: &Handler, last: Option<&ScheduleSlot>) -> Due {
         let times = (self.since, self.base.clock.now());
         match &handler.background.times {
             Some(Times::Cron(cron)) => due::of_cron(cron, handler.background.missed, last, times),
@@ -166,10 +166,10 @@ impl Schedule {
     }
 
     /// Runs the function, with its retries.
-    async fn call(&self, bound: &Bound, slot: &Slot) {
+    async fn call(&self, bound: &BoundSchedule, slot: &ScheduleSlot) {
         let base = &self.base;
         let execution = base.settings.lock().execution.clone();
-        let runner = Runner {
+        let runner = HandlerRunner {
             scripts: &*base.scripts,
             clock: base.steady,
             settings: &execution,
@@ -191,7 +191,7 @@ impl Schedule {
         }
     }
 
-    fn report(&mut self, handler: &Handler, problem: Problem) {
+    fn report(&mut self, handler: &Handler, problem: LeaseProblem) {
         if self.told.as_ref() != Some(&problem) {
             let seconds = RETRY.as_secs();
             tracing::error!(

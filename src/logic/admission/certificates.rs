@@ -51,9 +51,9 @@ pub struct Leaf {
     pub until: Timestamp,
 }
 
-/// The next action.
+/// The next action for the CAs and the certificate of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum CertificateStep {
     /// Create the first CA, and the certificate of the server.
     Create,
     /// Create another CA, which signs nothing yet.
@@ -68,41 +68,41 @@ pub enum Step {
 
 impl Lives {
     /// Returns the next step for a server with these names.
-    pub fn next(&self, names: &[String], now: Timestamp) -> Step {
+    pub fn next(&self, names: &[String], now: Timestamp) -> CertificateStep {
         let (Some(newest), Some(leaf)) = (self.cas.last(), &self.leaf) else {
-            return Step::Create;
+            return CertificateStep::Create;
         };
         if newest.until <= now || leaf.until <= now {
-            return Step::Create;
+            return CertificateStep::Create;
         }
         if due(newest.from, newest.until) <= now {
-            return Step::AddCa;
+            return CertificateStep::AddCa;
         }
         let is_settled = later(newest.from, OVERLAP) <= now;
         if leaf.ca != newest.name && is_settled {
-            return Step::Sign(newest.name.clone());
+            return CertificateStep::Sign(newest.name.clone());
         }
         let signer = self.cas.iter().find(|it| it.name == leaf.ca);
         if leaf.names != names || due(leaf.from, leaf.until) <= now {
             // The key of an older CA is not kept.
             return if leaf.ca == newest.name || signer.is_none() {
-                Step::Sign(newest.name.clone())
+                CertificateStep::Sign(newest.name.clone())
             } else {
-                Step::Wait(later(newest.from, OVERLAP))
+                CertificateStep::Wait(later(newest.from, OVERLAP))
             };
         }
         let outdated = self.cas.iter().find(|it| it.name != newest.name && it.name != leaf.ca);
         if let Some(outdated) = outdated {
             let dropped = later(leaf.from, OVERLAP);
             return if dropped <= now {
-                Step::DropCa(outdated.name.clone())
+                CertificateStep::DropCa(outdated.name.clone())
             } else {
-                Step::Wait(dropped)
+                CertificateStep::Wait(dropped)
             };
         }
         let signed = (leaf.ca != newest.name).then(|| later(newest.from, OVERLAP));
         let renewed = due(leaf.from, leaf.until).min(due(newest.from, newest.until));
-        Step::Wait(signed.map_or(renewed, |it| it.min(renewed)))
+        CertificateStep::Wait(signed.map_or(renewed, |it| it.min(renewed)))
     }
 }
 
@@ -118,7 +118,9 @@ fn later(time: Timestamp, by: Duration) -> Timestamp {
 
 #[cfg(test)]
 mod tests {
-    use super::{CA_LIFE, LEAF_LIFE, Leaf, Life, Lives, OVERLAP, Step, Timestamp, later};
+    use super::{
+        CA_LIFE, CertificateStep, LEAF_LIFE, Leaf, Life, Lives, OVERLAP, Timestamp, later,
+    };
 
     const START: &str = "2026-01-01T00:00:00Z";
 
@@ -141,22 +143,22 @@ mod tests {
                 name
             };
             let shown = match step {
-                Step::Create => {
+                CertificateStep::Create => {
                     lives = Lives::default();
                     let name = add(&mut lives);
                     sign(&mut lives, &name);
                     "create".to_owned()
                 }
-                Step::AddCa => format!("add {}", add(&mut lives)),
-                Step::Sign(ca) => {
+                CertificateStep::AddCa => format!("add {}", add(&mut lives)),
+                CertificateStep::Sign(ca) => {
                     sign(&mut lives, &ca);
                     format!("sign with {ca}")
                 }
-                Step::DropCa(ca) => {
+                CertificateStep::DropCa(ca) => {
                     lives.cas.retain(|it| it.name != ca);
                     format!("drop {ca}")
                 }
-                Step::Wait(until) => {
+                CertificateStep::Wait(until) => {
                     assert!(until > now, "waits for the past");
                     now = until;
                     continue;
@@ -203,8 +205,8 @@ mod tests {
             until: later(leaf_from, LEAF_LIFE),
         };
         let lives = Lives { cas: vec![life("old", start), life("new", added)], leaf: Some(leaf) };
-        assert_eq!(lives.next(&names, added), Step::Wait(later(added, OVERLAP)));
-        assert_eq!(lives.next(&names, later(added, OVERLAP)), Step::Sign("new".into()));
+        assert_eq!(lives.next(&names, added), CertificateStep::Wait(later(added, OVERLAP)));
+        assert_eq!(lives.next(&names, later(added, OVERLAP)), CertificateStep::Sign("new".into()));
     }
 
     #[test]
@@ -219,8 +221,8 @@ mod tests {
             until: later(start, LEAF_LIFE),
         };
         let lives = Lives { cas: vec![ca], leaf: Some(leaf) };
-        assert_eq!(lives.next(&["b".to_owned()], start), Step::Sign("ca".into()));
-        assert_eq!(lives.next(&names, later(start, LEAF_LIFE)), Step::Create);
-        assert_eq!(Lives::default().next(&names, start), Step::Create);
+        assert_eq!(lives.next(&["b".to_owned()], start), CertificateStep::Sign("ca".into()));
+        assert_eq!(lives.next(&names, later(start, LEAF_LIFE)), CertificateStep::Create);
+        assert_eq!(Lives::default().next(&names, start), CertificateStep::Create);
     }
 }

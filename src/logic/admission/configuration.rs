@@ -30,14 +30,14 @@ const PLAIN: &AsciiSet =
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientConfig {
     /// The address of the server.
-    pub endpoint: Endpoint,
+    pub endpoint: WebhookEndpoint,
     /// The CA bundle of the server, PEM; `None`: API servers use the root certificates of their machine.
     pub ca: Option<String>,
 }
 
 /// The address of a webhook server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Endpoint {
+pub enum WebhookEndpoint {
     /// A URL, to which `/HANDLER` is appended.
     Url(String),
     /// A service in the cluster.
@@ -58,7 +58,7 @@ pub struct Service {
 }
 
 /// A handler with the resources that it selects.
-pub type Rule = (Arc<Handler>, Vec<Resource>);
+pub type WebhookRule = (Arc<Handler>, Vec<Resource>);
 
 /// The handlers of an operator that are configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +72,7 @@ pub enum Extent {
 /// Returns the webhooks of the handlers of one kind. `name` is the name of the configuration.
 pub fn webhooks(
     kind: Kind,
-    rules: &[Rule],
+    rules: &[WebhookRule],
     (name, client): (&str, &ClientConfig),
     own: &OwnObjects,
     extent: Extent,
@@ -217,11 +217,11 @@ impl ClientConfig {
     pub(super) fn of(&self, id: &str) -> Value {
         let mut config = Map::new();
         match &self.endpoint {
-            Endpoint::Url(url) => {
+            WebhookEndpoint::Url(url) => {
                 let id = utf8_percent_encode(id, PLAIN);
                 config.insert("url".into(), format!("{}/{id}", url.trim_end_matches('/')).into());
             }
-            Endpoint::Service(service) => {
+            WebhookEndpoint::Service(service) => {
                 let Service { namespace, name, port, path } = service;
                 let path = format!("{path}/{}", segment(id));
                 let mut service = json!({ "namespace": namespace, "name": name, "path": path });
@@ -241,8 +241,8 @@ impl ClientConfig {
     /// start again after an outage.
     fn namespace(&self) -> Option<&str> {
         match &self.endpoint {
-            Endpoint::Url(_) => None,
-            Endpoint::Service(service) => Some(&service.namespace),
+            WebhookEndpoint::Url(_) => None,
+            WebhookEndpoint::Service(service) => Some(&service.namespace),
         }
     }
 }

@@ -22,7 +22,7 @@ pub struct ConversionReview {
     uid: Value,
     /// The requested version, without its group.
     pub version: String,
-    /// The objects.
+    /// The objects to convert, in the order of the response.
     pub objects: Vec<Value>,
 }
 

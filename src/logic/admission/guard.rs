@@ -16,7 +16,7 @@ const TIMEOUT: u64 = 10;
 /// `ConfigMap`s with scripts in one namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guarded {
-    /// The namespace.
+    /// The namespace of the `ConfigMap`s.
     pub namespace: String,
     /// The guarded `ConfigMap`s in it.
     pub maps: GuardedMaps,

@@ -33,7 +33,7 @@ impl OwnObject {
         OwnObject { group, plural, namespace: namespace.to_owned(), condition }
     }
 
-    /// Returns a `ConfigMap`.
+    /// Returns the `ConfigMap` of this name.
     pub fn config_map(namespace: &str, name: &str) -> Self {
         OwnObject::named(("", "configmaps"), namespace, name)
     }
@@ -51,12 +51,12 @@ impl OwnObject {
         OwnObject { condition, ..OwnObject::config_map(namespace, "") }
     }
 
-    /// Returns a Secret.
+    /// Returns the Secret of this name.
     pub fn secret(namespace: &str, name: &str) -> Self {
         OwnObject::named(("", "secrets"), namespace, name)
     }
 
-    /// Returns a Lease.
+    /// Returns the Lease of this name.
     pub fn lease(namespace: &str, name: &str) -> Self {
         OwnObject::named(("coordination.k8s.io", "leases"), namespace, name)
     }

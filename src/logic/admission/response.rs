@@ -25,7 +25,7 @@ pub struct Decision {
 /// The review with the response.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer<'a> {
+struct ReviewWithResponse<'a> {
     api_version: &'a Value,
     kind: &'a Value,
     response: Response<'a>,
@@ -43,11 +43,11 @@ struct Response<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     patch_type: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<Status>,
+    status: Option<ReviewStatus>,
 }
 
 #[derive(Serialize)]
-struct Status {
+struct ReviewStatus {
     message: String,
     code: u16,
 }
@@ -62,7 +62,7 @@ impl Decision {
     pub fn answer(&self, review: &Review) -> String {
         let has_patch = !self.operations.is_empty();
         let patch = has_patch.then(|| BASE64_STANDARD.encode(json!(self.operations).to_string()));
-        let status = self.failure().map(|failure| Status {
+        let status = self.failure().map(|failure| ReviewStatus {
             message: failure.described(),
             code: failure.code.filter(|it| *it != 0).unwrap_or(CODE),
         });
@@ -74,7 +74,8 @@ impl Decision {
             patch_type: has_patch.then_some("JSONPatch"),
             status,
         };
-        let answer = Answer { api_version: &review.api_version, kind: &review.kind, response };
+        let answer =
+            ReviewWithResponse { api_version: &review.api_version, kind: &review.kind, response };
         // Cannot fail: the keys of all maps are strings.
         serde_json::to_string(&answer).unwrap_or_default()
     }

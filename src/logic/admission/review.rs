@@ -29,20 +29,20 @@ pub struct Review {
     request: Map<String, Value>,
 }
 
-/// `request.resource`
+/// The field `request.resource` of a review.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResourceName {
     /// The API group; empty for the core group.
     pub group: String,
-    /// The version.
+    /// The version in which the webhook receives the object.
     pub version: String,
-    /// The plural.
+    /// The plural, as in URLs.
     pub plural: String,
 }
 
 /// The parts of a review that handlers see.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct ReviewedRequest {
     /// `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
     pub operation: Option<String>,
     /// The subresource; `None` is the object itself.
@@ -63,7 +63,7 @@ pub struct Request {
 /// The object before or after a request.
 #[derive(Clone, Debug)]
 struct State {
-    /// Without managed fields.
+    /// The body without managed fields.
     body: Arc<Value>,
     managed_fields: Option<Value>,
     /// With managed fields; built when it is first used.
@@ -86,7 +86,7 @@ impl State {
     }
 }
 
-impl Request {
+impl ReviewedRequest {
     /// Returns the object before the request; `None` for new objects.
     pub fn old_object(&self) -> Option<&Arc<Value>> {
         self.old.as_ref().map(State::whole)
@@ -156,7 +156,7 @@ impl Review {
     ///
     /// # Errors
     /// Fails if the user or both objects are missing.
-    pub fn take_request(&mut self) -> Result<Request, ReviewError> {
+    pub fn take_request(&mut self) -> Result<ReviewedRequest, ReviewError> {
         let mut request = std::mem::take(&mut self.request);
         let mut taken = |name: &str| {
             let value = request.get_mut(name).map(Value::take);
@@ -176,7 +176,7 @@ impl Review {
             Some(Value::String(text)) => Some(text),
             Some(_) | None => None,
         };
-        Ok(Request {
+        Ok(ReviewedRequest {
             operation: text("operation"),
             subresource: text("subResource"),
             user_info: Arc::new(user_info),

@@ -1,6 +1,6 @@
 //! Derives the webhook server from the settings.
 
-use super::configuration::{Endpoint, Service};
+use super::configuration::{Service, WebhookEndpoint};
 use crate::settings::{AdmissionSettings, VerifyMode, WebhookServer, WebhookService};
 
 /// The port behind a service or a URL, as in Kubernetes' own webhooks.
@@ -18,9 +18,9 @@ const TWO_ADDRESSES: &str = "handlers of on_tunnel determine the URL of the webh
 /// The source of the address by which API servers reach the webhook server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Publishing {
-    /// The settings.
+    /// The options of the webhook server in the settings.
     Settings,
-    /// Handlers of `on_tunnel`.
+    /// The handlers of `on_tunnel`, which return it.
     Tunnel,
 }
 
@@ -37,7 +37,7 @@ pub struct ServerPlan {
     pub certificate: CertificatePlan,
     /// Whether clients need a certificate.
     pub verify_mode: VerifyMode,
-    /// All options.
+    /// All options of the server, as they were set.
     pub server: WebhookServer,
     service: Option<WebhookService>,
 }
@@ -45,7 +45,7 @@ pub struct ServerPlan {
 /// The source of the certificate of a webhook server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CertificatePlan {
-    /// There is none.
+    /// There is none: the server speaks plain HTTP.
     Insecure,
     /// From these files: the certificates and the key.
     Files(String, String),
@@ -99,18 +99,23 @@ impl ServerPlan {
     }
 
     /// Returns how API servers reach the server that listens on this port.
-    pub fn endpoint(&self, port: u16) -> Endpoint {
+    pub fn endpoint(&self, port: u16) -> WebhookEndpoint {
         if let Some(WebhookService { namespace, name, port }) = self.service.clone() {
-            return Endpoint::Service(Service { namespace, name, port, path: self.path.clone() });
+            return WebhookEndpoint::Service(Service {
+                namespace,
+                name,
+                port,
+                path: self.path.clone(),
+            });
         }
         if let Some(url) = &self.server.url {
-            return Endpoint::Url(url.clone());
+            return WebhookEndpoint::Url(url.clone());
         }
         let (scheme, usual) = if self.server.insecure { ("http", 80) } else { ("https", 443) };
         let host = host(&self.server);
         let host = if host.contains(':') { format!("[{host}]") } else { host };
         let port = if port == usual { String::new() } else { format!(":{port}") };
-        Endpoint::Url(format!("{scheme}://{host}{port}{}", self.path))
+        WebhookEndpoint::Url(format!("{scheme}://{host}{port}{}", self.path))
     }
 }
 
@@ -182,7 +187,7 @@ fn host_of_url(url: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{
-        AdmissionSettings, CertificatePlan, Endpoint, Publishing, ServerPlan, WebhookServer,
+        AdmissionSettings, CertificatePlan, Publishing, ServerPlan, WebhookEndpoint, WebhookServer,
         managed,
     };
     use crate::settings::{LocalCluster, WebhookService};
@@ -194,8 +199,8 @@ mod tests {
     fn url(server: WebhookServer) -> String {
         let plan = ServerPlan::of(&with(server), Publishing::Settings).unwrap();
         match plan.endpoint(plan.port) {
-            Endpoint::Url(url) => url,
-            Endpoint::Service(service) => panic!("{service:?}"),
+            WebhookEndpoint::Url(url) => url,
+            WebhookEndpoint::Service(service) => panic!("{service:?}"),
         }
     }
 

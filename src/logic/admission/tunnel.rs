@@ -3,7 +3,7 @@
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde_json::Value;
 
-use super::configuration::{ClientConfig, Endpoint};
+use super::configuration::{ClientConfig, WebhookEndpoint};
 
 const EXPECTED: &str =
     "return the URL, such as \"https://ops.example.com\", or a map with `url` and `caBundle`";
@@ -36,7 +36,7 @@ pub fn client_config(result: &Value) -> Result<ClientConfig, String> {
     }
 }
 
-fn endpoint(url: &str) -> Result<Endpoint, String> {
+fn endpoint(url: &str) -> Result<WebhookEndpoint, String> {
     if url.strip_prefix("https://").is_none_or(str::is_empty) {
         return Err(format!(
             "the URL must begin with https://, got {url:?}: API servers call no others"
@@ -45,7 +45,7 @@ fn endpoint(url: &str) -> Result<Endpoint, String> {
     if url.contains(['?', '#', '@']) {
         return Err(format!("the URL must not have a query, a fragment or a user, got {url:?}"));
     }
-    Ok(Endpoint::Url(url.to_owned()))
+    Ok(WebhookEndpoint::Url(url.to_owned()))
 }
 
 /// Accepts PEM, or the same in base64 as in Kubernetes.
@@ -64,11 +64,11 @@ fn certificates(text: &str) -> Result<String, String> {
 mod tests {
     use serde_json::json;
 
-    use super::{Endpoint, client_config};
+    use super::{WebhookEndpoint, client_config};
 
     #[test]
     fn a_url_or_a_map_is_a_client_configuration() {
-        let url = Endpoint::Url("https://a.example.com/b".to_owned());
+        let url = WebhookEndpoint::Url("https://a.example.com/b".to_owned());
         let pem = "-----BEGIN CERTIFICATE-----\n";
         let encoded = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg==";
         for (result, ca) in [

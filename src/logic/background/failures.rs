@@ -20,7 +20,7 @@ pub const GAVE_UP: &str = "HandlerGaveUp";
 
 /// The pause after the first event about the failures of one handler of one object; each further pause is twice as long.
 const PAUSE_MIN: Duration = Duration::from_secs(10);
-/// The longest pause.
+/// The maximum of these pauses.
 const PAUSE_MAX: Duration = Duration::from_mins(10);
 
 /// The longest name of an event's object that its own name can begin with.
@@ -29,7 +29,7 @@ const NAME_MAX: usize = 230;
 /// The event about the failures of one handler of one object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FailureEvent {
-    /// The object.
+    /// The object that the handler failed on.
     pub about: Arc<ObjectRef>,
     /// It exists, so another failure updates it.
     pub is_posted: bool,

@@ -27,9 +27,9 @@ const DEFAULT_NAMESPACE: &str = "default";
 pub struct Note {
     /// The field `type`: `Normal`, `Warning`, and others that only Kopf writes.
     pub kind: String,
-    /// A machine-readable word.
+    /// The field `reason`: a word for programs.
     pub reason: String,
-    /// A human-readable text.
+    /// The field `message`: a sentence for humans.
     pub message: String,
 }
 
@@ -38,7 +38,7 @@ pub struct Note {
 pub struct NewEvent {
     /// The namespace to create it in.
     pub namespace: String,
-    /// The body.
+    /// The body of the Event, as it is created.
     pub body: Value,
 }
 
@@ -181,7 +181,7 @@ pub fn shown(note: &Note) -> String {
 }
 
 impl Note {
-    /// Creates a note.
+    /// Creates a note of this type, such as `Normal`, with the message in full.
     pub fn new(kind: &str, reason: &str, message: &str) -> Self {
         Note { kind: kind.to_owned(), reason: reason.to_owned(), message: message.to_owned() }
     }

@@ -18,11 +18,11 @@ pub struct Throttle {
     /// Errors since the last success.
     errors: usize,
     /// The current pause, if it has not ended yet.
-    pause: Option<Pause>,
+    pause: Option<ThrottlePause>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Pause {
+struct ThrottlePause {
     length: Duration,
     until: Duration,
 }
@@ -52,7 +52,7 @@ impl Throttle {
     pub fn failed(&mut self, delays: &[Duration], now: Duration, error: &str) -> Option<LogLine> {
         let delay = *delays.get(self.errors).or(delays.last())?;
         self.errors += 1;
-        self.pause = Some(Pause { length: delay, until: now.saturating_add(delay) });
+        self.pause = Some(ThrottlePause { length: delay, until: now.saturating_add(delay) });
         let delay = python_text::seconds(delay);
         let text = format!("Throttling for {delay} seconds due to an unexpected error: {error}");
         Some(LogLine { level: LogLevel::Error, text, with_trace: true })

@@ -27,11 +27,11 @@ const MESSAGE_BYTES_MAX: usize = 200;
 
 /// The handlers that have failed on one object, by id.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Failed(IndexMap<String, Failure>);
+pub struct FailedHandlers(IndexMap<String, HandlerFailure>);
 
 /// The failure of one handler.
 #[derive(Clone, Debug, PartialEq)]
-struct Failure {
+struct HandlerFailure {
     /// The fingerprint of its code.
     code: String,
     /// The reason for which it was called.
@@ -44,14 +44,16 @@ struct Failure {
     message: String,
 }
 
-impl Failed {
+impl FailedHandlers {
     /// Reads the failures recorded on an object. Those that cannot be read are ignored.
     pub fn of(persistence: &PersistenceSettings, body: &Value) -> Self {
-        let Some(name) = annotation(persistence) else { return Failed::default() };
+        let Some(name) = annotation(persistence) else { return FailedHandlers::default() };
         let text = annotations::text(body, &name);
         let noted = text.and_then(|it| serde_json::from_str::<Map<String, Value>>(it).ok());
         let entries = noted.unwrap_or_default().into_iter();
-        Failed(entries.filter_map(|(id, it)| Some((id, Failure::parse(&it)?))).collect())
+        FailedHandlers(
+            entries.filter_map(|(id, it)| Some((id, HandlerFailure::parse(&it)?))).collect(),
+        )
     }
 
     /// Returns whether nothing has failed.
@@ -112,7 +114,7 @@ impl Failed {
             } else if self.0.len() < HANDLERS_MAX || self.0.contains_key(&*handler.id) {
                 let message = record.message.as_deref().unwrap_or_default();
                 let end = message.floor_char_boundary(MESSAGE_BYTES_MAX);
-                let failure = Failure {
+                let failure = HandlerFailure {
                     code: fingerprint(handler),
                     reason,
                     is_permanent: state.is_permanent(&handler.id),
@@ -144,11 +146,11 @@ impl Failed {
     }
 }
 
-impl Failure {
+impl HandlerFailure {
     fn parse(value: &Value) -> Option<Self> {
         let text = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
         let reasons = [Reason::Create, Reason::Update, Reason::Resume];
-        Some(Failure {
+        Some(HandlerFailure {
             code: text("code")?,
             reason: reasons.into_iter().find(|it| value["reason"] == it.as_str())?,
             is_permanent: value["permanent"] == true,

@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 
-use super::state::{Counts, State};
+use super::state::{ProgressCounts, State};
 use crate::logic::{
     handlers::{
         handler::Handler,
@@ -71,7 +71,7 @@ pub fn begin(
     state.begin(reason, selected.iter().map(|it| &it.id), now);
     let current = reason.title().unwrap_or_default().to_lowercase();
     let lines = state.superseded().into_iter().map(|(purpose, counts)| {
-        let Counts { succeeded, failed, left } = counts;
+        let ProgressCounts { succeeded, failed, left } = counts;
         let old = title(&purpose);
         let text = format!(
             "{old} is superseded by {current}: {succeeded} succeeded; {failed} failed; {left} left to the moment."

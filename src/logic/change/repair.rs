@@ -18,20 +18,20 @@ const LAST_HANDLED: &str = "last-handled-configuration";
 pub struct HandlerState {
     /// Its id, as far as the name of the annotation shows it.
     pub handler: String,
-    /// The progress.
-    pub state: Progress,
+    /// Whether it waits, is retried, or has failed.
+    pub state: UnfinishedProgress,
     /// The number of attempts so far, if known.
     pub attempts: Option<u64>,
     /// When it is called again, or when it was given up.
     pub time: Option<String>,
-    /// The last error.
+    /// The message of the last error.
     pub message: Option<String>,
 }
 
 /// The progress of a handler that has not succeeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Progress {
+pub enum UnfinishedProgress {
     /// It will be called for the first time, or again.
     Waiting,
     /// It has failed, and will be called again.
@@ -49,7 +49,7 @@ pub fn states(body: &Value) -> Vec<HandlerState> {
         if key == FAILED {
             states.extend(content.iter().map(|(id, failure)| HandlerState {
                 handler: id.clone(),
-                state: Progress::Failed,
+                state: UnfinishedProgress::Failed,
                 attempts: None,
                 time: text_of(failure, "at"),
                 message: text_of(failure, "message"),
@@ -60,7 +60,11 @@ pub fn states(body: &Value) -> Vec<HandlerState> {
             let has_failed = attempts.is_some_and(|it| it > 0);
             states.push(HandlerState {
                 handler: key.to_owned(),
-                state: if has_failed { Progress::Retrying } else { Progress::Waiting },
+                state: if has_failed {
+                    UnfinishedProgress::Retrying
+                } else {
+                    UnfinishedProgress::Waiting
+                },
                 attempts,
                 time: text_of(&record, "delayed"),
                 message: text_of(&record, "message"),
@@ -196,7 +200,7 @@ fn patch(changes: Map<String, Value>) -> Option<Value> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{Progress, anew, release, retry, states};
+    use super::{UnfinishedProgress, anew, release, retry, states};
 
     fn body() -> Value {
         let failed = json!({"create_fn": {"code": "1", "reason": "create", "at": "2026-01-01T00:00:00+00:00", "message": "no"}});
@@ -224,8 +228,8 @@ mod tests {
         assert_eq!(
             found,
             [
-                ("create_fn", Progress::Failed, None, Some("no")),
-                ("update_fn", Progress::Retrying, Some(2), Some("later")),
+                ("create_fn", UnfinishedProgress::Failed, None, Some("no")),
+                ("update_fn", UnfinishedProgress::Retrying, Some(2), Some("later")),
             ]
         );
     }

@@ -13,7 +13,7 @@ use crate::logic::handlers::handler::{Handler, Kind};
 pub struct OpenQuestion {
     /// The handler of the filter.
     pub handler: Arc<Handler>,
-    /// The question.
+    /// The question to its filter.
     pub question: Question,
 }
 
@@ -59,7 +59,7 @@ pub struct AdmissionRequest<'a> {
     pub kind: Option<Kind>,
     /// The id of the handler, if the path of the request contains it.
     pub id: Option<&'a str>,
-    /// Such as `CREATE`.
+    /// The operation, such as `CREATE`.
     pub operation: Option<&'a str>,
     /// The subresource, if the request concerns one.
     pub subresource: Option<&'a str>,
@@ -173,7 +173,7 @@ fn is_wanted(handler: &Handler, request: &AdmissionRequest<'_>) -> bool {
 fn select(
     handlers: &[Arc<Handler>],
     answers: &Answers,
-    is_selected: impl Fn(&Handler) -> filters::Verdict,
+    is_selected: impl Fn(&Handler) -> filters::Matched,
 ) -> Result<Selection, OpenQuestion> {
     let (mut selected, mut undecided) = (Vec::new(), Vec::new());
     for handler in handlers {
@@ -189,7 +189,7 @@ fn select(
 fn any(
     handlers: &[Arc<Handler>],
     answers: &Answers,
-    is_so: impl Fn(&Handler) -> filters::Verdict,
+    is_so: impl Fn(&Handler) -> filters::Matched,
 ) -> Result<Certainty, OpenQuestion> {
     let mut sum = Certainty::No;
     for handler in handlers {
@@ -205,7 +205,7 @@ fn any(
 fn verdict(
     handler: &Arc<Handler>,
     answers: &Answers,
-    is_so: impl Fn(&Handler) -> filters::Verdict,
+    is_so: impl Fn(&Handler) -> filters::Matched,
 ) -> Result<Certainty, OpenQuestion> {
     match is_so(handler) {
         Ok(false) => Ok(Certainty::No),

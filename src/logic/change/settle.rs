@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::{
     cause::Change,
-    state::{Counts, State},
+    state::{ProgressCounts, State},
 };
 use crate::logic::{
     handlers::outcome::{LogLevel, LogLine},
@@ -36,7 +36,7 @@ pub fn change(state: &State, change: &Change, skipped: bool, now: Timestamp) -> 
     if !state.done() {
         return Settlement { delays: state.delays(now), ..Settlement::default() };
     }
-    let Counts { succeeded, failed, .. } = state.counts();
+    let ProgressCounts { succeeded, failed, .. } = state.counts();
     let title = change.reason.title().unwrap_or_default();
     let text = format!("{title} is processed: {succeeded} succeeded; {failed} failed.");
     let line = LogLine { level: LogLevel::Info, text, with_trace: false };

@@ -16,7 +16,7 @@ mod webhooks;
 mod tests;
 
 pub use self::{
-    setting::{Setting, Shape},
+    setting::{Setting, SettingShape},
     storages::{STORAGES, storage},
     table::TABLE,
     webhooks::LOCAL_CLUSTERS,

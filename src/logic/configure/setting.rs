@@ -7,16 +7,16 @@ use crate::settings::Settings;
 /// One setting, as users see it.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
-    /// `settings.GROUP.name`
+    /// The group: `settings.GROUP.name`.
     pub group: &'static str,
-    /// `settings.group.NAME`
+    /// The name within the group: `settings.group.NAME`.
     pub name: &'static str,
     /// Its description, as in the reference.
     pub doc: &'static str,
     /// The accepted values, as the end of "expected …".
     pub takes: &'static str,
     /// The kind of value it takes.
-    pub shape: Shape,
+    pub shape: SettingShape,
     /// Whether start-up handlers may change it. They cannot change the limits of scripts.
     pub by_scripts: bool,
     pub(super) get: fn(&Settings) -> Value,
@@ -25,7 +25,7 @@ pub struct Setting {
 
 /// The kind of value that a setting takes, where that affects how it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum SettingShape {
     /// A number, a boolean, a duration or a list.
     Plain,
     /// A string, even if it looks like a number.

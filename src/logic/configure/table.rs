@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{
-    Setting, Shape, check, limits,
+    Setting, SettingShape, check, limits,
     value::{Plain, whole},
 };
 use crate::logic::{object::conditions, text::size};
@@ -49,7 +49,7 @@ const fn takes<T: Plain>(_: fn(&Settings) -> &T) -> &'static str {
     T::TAKES
 }
 
-const fn shape<T: Plain>(_: fn(&Settings) -> &T) -> Shape {
+const fn shape<T: Plain>(_: fn(&Settings) -> &T) -> SettingShape {
     T::SHAPE
 }
 
@@ -405,7 +405,7 @@ const BATCH_WINDOW: Setting = Setting {
     name: "batch_window",
     doc: "Deprecated; has no effect.",
     takes: Duration::TAKES,
-    shape: Shape::Plain,
+    shape: SettingShape::Plain,
     by_scripts: true,
     get: |_| 0.1.into(),
     set: |_, value| Duration::from_json(value).map(|_unused| ()),

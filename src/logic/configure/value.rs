@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::Shape;
+use super::SettingShape;
 use crate::logic::text::duration;
 use crate::settings::{RetryFailed, Selectors, Strict};
 
@@ -13,7 +13,7 @@ pub(super) trait Plain: Sized {
     /// The end of "expected …".
     const TAKES: &'static str;
     /// The kind of value.
-    const SHAPE: Shape = Shape::Plain;
+    const SHAPE: SettingShape = SettingShape::Plain;
     /// Returns the value for reading.
     fn to_json(&self) -> Value;
     /// Reads a value that is written; the error completes the sentence "settings.x.y: …".
@@ -34,7 +34,7 @@ impl Plain for bool {
 
 impl Plain for String {
     const TAKES: &'static str = "a string";
-    const SHAPE: Shape = Shape::Text;
+    const SHAPE: SettingShape = SettingShape::Text;
 
     fn to_json(&self) -> Value {
         self.as_str().into()
@@ -124,7 +124,7 @@ impl Plain for Vec<Duration> {
 
 impl Plain for Selectors {
     const TAKES: &'static str = "a map from resource selectors to strings";
-    const SHAPE: Shape = Shape::Map;
+    const SHAPE: SettingShape = SettingShape::Map;
 
     fn to_json(&self) -> Value {
         Value::Object(self.iter().map(|(key, it)| (key.clone(), it.as_str().into())).collect())
@@ -178,7 +178,7 @@ impl Plain for RetryFailed {
 
 impl Plain for Strict {
     const TAKES: &'static str = "\"off\", \"names\" or \"types\"";
-    const SHAPE: Shape = Shape::Text;
+    const SHAPE: SettingShape = SettingShape::Text;
 
     fn to_json(&self) -> Value {
         match self {
@@ -202,7 +202,7 @@ impl Plain for Strict {
 
 impl<T: Plain> Plain for Option<T> {
     const TAKES: &'static str = T::TAKES;
-    const SHAPE: Shape = T::SHAPE;
+    const SHAPE: SettingShape = T::SHAPE;
 
     fn to_json(&self) -> Value {
         self.as_ref().map_or(Value::Null, Plain::to_json)

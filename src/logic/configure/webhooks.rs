@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::{
-    Shape,
+    SettingShape,
     value::{Plain, unfit},
 };
 use crate::logic::text::nearest::nearest;
@@ -109,7 +109,7 @@ fn check(server: &WebhookServer) -> Result<(), String> {
 
 impl Plain for WebhookService {
     const TAKES: &'static str = "a service such as \"NAMESPACE/NAME\" or \"NAMESPACE/NAME:PORT\"";
-    const SHAPE: Shape = Shape::Text;
+    const SHAPE: SettingShape = SettingShape::Text;
 
     fn to_json(&self) -> Value {
         let WebhookService { namespace, name, port } = self;

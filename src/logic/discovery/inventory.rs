@@ -23,13 +23,13 @@ const CRD_VERBS: [&str; 3] = ["list", "watch", "patch"];
 /// The resources of the cluster, as far as discovery and the CRDs show them.
 #[derive(Clone, Debug, Default)]
 pub struct Inventory {
-    groups: BTreeMap<String, Group>,
+    groups: BTreeMap<String, InventoryGroup>,
     crds: BTreeMap<CrdName, Crd>,
 }
 
 /// The resources of one API group.
 #[derive(Clone, Debug, Default)]
-struct Group {
+struct InventoryGroup {
     resources: Vec<Resource>,
     /// The number of consecutive reads that have not shown a resource.
     absences: BTreeMap<Resource, u32>,
@@ -97,8 +97,8 @@ impl Inventory {
     pub fn read(&mut self, group: &str, mut found: Vec<Resource>) -> bool {
         self.count_reads(group, &found);
         self.admit(group, &mut found);
-        let Group { resources, absences } = self.groups.remove(group).unwrap_or_default();
-        let mut new = Group::default();
+        let InventoryGroup { resources, absences } = self.groups.remove(group).unwrap_or_default();
+        let mut new = InventoryGroup::default();
         for old in resources {
             if found.contains(&old) {
                 continue;

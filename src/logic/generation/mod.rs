@@ -32,7 +32,7 @@ use crate::logic::{
 pub struct Generation {
     /// The version, set at the takeover; ordered among all generations of the operator.
     pub version: Version,
-    /// The handlers.
+    /// The handlers that its scripts have declared.
     pub registry: Registry,
     /// The default lifecycle, if a script sets it.
     pub lifecycle: Option<Chooser>,

@@ -5,7 +5,7 @@ use super::function::Function;
 /// A filter function of a script, or a combination of filter functions.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Callback {
-    /// One function.
+    /// One function, which is called with the kwargs of the cause.
     Function(Function),
     /// `kopf.all_`: none fails; passes when empty.
     All(Vec<Callback>),
@@ -13,6 +13,6 @@ pub enum Callback {
     Any(Vec<Callback>),
     /// `kopf.none_`: none passes; passes when empty.
     None(Vec<Callback>),
-    /// `kopf.not_`.
+    /// `kopf.not_`: passes when the callback fails.
     Not(Box<Callback>),
 }

@@ -82,7 +82,7 @@ mod tests {
         declare::{Argument, Declaration, declare},
         function::{Function, ScriptId},
         handler::Kind,
-        outcome::{self, Ended, Raised, RaisedKind},
+        outcome::{self, CallEnd, Raised, RaisedKind},
     };
 
     fn text(retries: Option<u64>, before: u64, kind: RaisedKind) -> String {
@@ -98,7 +98,7 @@ mod tests {
         let raised = Raised { kind, message: "no secret".into(), trace: None };
         let effort = Effort { retries: before, ..Effort::default() };
         let (outcome, _) =
-            outcome::after(&handler, Ended::Raised(raised), effort, Duration::from_mins(1));
+            outcome::after(&handler, CallEnd::Raised(raised), effort, Duration::from_mins(1));
         FailedAttempt::of(&handler, effort, &outcome).map(|it| it.text).unwrap_or_default()
     }
 

@@ -9,7 +9,7 @@ use std::{any::Any, cmp::Ordering, fmt, sync::Arc};
 pub struct ScriptId(pub u32);
 
 /// The owner of a function: the engine of its script, which is dropped with the last reference. Only the scripting side uses its content.
-pub type Owner = Arc<dyn Any + Send + Sync>;
+pub type FunctionOwner = Arc<dyn Any + Send + Sync>;
 
 /// A function of a script. Two references are equal if they refer to the same function of the same loaded script.
 #[derive(Clone)]
@@ -21,17 +21,17 @@ pub struct Function {
     /// The name it was defined with; empty for anonymous functions.
     pub name: Arc<str>,
     /// Behind one pointer, because functions are part of many structures.
-    kept: Option<Arc<Kept>>,
+    kept: Option<Arc<KeptValues>>,
 }
 
 /// Values that are dropped together with the last clone of a function.
 #[derive(Clone, Default)]
-struct Kept {
+struct KeptValues {
     /// The engine frees the slot when the last reference is dropped.
     #[expect(dead_code, reason = "it is there to be dropped")]
     slot: Option<Arc<dyn Any + Send + Sync>>,
     /// See [`Function::with_owner`].
-    owner: Option<Owner>,
+    owner: Option<FunctionOwner>,
 }
 
 impl Function {
@@ -43,7 +43,7 @@ impl Function {
     /// Ties the lifetime of a guard (a slot in a VM) to this reference and its clones.
     #[must_use]
     pub fn keeping(self, guard: Arc<dyn Any + Send + Sync>) -> Self {
-        let kept = Kept { slot: Some(guard), ..self.kept() };
+        let kept = KeptValues { slot: Some(guard), ..self.kept() };
         Function { kept: Some(Arc::new(kept)), ..self }
     }
 
@@ -51,8 +51,8 @@ impl Function {
     ///
     /// Not for references that scripts can store: a script would keep itself alive.
     #[must_use]
-    pub fn with_owner(self, owner: &Owner) -> Self {
-        let kept = Kept { owner: Some(Arc::clone(owner)), ..self.kept() };
+    pub fn with_owner(self, owner: &FunctionOwner) -> Self {
+        let kept = KeptValues { owner: Some(Arc::clone(owner)), ..self.kept() };
         Function { kept: Some(Arc::new(kept)), ..self }
     }
 
@@ -63,11 +63,11 @@ impl Function {
     }
 
     /// Returns the owner that [`Function::with_owner`] has set, if any.
-    pub fn owner(&self) -> Option<&Owner> {
+    pub fn owner(&self) -> Option<&FunctionOwner> {
         self.kept.as_ref()?.owner.as_ref()
     }
 
-    fn kept(&self) -> Kept {
+    fn kept(&self) -> KeptValues {
         self.kept.as_deref().cloned().unwrap_or_default()
     }
 

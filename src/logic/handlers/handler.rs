@@ -70,7 +70,7 @@ pub enum Kind {
 pub enum Category {
     /// Called for the operator itself.
     Activity,
-    /// Fill in-memory indexes.
+    /// Fill indexes, which are kept in memory.
     Indexing,
     /// Receive raw watch events.
     Watching,
@@ -89,9 +89,9 @@ pub enum Category {
 pub enum ErrorsMode {
     /// Log it and continue as if the handler had succeeded.
     Ignored,
-    /// Retry.
+    /// Retry the handler after its backoff.
     Temporary,
-    /// Fail permanently.
+    /// Fail permanently: the handler is not retried.
     Permanent,
 }
 
@@ -102,7 +102,7 @@ pub enum Criterion {
     Equals(Value),
     /// Present with any value.
     Present,
-    /// Absent.
+    /// Absent from the object.
     Absent,
     /// Decided by a function.
     Callback(Callback),
@@ -223,14 +223,14 @@ pub struct Reconcile {
 pub struct Named {
     /// The string of the selector.
     pub text: String,
-    /// The selector.
+    /// The selector that the string was parsed into.
     pub selector: Selector,
 }
 
-/// A watched kind.
+/// A kind whose objects wake a reconcile handler.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Watched {
-    /// The kind.
+    /// The kind whose objects are watched.
     pub kind: Named,
     /// Returns the names of the objects to wake; `None` wakes all of them.
     pub map: Option<Function>,
@@ -285,15 +285,15 @@ pub struct Handler {
     pub id: Arc<str>,
     /// The function to call.
     pub function: Function,
-    /// The declaration.
+    /// The function of `kopf` that has declared it.
     pub kind: Kind,
     /// The resources; `None` for activities and sub-handlers.
     pub selector: Option<Selector>,
     /// The objects and changes.
     pub filters: Filters,
-    /// Timeout and retries.
+    /// Timeout, retries, backoff and error mode.
     pub limits: Limits,
-    /// The `param` kwarg.
+    /// The kwarg `param`, as the declaration sets it.
     pub param: Option<Value>,
     /// `on_resume`: also for objects that are being deleted.
     pub deleted: bool,
@@ -307,7 +307,7 @@ pub struct Handler {
     pub background: Background,
     /// Options of admission handlers.
     pub admission: Admission,
-    /// Options of `kopf.reconcile`.
+    /// Options of `kopf.reconcile`; `None` for all other handlers.
     pub reconcile: Option<Arc<Reconcile>>,
     /// `on_event`: the kind of the owner that objects must have.
     pub parent: Option<Named>,
@@ -327,9 +327,9 @@ pub struct Handler {
 /// Fingerprints of parts of a declaration; 0 if unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
-    /// The selector.
+    /// The fingerprint of the selector.
     pub selector: u64,
-    /// The filters.
+    /// The fingerprint of the filters.
     pub filters: u64,
 }
 
@@ -383,7 +383,7 @@ impl Kind {
         matches!(self, Kind::Every | Kind::Cron)
     }
 
-    /// Returns its category.
+    /// Returns the category of the handlers that it declares.
     pub fn category(self) -> Category {
         match self {
             Kind::Create | Kind::Update | Kind::Delete | Kind::Resume | Kind::Field | Kind::Sub => {

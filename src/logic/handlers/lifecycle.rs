@@ -6,7 +6,7 @@ use std::{fmt, sync::Arc};
 
 use serde_json::Value;
 
-use super::{function::Function, handler::Handler, progress::Record};
+use super::{function::Function, handler::Handler, progress::ProgressRecord};
 use crate::logic::text::nearest::nearest;
 
 /// A rule for the handlers of a cycle and their order.
@@ -15,13 +15,13 @@ pub enum Lifecycle {
     /// The one with the fewest attempts so far, so that a failing handler does not block the others.
     #[default]
     Asap,
-    /// The first one.
+    /// The first one, in the order of declaration.
     OneByOne,
     /// All, one after another.
     AllAtOnce,
     /// All, in random order.
     Shuffled,
-    /// One at random.
+    /// One of them, chosen at random.
     Randomized,
 }
 
@@ -101,7 +101,7 @@ impl Lifecycle {
 }
 
 /// Returns a due handler in the form that a lifecycle function receives: its identity and its progress.
-pub fn candidate(handler: &Handler, record: Option<&Record>) -> Value {
+pub fn candidate(handler: &Handler, record: Option<&ProgressRecord>) -> Value {
     let fields = [
         ("id", Some((*handler.id).into())),
         ("kind", Some(handler.kind.name().into())),

@@ -19,7 +19,7 @@ const ADMISSION_ERROR: &str = "AdmissionError";
 
 /// The end of the call itself, as the scripting side reports it.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Ended {
+pub enum CallEnd {
     /// The script returned; `None` is nil / `()`.
     Returned(Option<Value>),
     /// The script returned a map whose keys are not all strings, as items: only index handlers do.
@@ -108,9 +108,9 @@ pub struct Failure {
 /// A log line of the object or the activity.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogLine {
-    /// The level.
+    /// The level at which it is logged.
     pub level: LogLevel,
-    /// The message.
+    /// The message, to which the logger adds the object.
     pub text: String,
     /// Whether the trace of the script is added.
     pub with_trace: bool,
@@ -180,7 +180,7 @@ pub fn timed_out(handler: &Handler, runtime: Duration) -> (Outcome, LogLine) {
 /// A failure whose retry would exceed the limits is permanent at once.
 pub fn after(
     handler: &Handler,
-    ended: Ended,
+    ended: CallEnd,
     effort: Effort,
     default_backoff: Duration,
 ) -> (Outcome, LogLine) {
@@ -191,11 +191,11 @@ pub fn after(
         (Outcome { last: true, ..outcome }, line)
     };
     let Raised { kind, message, .. } = match ended {
-        Ended::Returned(result) => return succeeded(Outcome { result, ..Outcome::default() }),
-        Ended::Keyed(entries) => {
+        CallEnd::Returned(result) => return succeeded(Outcome { result, ..Outcome::default() }),
+        CallEnd::Keyed(entries) => {
             return succeeded(Outcome { entries: Some(entries), ..Outcome::default() });
         }
-        Ended::Raised(raised) => raised,
+        CallEnd::Raised(raised) => raised,
     };
     match kind {
         RaisedKind::Unfinished(delay) => unfinished(handler, delay),
@@ -292,7 +292,7 @@ fn arbitrary(
 
 /// The limit that the next attempt would exceed.
 enum Limit {
-    /// The timeout, formatted.
+    /// The timeout of the handler, formatted for messages.
     Timeout(String),
     Retries(u64),
 }

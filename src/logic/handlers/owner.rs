@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::{
-    function::{Function, Owner, ScriptId},
+    function::{Function, FunctionOwner, ScriptId},
     handler::{Callback, Criterion, Filters, Handler, InitialDelay},
     lifecycle::Chooser,
 };
@@ -15,7 +15,7 @@ use super::{
 impl Handler {
     /// Returns the handler with functions that keep their script alive.
     #[must_use]
-    pub fn with_owner(self, owner: &Owner) -> Handler {
+    pub fn with_owner(self, owner: &FunctionOwner) -> Handler {
         let mut for_scripts = self.clone();
         for_scripts.each_function(&mut |it| *it = it.clone().without_owner());
         let mut handler = Handler { for_scripts: Some(Arc::new(for_scripts)), ..self };
@@ -88,7 +88,7 @@ impl Callback {
 impl Chooser {
     /// Returns the chooser with a function that keeps its script alive.
     #[must_use]
-    pub fn with_owner(self, owner: &Owner) -> Chooser {
+    pub fn with_owner(self, owner: &FunctionOwner) -> Chooser {
         match self {
             Chooser::Custom(function) => Chooser::Custom(function.with_owner(owner)),
             Chooser::BuiltIn(_) => self,

@@ -10,7 +10,7 @@ use super::depth;
 /// Returns whether the text has all of these fields with these values; maps may have further fields. A null matches an absent field.
 /// Servers repeat no key, so that is not checked.
 pub(super) fn contains(raw: &[u8], part: &Map<String, Value>) -> bool {
-    depth::read(raw, |it| it.deserialize_map(Fields(part))).is_ok()
+    depth::read(raw, |it| it.deserialize_map(RequiredFields(part))).is_ok()
 }
 
 /// A value of the text that must be equal to this one.
@@ -65,14 +65,14 @@ impl<'de> Visitor<'de> for Equal<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
         let Some(part) = self.0.as_object() else { return found(false) };
-        Fields(part).visit_map(map)
+        RequiredFields(part).visit_map(map)
     }
 }
 
 /// A map of the text that must have these fields.
-struct Fields<'a>(&'a Map<String, Value>);
+struct RequiredFields<'a>(&'a Map<String, Value>);
 
-impl<'de> Visitor<'de> for Fields<'_> {
+impl<'de> Visitor<'de> for RequiredFields<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -81,7 +81,7 @@ impl<'de> Visitor<'de> for Fields<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let mut missing = self.0.values().filter(|it| !it.is_null()).count();
-        while let Some(field) = map.next_key_seed(Key(self.0))? {
+        while let Some(field) = map.next_key_seed(RequiredKey(self.0))? {
             match field {
                 Some(value) => {
                     map.next_value_seed(Equal(value))?;
@@ -95,9 +95,9 @@ impl<'de> Visitor<'de> for Fields<'_> {
 }
 
 /// A key of the text, looked up in this map.
-struct Key<'a>(&'a Map<String, Value>);
+struct RequiredKey<'a>(&'a Map<String, Value>);
 
-impl<'de, 'a> DeserializeSeed<'de> for Key<'a> {
+impl<'de, 'a> DeserializeSeed<'de> for RequiredKey<'a> {
     type Value = Option<&'a Value>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -105,7 +105,7 @@ impl<'de, 'a> DeserializeSeed<'de> for Key<'a> {
     }
 }
 
-impl<'a> Visitor<'_> for Key<'a> {
+impl<'a> Visitor<'_> for RequiredKey<'a> {
     type Value = Option<&'a Value>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

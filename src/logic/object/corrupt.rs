@@ -3,7 +3,7 @@
 /// Damaged state on an object. The object is not handled until it is repaired, so each message names the place of the damage.
 #[derive(Debug, thiserror::Error)]
 pub enum CorruptState {
-    /// Not JSON.
+    /// The stored state is not JSON.
     #[error("read the state in {place}: not JSON; fix or remove it")]
     Json {
         /// The annotation or the field.
@@ -16,7 +16,7 @@ pub enum CorruptState {
     Shape {
         /// The annotation or the field.
         place: String,
-        /// The expected type.
+        /// The JSON type that was expected.
         expected: &'static str,
     },
     /// A timestamp that cannot be parsed.
@@ -24,11 +24,11 @@ pub enum CorruptState {
         "read the progress of handler '{id}': `{field}` is not a timestamp but {text}; fix or remove the record"
     )]
     Timestamp {
-        /// The handler.
+        /// The id of the handler.
         id: String,
         /// The field of the record.
         field: &'static str,
-        /// The invalid value.
+        /// The invalid value, as it is stored.
         text: String,
     },
 }

@@ -11,22 +11,22 @@ use crate::settings::FieldPath;
 /// Operations that turn the old structure into the new one; empty if they are equal.
 pub type Diff = Vec<DiffItem>;
 
-/// One operation.
+/// One operation: a field that was added, changed or removed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiffItem {
     /// The kind of the operation.
-    pub operation: Operation,
+    pub operation: DiffOperation,
     /// The path; empty for the whole structure.
     pub field: FieldPath,
-    /// Null for additions.
+    /// The old value; null for additions.
     pub old: Value,
-    /// Null for removals.
+    /// The new value; null for removals.
     pub new: Value,
 }
 
 /// The kinds of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Operation {
+pub enum DiffOperation {
     /// The field was added.
     Add,
     /// The value was replaced.
@@ -35,20 +35,20 @@ pub enum Operation {
     Remove,
 }
 
-impl Operation {
+impl DiffOperation {
     /// Returns the word used in kwargs.
     pub fn as_str(self) -> &'static str {
         match self {
-            Operation::Add => "add",
-            Operation::Change => "change",
-            Operation::Remove => "remove",
+            DiffOperation::Add => "add",
+            DiffOperation::Change => "change",
+            DiffOperation::Remove => "remove",
         }
     }
 }
 
 /// Determines which keys are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum DiffScope {
     /// Keys of both structures.
     Full,
     /// Keys that only the new structure has are ignored.
@@ -59,7 +59,7 @@ pub enum Scope {
 
 /// Compares two structures. Null counts as absent; lists are compared as a whole.
 pub fn diff(old: &Value, new: &Value) -> Diff {
-    scoped(old, new, Scope::Full)
+    scoped(old, new, DiffScope::Full)
 }
 
 /// Compares two structures within a scope.
@@ -67,13 +67,13 @@ pub fn diff(old: &Value, new: &Value) -> Diff {
 /// On every level additions come first, then removals, then changes below common keys, each in the order of its map.
 ///
 /// If the paths of all operations would take more than [`PATHS_MAX`] bytes together, the result is a single change of the whole.
-pub fn scoped(old: &Value, new: &Value, scope: Scope) -> Diff {
-    let mut walk = Walk { scope, path: Vec::new(), room: PATHS_MAX, found: Diff::new() };
+pub fn scoped(old: &Value, new: &Value, scope: DiffScope) -> Diff {
+    let mut walk = DiffWalk { scope, path: Vec::new(), room: PATHS_MAX, found: Diff::new() };
     if walk.compare(old, new) == PathBudget::Left {
         return walk.found;
     }
     vec![DiffItem {
-        operation: Operation::Change,
+        operation: DiffOperation::Change,
         field: FieldPath::new(),
         old: old.clone(),
         new: new.clone(),
@@ -99,8 +99,8 @@ pub fn reduce(changes: &Diff, field: &[String]) -> Diff {
 }
 
 /// A comparison in progress.
-struct Walk<'a> {
-    scope: Scope,
+struct DiffWalk<'a> {
+    scope: DiffScope,
     /// Borrowed: most compared values are equal, and their paths are not needed.
     path: Vec<&'a str>,
     /// Bytes that paths may still take.
@@ -115,16 +115,16 @@ enum PathBudget {
     Full,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> DiffWalk<'a> {
     fn compare(&mut self, old: &'a Value, new: &'a Value) -> PathBudget {
         match (old, new) {
             (Value::Null, Value::Null) => PathBudget::Left,
-            (Value::Null, _) => self.report(Operation::Add, old, new),
-            (_, Value::Null) => self.report(Operation::Remove, old, new),
+            (Value::Null, _) => self.report(DiffOperation::Add, old, new),
+            (_, Value::Null) => self.report(DiffOperation::Remove, old, new),
             // Two equal maps produce no operations below them either, so their equality is not checked separately.
             (Value::Object(old), Value::Object(new)) => self.compare_maps(old, new),
             _ if json::equal(old, new) => PathBudget::Left,
-            _ => self.report(Operation::Change, old, new),
+            _ => self.report(DiffOperation::Change, old, new),
         }
     }
 
@@ -134,9 +134,10 @@ impl<'a> Walk<'a> {
         new: &'a Map<String, Value>,
     ) -> PathBudget {
         let scope = self.scope;
-        let added = new.iter().filter(|(key, _)| scope != Scope::Left && !old.contains_key(*key));
+        let added =
+            new.iter().filter(|(key, _)| scope != DiffScope::Left && !old.contains_key(*key));
         let removed =
-            old.iter().filter(|(key, _)| scope != Scope::Right && !new.contains_key(*key));
+            old.iter().filter(|(key, _)| scope != DiffScope::Right && !new.contains_key(*key));
         let common = old.iter().filter_map(|(key, it)| Some((key, it, new.get(key)?)));
         let added = added.map(|(key, it)| (key, &Value::Null, it));
         let removed = removed.map(|(key, it)| (key, it, &Value::Null));
@@ -155,7 +156,7 @@ impl<'a> Walk<'a> {
         room
     }
 
-    fn report(&mut self, operation: Operation, old: &Value, new: &Value) -> PathBudget {
+    fn report(&mut self, operation: DiffOperation, old: &Value, new: &Value) -> PathBudget {
         let bytes = self.path.iter().map(|it| it.len()).sum();
         let Some(room) = self.room.checked_sub(bytes) else { return PathBudget::Full };
         self.room = room;

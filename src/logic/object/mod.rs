@@ -154,7 +154,7 @@ impl Object {
         read::without_managed_fields(&self.raw).unwrap_or_else(|_| self.raw.to_vec())
     }
 
-    /// Returns the header.
+    /// Returns the header, which was parsed with the object; it does not parse the body.
     pub fn header(&self) -> &Header {
         &self.header
     }

@@ -137,13 +137,13 @@ fn is_in_metadata(beginning: &[u8]) -> bool {
 }
 
 /// The items of a map in their raw form.
-struct Items<'a>(Vec<Item<'a>>);
+struct Items<'a>(Vec<RawField<'a>>);
 
-type Item<'a> = (Cow<'a, str>, &'a RawValue);
+type RawField<'a> = (Cow<'a, str>, &'a RawValue);
 
 fn write_items(
     text: &mut Vec<u8>,
-    items: &[Item<'_>],
+    items: &[RawField<'_>],
     write: impl Fn(&mut Vec<u8>, &str, &RawValue) -> Result<(), serde_json::Error>,
 ) -> Result<(), serde_json::Error> {
     text.push(b'{');
@@ -247,7 +247,7 @@ impl<'de> Visitor<'de> for HeaderVisitor {
 }
 
 /// A part of a header that is read from one JSON type, and is empty for any other type.
-trait Part: Default {
+trait HeaderPart: Default {
     fn of_text(_: &str) -> Self {
         Self::default()
     }
@@ -264,45 +264,45 @@ trait Part: Default {
 }
 
 #[derive(Default)]
-struct Text(Option<String>);
+struct StringPart(Option<String>);
 
 #[derive(Default)]
-struct Texts(Vec<String>);
+struct StringListPart(Vec<String>);
 
 #[derive(Default)]
-struct Entries(Map<String, Value>);
+struct MapPart(Map<String, Value>);
 
 /// All fields of a header except the top-level ones.
 #[derive(Default)]
 struct Metadata(Header);
 
-impl Part for Text {
+impl HeaderPart for StringPart {
     fn of_text(text: &str) -> Self {
-        Text(Some(text.to_owned()))
+        StringPart(Some(text.to_owned()))
     }
 }
 
-impl Part for Texts {
+impl HeaderPart for StringListPart {
     fn of_list<'de, A: SeqAccess<'de>>(mut list: A) -> Result<Self, A::Error> {
         let mut texts = Vec::new();
-        while let Some(Lenient(Text(text))) = list.next_element()? {
+        while let Some(Lenient(StringPart(text))) = list.next_element()? {
             texts.extend(text);
         }
-        Ok(Texts(texts))
+        Ok(StringListPart(texts))
     }
 }
 
-impl Part for Entries {
+impl HeaderPart for MapPart {
     fn of_map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
         let mut entries = Map::new();
         while let Some((key, value)) = map.next_entry()? {
             entries.insert(key, value);
         }
-        Ok(Entries(entries))
+        Ok(MapPart(entries))
     }
 }
 
-impl Part for Metadata {
+impl HeaderPart for Metadata {
     fn of_map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
         let mut header = Header::default();
         while let Some(key) = map.next_key()? {
@@ -313,9 +313,11 @@ impl Part for Metadata {
                 MetadataKey::ResourceVersion => header.resource_version = text(&mut map)?,
                 MetadataKey::CreationTimestamp => header.creation_timestamp = text(&mut map)?,
                 MetadataKey::DeletionTimestamp => header.deletion_timestamp = text(&mut map)?,
-                MetadataKey::Finalizers => header.finalizers = part::<Texts, A>(&mut map)?.0,
-                MetadataKey::Labels => header.labels = part::<Entries, A>(&mut map)?.0,
-                MetadataKey::Annotations => header.annotations = part::<Entries, A>(&mut map)?.0,
+                MetadataKey::Finalizers => {
+                    header.finalizers = part::<StringListPart, A>(&mut map)?.0
+                }
+                MetadataKey::Labels => header.labels = part::<MapPart, A>(&mut map)?.0,
+                MetadataKey::Annotations => header.annotations = part::<MapPart, A>(&mut map)?.0,
                 MetadataKey::Other => drop(map.next_value::<IgnoredAny>()?),
             }
         }
@@ -324,17 +326,17 @@ impl Part for Metadata {
 }
 
 fn text<'de, A: MapAccess<'de>>(map: &mut A) -> Result<Option<String>, A::Error> {
-    part::<Text, A>(map).map(|it| it.0)
+    part::<StringPart, A>(map).map(|it| it.0)
 }
 
-fn part<'de, P: Part, A: MapAccess<'de>>(map: &mut A) -> Result<P, A::Error> {
+fn part<'de, P: HeaderPart, A: MapAccess<'de>>(map: &mut A) -> Result<P, A::Error> {
     map.next_value().map(|Lenient(it)| it)
 }
 
 /// Deserializes a part from any JSON.
 struct Lenient<P>(P);
 
-impl<'de, P: Part> Deserialize<'de> for Lenient<P> {
+impl<'de, P: HeaderPart> Deserialize<'de> for Lenient<P> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(LenientVisitor(PhantomData)).map(Lenient)
     }
@@ -342,7 +344,7 @@ impl<'de, P: Part> Deserialize<'de> for Lenient<P> {
 
 struct LenientVisitor<P>(PhantomData<P>);
 
-impl<'de, P: Part> Visitor<'de> for LenientVisitor<P> {
+impl<'de, P: HeaderPart> Visitor<'de> for LenientVisitor<P> {
     type Value = P;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

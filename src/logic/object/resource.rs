@@ -15,7 +15,7 @@ pub struct Resource {
     pub kind: String,
     /// The lower-case singular; never empty.
     pub singular: String,
-    /// Short names.
+    /// Short names, as kubectl accepts them.
     pub shortcuts: BTreeSet<String>,
     /// Categories such as `all`.
     pub categories: BTreeSet<String>,

@@ -10,39 +10,39 @@ pub(super) const MANAGED_FIELDS: &str = "managedFields";
 
 /// Reads an object as a tree, including nulls.
 pub(super) fn whole<'de, D: Deserializer<'de>>(object: D) -> Result<Value, D::Error> {
-    Tree::<true>(Position::Object).deserialize(object)
+    TreeBuilder::<true>(TreeLevel::Object).deserialize(object)
 }
 
 /// Reads an object as a tree without fields that are null.
 pub(in crate::logic) fn without_nulls<'de, D: Deserializer<'de>>(
     object: D,
 ) -> Result<Value, D::Error> {
-    Tree::<false>(Position::Object).deserialize(object)
+    TreeBuilder::<false>(TreeLevel::Object).deserialize(object)
 }
 
 /// The position in an object while its tree is built.
 #[derive(Clone, Copy)]
-enum Position {
+enum TreeLevel {
     Object,
     Metadata,
     Inside,
 }
 
-impl Position {
+impl TreeLevel {
     /// Returns the position below a key; `None` if its value is left out.
     fn below(self, key: &str) -> Option<Self> {
         match self {
-            Position::Object if key == "metadata" => Some(Position::Metadata),
-            Position::Metadata if key == MANAGED_FIELDS => None,
-            Position::Object | Position::Metadata | Position::Inside => Some(Position::Inside),
+            TreeLevel::Object if key == "metadata" => Some(TreeLevel::Metadata),
+            TreeLevel::Metadata if key == MANAGED_FIELDS => None,
+            TreeLevel::Object | TreeLevel::Metadata | TreeLevel::Inside => Some(TreeLevel::Inside),
         }
     }
 }
 
 /// Builds one value of the tree. The parameter is resolved at compile time, because every object is read here.
-struct Tree<const WITH_NULLS: bool>(Position);
+struct TreeBuilder<const WITH_NULLS: bool>(TreeLevel);
 
-impl<'de, const WITH_NULLS: bool> DeserializeSeed<'de> for Tree<WITH_NULLS> {
+impl<'de, const WITH_NULLS: bool> DeserializeSeed<'de> for TreeBuilder<WITH_NULLS> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -50,7 +50,7 @@ impl<'de, const WITH_NULLS: bool> DeserializeSeed<'de> for Tree<WITH_NULLS> {
     }
 }
 
-impl<'de, const WITH_NULLS: bool> Visitor<'de> for Tree<WITH_NULLS> {
+impl<'de, const WITH_NULLS: bool> Visitor<'de> for TreeBuilder<WITH_NULLS> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -87,7 +87,7 @@ impl<'de, const WITH_NULLS: bool> Visitor<'de> for Tree<WITH_NULLS> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
         let mut items = Vec::new();
-        while let Some(item) = list.next_element_seed(Self(Position::Inside))? {
+        while let Some(item) = list.next_element_seed(Self(TreeLevel::Inside))? {
             items.push(item);
         }
         Ok(Value::Array(items))
@@ -102,7 +102,7 @@ impl<'de, const WITH_NULLS: bool> Visitor<'de> for Tree<WITH_NULLS> {
                     continue;
                 }
                 // Nothing below needs a check: the fastest path.
-                Some(Position::Inside) if WITH_NULLS => map.next_value()?,
+                Some(TreeLevel::Inside) if WITH_NULLS => map.next_value()?,
                 Some(place) => map.next_value_seed(Self(place))?,
             };
             if WITH_NULLS || !value.is_null() {

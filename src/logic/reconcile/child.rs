@@ -31,9 +31,9 @@ const DIGEST: &str = "kopf.dev/applied";
 pub struct Family<'a> {
     /// The id of the handler.
     pub handler: &'a str,
-    /// The parent.
+    /// The parent: the object that the handler is called for.
     pub parent: &'a Object,
-    /// Its resource.
+    /// The resource of the parent.
     pub resource: &'a Resource,
     /// Whether the parent keeps its finalizer until the handler has deleted the children without an owner reference.
     pub is_held: bool,
@@ -44,11 +44,11 @@ pub struct Family<'a> {
 pub struct Child {
     /// Its path in the result of the function.
     pub path: String,
-    /// Its resource.
+    /// The resource of the child.
     pub resource: Arc<Resource>,
     /// Its namespace; `None` if it is cluster-scoped.
     pub namespace: Option<String>,
-    /// Its name.
+    /// The name of the child.
     pub name: String,
     /// Its key among the children.
     pub key: String,
@@ -58,14 +58,14 @@ pub struct Child {
     pub digest: u64,
 }
 
-/// An existing child.
+/// A child that exists on the cluster.
 #[derive(Clone, Debug)]
 pub struct Observed {
-    /// Its resource.
+    /// The resource of the child.
     pub resource: Arc<Resource>,
-    /// Its namespace.
+    /// The namespace of the child; `None` if it is cluster-scoped.
     pub namespace: Option<String>,
-    /// Its name.
+    /// The name of the child.
     pub name: String,
     /// Its key among the children.
     pub key: String,
@@ -132,7 +132,7 @@ impl Observed {
         self.object.header().resource_version.as_deref()
     }
 
-    /// Returns the uid.
+    /// Returns the uid, which distinguishes it from an earlier child of the same name.
     pub fn uid(&self) -> Option<&str> {
         self.object.header().uid.as_deref()
     }
@@ -164,7 +164,7 @@ impl Observed {
             || contains(self.body(), &child.body)
     }
 
-    /// Returns the tree.
+    /// Returns the body as a tree, which is parsed when it is first used.
     pub fn body(&self) -> &Value {
         self.object.body()
     }

@@ -6,7 +6,7 @@ use crate::logic::text::nanos::Nanos;
 
 /// The known state of a child since it was applied or seen as wanted.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Applied {
+pub struct AppliedChild {
     /// The digest of the body that was applied.
     pub digest: u64,
     /// The fingerprint of the content that the server has stored for it, unless that has all that was applied.
@@ -23,22 +23,22 @@ pub struct Applied {
 
 /// The known state of the children of one object, sorted by their keys. A list takes a tenth of the memory of a map with one entry.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Known(Vec<(Box<str>, Applied)>);
+pub struct KnownChildren(Vec<(Box<str>, AppliedChild)>);
 
-impl Known {
+impl KnownChildren {
     /// Returns the known state of a child.
-    pub fn get(&self, key: &str) -> Option<&Applied> {
+    pub fn get(&self, key: &str) -> Option<&AppliedChild> {
         self.0.get(self.place(key).ok()?).map(|(_, it)| it)
     }
 
     /// Returns the known state of a child, to change it.
-    pub fn get_mut(&mut self, key: &str) -> Option<&mut Applied> {
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut AppliedChild> {
         let place = self.place(key).ok()?;
         self.0.get_mut(place).map(|(_, it)| it)
     }
 
     /// Stores the known state of a child.
-    pub fn insert(&mut self, key: &str, applied: Applied) {
+    pub fn insert(&mut self, key: &str, applied: AppliedChild) {
         if let Some(present) = self.get_mut(key) {
             *present = applied;
             return;
@@ -72,8 +72,8 @@ impl Known {
     }
 }
 
-impl Extend<(String, Applied)> for Known {
-    fn extend<I: IntoIterator<Item = (String, Applied)>>(&mut self, items: I) {
+impl Extend<(String, AppliedChild)> for KnownChildren {
+    fn extend<I: IntoIterator<Item = (String, AppliedChild)>>(&mut self, items: I) {
         items.into_iter().for_each(|(key, it)| self.insert(&key, it));
     }
 }

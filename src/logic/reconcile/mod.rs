@@ -13,10 +13,10 @@ mod wanted;
 
 pub use self::{
     child::{Child, Family, Observed, identity_of, manager, parent_of, shown},
-    known::{Applied, Known},
+    known::{AppliedChild, KnownChildren},
     matching::{contains, content, content_after, digest_text},
     pace::{Pace, Slow},
-    plan::{Apply, Plan, UNSEEN_MAX, plan},
+    plan::{Apply, ChildrenPlan, UNSEEN_MAX, plan},
     status::changes,
     wanted::{DesiredState, Manifest, check_finalized},
 };

@@ -12,7 +12,7 @@ const WINDOW: Duration = Duration::from_mins(1);
 const CHANGES_MAX: u32 = 12;
 /// The same while calls are slowed down: users may make changes meanwhile, too.
 const CALM_MAX: u32 = 2;
-/// The longest pause.
+/// The longest pause between calls while they are slowed down.
 const PAUSE_MAX: Duration = Duration::from_mins(1);
 
 /// Counts the changes of one object and its children.

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, num::NonZeroU64, time::Duration};
 
-use super::{Applied, Child, Known, Observed, content, digest_text, shown};
+use super::{AppliedChild, Child, KnownChildren, Observed, content, digest_text, shown};
 use crate::sorted::CollectSorted as _;
 
 /// How long an applied child may be missing in the watch before it is applied again.
@@ -10,7 +10,7 @@ pub const UNSEEN_MAX: Duration = Duration::from_secs(10);
 
 /// The children to apply and to delete.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Plan {
+pub struct ChildrenPlan {
     /// In the order of the result of the function.
     pub applies: Vec<Apply>,
     /// Indexes of the observed children to delete, after everything was applied.
@@ -37,10 +37,10 @@ pub struct Apply {
 pub fn plan(
     children: &[Child],
     observed: &[Observed],
-    known: &mut Known,
+    known: &mut KnownChildren,
     (label, now): (&str, Duration),
-) -> Result<Plan, String> {
-    let mut plan = Plan::default();
+) -> Result<ChildrenPlan, String> {
+    let mut plan = ChildrenPlan::default();
     let mut wanted = BTreeMap::new();
     let by_key: BTreeMap<_, _> =
         observed.iter().enumerate().map(|(index, it)| (it.key.as_str(), (index, it))).collect_map();
@@ -78,7 +78,7 @@ pub fn plan(
 }
 
 /// Returns whether a child must be applied: its wanted body has changed, or another client has changed the child.
-fn is_outdated(child: &Child, present: &Observed, known: Option<&mut Applied>) -> bool {
+fn is_outdated(child: &Child, present: &Observed, known: Option<&mut AppliedChild>) -> bool {
     let version = present.version().and_then(|it| it.parse::<NonZeroU64>().ok());
     if let Some(own) = known.filter(|it| it.digest == child.digest) {
         if version.zip(own.version).is_some_and(|(seen, own)| seen < own) {
@@ -109,8 +109,8 @@ fn content_of(child: &Child, present: &Observed) -> Option<NonZeroU64> {
 }
 
 /// Returns the known state of a child that was applied before the operator was started.
-fn seen(child: &Child, present: &Observed, now: Duration) -> Applied {
-    Applied {
+fn seen(child: &Child, present: &Observed, now: Duration) -> AppliedChild {
+    AppliedChild {
         digest: child.digest,
         content: content_of(child, present),
         fingerprint: present.object.fingerprint(),

@@ -5,8 +5,8 @@ use std::{num::NonZeroU64, sync::Arc, time::Duration};
 use serde_json::{Value, json};
 
 use super::{
-    Applied, Child, DesiredState, Family, Known, Observed, Pace, Plan, changes, check_finalized,
-    contains, content_after, plan,
+    AppliedChild, Child, ChildrenPlan, DesiredState, Family, KnownChildren, Observed, Pace,
+    changes, check_finalized, contains, content_after, plan,
 };
 use crate::logic::object::{Object, resource::Resource};
 
@@ -71,15 +71,20 @@ fn edited(observed: &Observed, version: u64, edit: impl FnOnce(&mut Value)) -> O
     Observed { object: Arc::new(Object::from_value(body)), ..observed.clone() }
 }
 
-fn applied(child: &Child, version: u64, at: u64) -> (String, Applied) {
+fn applied(child: &Child, version: u64, at: u64) -> (String, AppliedChild) {
     let content = content_after(seen(child, version).body(), &child.body);
     let (digest, at) = (child.digest, Duration::from_secs(at).into());
     let version = NonZeroU64::new(version);
     let key = child.key.clone();
-    (key, Applied { digest, content, fingerprint: None, version, is_seen: false, at })
+    (key, AppliedChild { digest, content, fingerprint: None, version, is_seen: false, at })
 }
 
-fn planned(children: &[Child], observed: &[Observed], known: &mut Known, now: u64) -> Plan {
+fn planned(
+    children: &[Child],
+    observed: &[Observed],
+    known: &mut KnownChildren,
+    now: u64,
+) -> ChildrenPlan {
     plan(children, observed, known, ("fn", Duration::from_secs(now))).expect("a plan")
 }
 
@@ -171,7 +176,7 @@ fn children_that_cannot_be_children_are_refused() {
 #[test]
 fn each_child_is_compared_with_the_observed_one_of_its_name() {
     let all = ["a", "b", "c"].map(|it| one(it, &json!({ "x": "1" })));
-    let mut known = Known::default();
+    let mut known = KnownChildren::default();
     known.extend(all.iter().map(|it| applied(it, 5, 0)));
     let changed = |it: &Child| edited(&seen(it, 5), 8, |body| body["data"]["x"] = json!("2"));
     let observed = [changed(&all[2]), seen(&all[1], 5), changed(&all[0])];
@@ -182,7 +187,7 @@ fn each_child_is_compared_with_the_observed_one_of_its_name() {
 
 #[test]
 fn a_child_is_applied_once_and_again_only_if_something_has_changed() {
-    let (child, mut known) = (one("a", &json!({ "x": "1" })), Known::default());
+    let (child, mut known) = (one("a", &json!({ "x": "1" })), KnownChildren::default());
     let own = std::slice::from_ref(&child);
     let plan = planned(own, &[], &mut known, 0);
     assert_eq!((plan.applies.len(), plan.applies[0].present), (1, None));
@@ -192,11 +197,18 @@ fn a_child_is_applied_once_and_again_only_if_something_has_changed() {
     assert_eq!(plan.recheck, Some(Duration::from_secs(10)));
     assert_eq!(planned(own, &[], &mut known, 10).applies.len(), 1, "nor later");
     let present = seen(&child, 5);
-    assert_eq!(planned(own, std::slice::from_ref(&present), &mut known, 1), Plan::default());
+    assert_eq!(
+        planned(own, std::slice::from_ref(&present), &mut known, 1),
+        ChildrenPlan::default()
+    );
     let busy = edited(&present, 6, |it| it["status"] = json!({ "ready": true }));
-    assert_eq!(planned(own, &[busy], &mut known, 1), Plan::default(), "its status");
+    assert_eq!(planned(own, &[busy], &mut known, 1), ChildrenPlan::default(), "its status");
     let defaulted = edited(&present, 7, |it| it["data"]["more"] = json!("2"));
-    assert_eq!(planned(own, &[defaulted], &mut known, 1), Plan::default(), "fields of others");
+    assert_eq!(
+        planned(own, &[defaulted], &mut known, 1),
+        ChildrenPlan::default(),
+        "fields of others"
+    );
     let changed = edited(&present, 8, |it| it["data"]["x"] = json!("2"));
     let plan = planned(own, &[changed], &mut known, 1);
     assert_eq!(plan.applies[0].present, Some(0));
@@ -209,10 +221,10 @@ fn a_child_is_applied_once_and_again_only_if_something_has_changed() {
 #[test]
 fn the_watch_may_be_older_than_our_own_request() {
     let (before, after) = (one("a", &json!({ "x": "1" })), one("a", &json!({ "x": "2" })));
-    let mut known = Known::default();
+    let mut known = KnownChildren::default();
     known.extend([applied(&after, 9, 0)]);
     let old = seen(&before, 5);
-    assert_eq!(planned(&[after], &[old], &mut known, 1), Plan::default());
+    assert_eq!(planned(&[after], &[old], &mut known, 1), ChildrenPlan::default());
 }
 
 #[test]
@@ -223,16 +235,19 @@ fn after_a_restart_only_what_differs_is_applied() {
         it["data"]["list"] =
             json!([{ "name": "side", "v": 0 }, { "name": "b", "v": 1, "default": true }]);
     });
-    let mut known = Known::default();
-    assert_eq!(planned(own, &[same], &mut known, 0), Plan::default());
+    let mut known = KnownChildren::default();
+    assert_eq!(planned(own, &[same], &mut known, 0), ChildrenPlan::default());
     assert_eq!(known.len(), 1);
     for edit in [json!([]), json!([{ "name": "b", "v": 2 }])] {
         let other = edited(&seen(&child, 5), 6, |it| it["data"]["list"] = edit);
-        assert_eq!(planned(own, &[other], &mut Known::default(), 0).applies.len(), 1);
+        assert_eq!(planned(own, &[other], &mut KnownChildren::default(), 0).applies.len(), 1);
     }
     // A field that was applied before is not wanted any more: only an application can remove it.
     let less = one("a", &json!({ "x": "1" }));
-    assert_eq!(planned(&[less], &[seen(&child, 5)], &mut Known::default(), 0).applies.len(), 1);
+    assert_eq!(
+        planned(&[less], &[seen(&child, 5)], &mut KnownChildren::default(), 0).applies.len(),
+        1
+    );
 }
 
 #[test]
@@ -240,10 +255,10 @@ fn a_value_that_the_server_normalizes_is_applied_once() {
     let child = one("a", &json!({ "cpu": "1000m" }));
     let normal = edited(&seen(&child, 5), 5, |it| it["data"]["cpu"] = json!("1"));
     let (key, own) = applied(&child, 5, 0);
-    let own = Applied { content: content_after(normal.body(), &child.body), ..own };
-    let mut known = Known::default();
+    let own = AppliedChild { content: content_after(normal.body(), &child.body), ..own };
+    let mut known = KnownChildren::default();
     known.extend([(key, own)]);
-    assert_eq!(planned(&[child], &[normal], &mut known, 1), Plan::default());
+    assert_eq!(planned(&[child], &[normal], &mut known, 1), ChildrenPlan::default());
 }
 
 #[test]
@@ -255,10 +270,13 @@ fn a_status_that_was_applied_may_be_changed_by_others() {
     };
     let child = with("New");
     let own = std::slice::from_ref(&child);
-    let (present, mut known) = (seen(&child, 5), Known::default());
-    assert_eq!(planned(own, std::slice::from_ref(&present), &mut known, 0), Plan::default());
+    let (present, mut known) = (seen(&child, 5), KnownChildren::default());
+    assert_eq!(
+        planned(own, std::slice::from_ref(&present), &mut known, 0),
+        ChildrenPlan::default()
+    );
     let ready = edited(&present, 6, |it| it["status"]["phase"] = json!("Ready"));
-    assert_eq!(planned(own, std::slice::from_ref(&ready), &mut known, 1), Plan::default());
+    assert_eq!(planned(own, std::slice::from_ref(&ready), &mut known, 1), ChildrenPlan::default());
     let changed = edited(&ready, 7, |it| it["data"]["x"] = json!("2"));
     assert_eq!(planned(own, &[changed], &mut known, 2).applies.len(), 1);
 }
@@ -271,12 +289,12 @@ fn another_text_of_the_same_version_is_compared() {
     };
     let child = one("a", &json!({ "x": "1" }));
     let present = text(&seen(&child, 5));
-    let mut known = Known::default();
+    let mut known = KnownChildren::default();
     known.extend([applied(&child, 5, 0)]);
     let children = std::slice::from_ref(&child);
     for _ in 0..2 {
         let present = std::slice::from_ref(&present);
-        assert_eq!(planned(children, present, &mut known, 1), Plan::default());
+        assert_eq!(planned(children, present, &mut known, 1), ChildrenPlan::default());
     }
     // A restored server counts its versions from an earlier one again.
     let restored = text(&edited(&present, 5, |it| it["data"]["x"] = json!("0")));
@@ -288,16 +306,16 @@ fn what_is_not_wanted_is_pruned_but_not_what_is_being_deleted() {
     let (a, b, c) = (one("a", &json!({})), one("b", &json!({})), one("c", &json!({})));
     let ending = edited(&seen(&c, 3), 4, |it| it["metadata"]["deletionTimestamp"] = json!("now"));
     let observed = [seen(&a, 1), seen(&b, 2), ending];
-    let plan = planned(&[b], &observed, &mut Known::default(), 0);
+    let plan = planned(&[b], &observed, &mut KnownChildren::default(), 0);
     assert_eq!((plan.applies.len(), plan.prunes), (0, vec![0]));
-    let plan = planned(&[c], &observed, &mut Known::default(), 0);
+    let plan = planned(&[c], &observed, &mut KnownChildren::default(), 0);
     assert!(plan.applies.is_empty(), "it is created again when its deletion has ended");
 }
 
 #[test]
 fn two_children_of_one_name_are_refused() {
     let twice = [one("a", &json!({})), one("a", &json!({ "x": "1" }))];
-    let problem = plan(&twice, &[], &mut Known::default(), ("fn", Duration::ZERO));
+    let problem = plan(&twice, &[], &mut KnownChildren::default(), ("fn", Duration::ZERO));
     assert_eq!(problem, Err("children[1]: ConfigMap ns/a is already wanted by children[1]".into()));
 }
 
@@ -307,7 +325,7 @@ fn children_of_an_earlier_id_are_taken_over() {
     let former = edited(&seen(&child, 1), 1, |it| {
         it["metadata"]["labels"]["kopf.dev/reconciler"] = json!("old");
     });
-    let plan = planned(&[child], &[former], &mut Known::default(), 0);
+    let plan = planned(&[child], &[former], &mut KnownChildren::default(), 0);
     assert_eq!(plan.applies[0].former.as_deref(), Some("old"));
 }
 

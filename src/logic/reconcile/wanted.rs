@@ -5,7 +5,7 @@ use std::{io, time::Duration};
 use serde_json::{Map, Value};
 
 use crate::logic::{
-    object::conditions::{self, Condition, Status},
+    object::conditions::{self, Condition, ConditionStatus},
     text::{duration, nearest::nearest},
 };
 
@@ -26,7 +26,7 @@ pub struct DesiredState {
     /// The fields of the status to set.
     pub status: Map<String, Value>,
     /// The conditions to set, without times.
-    pub conditions: Vec<Given>,
+    pub conditions: Vec<WantedCondition>,
     /// The pause until the next call.
     pub requeue: Option<Duration>,
 }
@@ -44,23 +44,23 @@ pub struct Manifest {
     pub namespace: Option<String>,
     /// `metadata.name`
     pub name: String,
-    /// The whole object.
+    /// The whole manifest, with the fields above.
     pub body: Map<String, Value>,
 }
 
-/// One wanted condition.
+/// One condition that the function returned, without its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Given {
+pub struct WantedCondition {
     kind: String,
-    status: Status,
+    status: ConditionStatus,
     reason: String,
     message: String,
 }
 
-impl Given {
+impl WantedCondition {
     /// Returns the condition with the time and the generation of the observation.
     pub fn observed(self, generation: Option<i64>, now: jiff::Timestamp) -> Condition {
-        let Given { kind, status, reason, message } = self;
+        let WantedCondition { kind, status, reason, message } = self;
         Condition { kind, status, reason, message, observed_generation: generation, now }
     }
 }
@@ -226,8 +226,8 @@ fn manifest(path: String, item: Value) -> Result<Manifest, String> {
     Ok(Manifest { path, api_version, kind, namespace, name, body })
 }
 
-fn conditions_of(value: Value, first: usize) -> Result<Vec<Given>, String> {
-    let mut all: Vec<Given> = Vec::new();
+fn conditions_of(value: Value, first: usize) -> Result<Vec<WantedCondition>, String> {
+    let mut all: Vec<WantedCondition> = Vec::new();
     for (path, item) in items("conditions", value, first)? {
         let at = |problem: String| format!("{path}: {problem}");
         let fields = item
@@ -246,13 +246,14 @@ fn conditions_of(value: Value, first: usize) -> Result<Vec<Given>, String> {
         };
         let kind = text("type")?.ok_or_else(|| format!("{path}.type is missing"))?.to_owned();
         conditions::check_kind(&kind).map_err(at)?;
-        let status = Status::read(fields.get("status").unwrap_or(&Value::Null)).map_err(at)?;
+        let status =
+            ConditionStatus::read(fields.get("status").unwrap_or(&Value::Null)).map_err(at)?;
         let reason = conditions::reason(text("reason")?, &kind, status).map_err(at)?;
         let message = conditions::message(text("message")?, &reason);
         if all.iter().any(|it| it.kind == kind) {
             return Err(format!("{path}.type: there are two conditions of the type {kind:?}"));
         }
-        all.push(Given { kind, status, reason, message });
+        all.push(WantedCondition { kind, status, reason, message });
     }
     Ok(all)
 }

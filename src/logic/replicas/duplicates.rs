@@ -58,7 +58,7 @@ pub struct Look {
 pub enum News {
     /// Another operator has been running next to this one for this long.
     Second(String, Duration),
-    /// It has ended.
+    /// The other operator has ended; contains its identity.
     Ended(String),
 }
 

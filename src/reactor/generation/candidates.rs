@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use crate::call::LiveGeneration;
 use crate::handling::{
     activities::{self, Activity, ActivityError},
-    run::Runner,
+    run::HandlerRunner,
 };
 use crate::logic::{
     generation::{Changes, Generation},
@@ -139,7 +139,7 @@ impl Starting {
         let running = Box::pin(async move {
             let execution = locked(&settings).execution;
             let (scripts, services) = (&*scripts, &services);
-            let runner = Runner { scripts, clock, settings: &execution, services };
+            let runner = HandlerRunner { scripts, clock, settings: &execution, services };
             activities::run(runner, &activity).await?;
             let settings = locked(&settings);
             let keyed = digest_key::with_key(&settings, &registry, &services.kube).await;

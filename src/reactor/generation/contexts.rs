@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::state::GenerationState;
 use crate::call::ObjectPacker;
-use crate::features::{daemons, indexes::Hold};
+use crate::features::{daemons, indexes::ReadinessHold};
 use crate::logic::{
     change::registry::ResourceHandlers,
     generation,
@@ -132,7 +132,7 @@ impl Contexts<'_> {
         (resource, place): &Target,
         before: Option<&StreamContext>,
         handlers: &ResourceHandlers,
-    ) -> Arc<Hold> {
+    ) -> Arc<ReadinessHold> {
         let Contexts { shared, state, .. } = *self;
         let own = handlers.indexing.iter().map(|it| Arc::clone(&it.id)).collect_set();
         let is_new = !state.new_indexes.is_disjoint(&own);

@@ -13,14 +13,14 @@ use super::{
     memory::Memory,
 };
 use crate::call::Logger;
-use crate::handling::patching::Received;
+use crate::handling::patching::PatchResponses;
 use crate::logic::{
     change::{order, patch::Patch, plan, registry::ResourceHandlers},
     handlers::{outcome::LogLevel, progress},
     object::Object,
     text::python_text,
 };
-use crate::reactor::object::{context::StreamContext, permits::WorkerPermit, queue::Queue};
+use crate::reactor::object::{context::StreamContext, permits::WorkerPermit, queue::ObjectQueue};
 
 /// The work that is left after the change handlers have run.
 #[derive(Debug, Default)]
@@ -70,7 +70,7 @@ impl Applied {
 
 /// The end of a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Pause {
+enum PauseEnd {
     Complete,
     Interrupted,
     /// A daemon or timer that was requested to stop has ended, or the handlers have changed.
@@ -125,10 +125,10 @@ pub(in crate::reactor) struct Conclusion<'a> {
     /// The resource and its settings.
     pub(in crate::reactor) serving: &'a StreamContext,
     /// The queue of newer events.
-    pub(in crate::reactor) queue: &'a Queue,
+    pub(in crate::reactor) queue: &'a ObjectQueue,
     /// The worker's permit, released during sleeps.
     pub(in crate::reactor) permit: &'a WorkerPermit,
-    /// The object's memory.
+    /// The object's memory, which the conclusion updates.
     pub(in crate::reactor) memory: &'a mut Memory,
     /// The object as the cycle saw it.
     pub(in crate::reactor) object: &'a Arc<Object>,
@@ -214,12 +214,12 @@ impl Conclusion<'_> {
             memory: self.memory,
             object: self.object,
             logger: self.logger,
-            received: Received::default(),
+            received: PatchResponses::default(),
         }
     }
 
     /// Stores the server's response. Returns whether the object has a newer version now.
-    fn receive(&mut self, received: Received) -> bool {
+    fn receive(&mut self, received: PatchResponses) -> bool {
         let before = &self.object.header().resource_version;
         let newer = received.object.filter(|it| {
             // When the last finalizer is removed, the server deletes the object without a newer version.
@@ -245,9 +245,9 @@ impl Conclusion<'_> {
     async fn wait(&mut self, delay: Duration) -> Result<Next, CycleError> {
         // Other workers use the permit meanwhile.
         match self.permit.release_while(self.sleep(delay)).await {
-            Pause::Complete => self.touch().await,
-            Pause::Interrupted => Ok(Next::Event),
-            Pause::Outdated => Ok(Next::Again),
+            PauseEnd::Complete => self.touch().await,
+            PauseEnd::Interrupted => Ok(Next::Event),
+            PauseEnd::Outdated => Ok(Next::Again),
         }
     }
 
@@ -273,9 +273,9 @@ impl Conclusion<'_> {
     }
 
     /// Sleeps until handlers are due.
-    async fn sleep(&self, delay: Duration) -> Pause {
+    async fn sleep(&self, delay: Duration) -> PauseEnd {
         if delay.is_zero() {
-            return Pause::Complete;
+            return PauseEnd::Complete;
         }
         let limited = delay.min(plan::SLEEP_MAX);
         let seconds = python_text::float(delay);
@@ -289,12 +289,12 @@ impl Conclusion<'_> {
         let until = time::Instant::now() + limited;
         let slept = tokio::select! {
             biased; // a complete pause counts as complete; then a newer event
-            () = time::sleep_until(until) => Pause::Complete,
-            () = self.queue.pressure() => Pause::Interrupted,
-            () = self.exit() => Pause::Outdated,
-            () = self.serving.replaced.cancelled() => Pause::Outdated,
+            () = time::sleep_until(until) => PauseEnd::Complete,
+            () = self.queue.pressure() => PauseEnd::Interrupted,
+            () = self.exit() => PauseEnd::Outdated,
+            () = self.serving.replaced.cancelled() => PauseEnd::Outdated,
         };
-        if slept == Pause::Interrupted {
+        if slept == PauseEnd::Interrupted {
             let left = until.saturating_duration_since(time::Instant::now());
             let left = python_text::float(left);
             let text = format!("Sleeping was interrupted by new changes, {left} seconds left.");

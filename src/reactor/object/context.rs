@@ -13,10 +13,10 @@ use tokio_util::sync::CancellationToken;
 use crate::call::{CallServices, Logger, Memo, ObjectCause, Scripts};
 use crate::features::{
     daemons,
-    indexes::{Gate, Hold, Ids},
+    indexes::{Gate, Ids, ReadinessHold},
     leadership::Leadership,
 };
-use crate::handling::{asking::FilterCaller, run::Runner};
+use crate::handling::{asking::FilterCaller, run::HandlerRunner};
 use crate::logic::{
     change::{registry::ResourceHandlers, undecided},
     generation::{NewHandlers, Version},
@@ -80,23 +80,23 @@ impl Cooldown {
 
 /// One resource and all inputs for handling its objects, with the handlers of one version.
 pub(in crate::reactor) struct StreamContext {
-    /// The resource.
+    /// The resource that the stream lists and watches.
     pub(in crate::reactor) resource: Arc<Resource>,
     /// The version of the handlers.
     pub(in crate::reactor) version: Version,
     /// The handlers that select the resource.
     pub(in crate::reactor) handlers: Arc<ResourceHandlers>,
     /// Holds handlers back until all objects are indexed.
-    pub(in crate::reactor) hold: Arc<Hold>,
+    pub(in crate::reactor) hold: Arc<ReadinessHold>,
     /// Holds the handlers of a new generation back until its new indexes are complete, for a limited time.
     pub(in crate::reactor) gate: Option<Gate>,
     /// The indexes that each script may use.
     pub(in crate::reactor) uses: Arc<BTreeMap<ScriptId, Ids>>,
     /// Cancelled when the next version has taken over: waiting workers then run another cycle.
     pub(in crate::reactor) replaced: CancellationToken,
-    /// The cluster.
+    /// The cluster that the objects belong to.
     pub(in crate::reactor) cluster: Arc<dyn Cluster>,
-    /// The scripts.
+    /// The scripts that declare the handlers.
     pub(in crate::reactor) scripts: Arc<dyn Scripts>,
     /// The settings as start-up handlers have left them.
     pub(in crate::reactor) settings: Arc<Settings>,
@@ -189,8 +189,8 @@ impl StreamContext {
     }
 
     /// Returns a runner of handlers with this operator's default options.
-    pub(in crate::reactor) fn runner(&self) -> Runner<'_> {
-        Runner {
+    pub(in crate::reactor) fn runner(&self) -> HandlerRunner<'_> {
+        HandlerRunner {
             scripts: &*self.scripts,
             clock: self.clock,
             settings: &self.settings.execution,

@@ -14,9 +14,9 @@ use super::{
     delivery::{CycleResult, Delivery},
     error::CycleError,
     expectation::Expectation,
-    holding::Held,
+    holding::FinalizerState,
     memory::Memory,
-    undecided::{FilterContext, Handled, Wait},
+    undecided::{FilterContext, Handled, UndecidedWait},
 };
 use crate::call::{ClearOnDrop, Logger, Memo, ObjectCause, ObjectDetail, SharedPatch};
 use crate::features::{indexes::Indexer, reconcile};
@@ -43,7 +43,7 @@ use crate::reactor::object::{
     context::StreamContext,
     pending_calls::{HandlerSet, PendingCalls},
     permits::WorkerPermit,
-    queue::{Event, Queue},
+    queue::{Event, ObjectQueue},
 };
 
 /// Time limit after which indexing releases its worker permit to other objects.
@@ -54,12 +54,12 @@ pub(in crate::reactor) struct Cycle<'a> {
     /// The resource and its handlers.
     pub(in crate::reactor) serving: &'a StreamContext,
     /// The queue of newer events.
-    pub(in crate::reactor) queue: &'a Queue,
+    pub(in crate::reactor) queue: &'a ObjectQueue,
     /// The worker's permit, released while it waits for something other than its own work.
     pub(in crate::reactor) permit: &'a WorkerPermit,
     /// The object's memory.
     pub(in crate::reactor) memory: &'a mut Memory,
-    /// The event.
+    /// The event that the cycle handles.
     pub(in crate::reactor) event: Event,
     /// The logger for the operator's own lines.
     pub(in crate::reactor) logger: &'a Logger,
@@ -74,7 +74,7 @@ pub(in crate::reactor) struct Cycle<'a> {
 pub(in crate::reactor) struct Pass<'a> {
     /// The changes that handlers request.
     pub(in crate::reactor) patch: &'a SharedPatch,
-    /// The object's memo.
+    /// The object's memo, which its handlers share.
     pub(in crate::reactor) memo: &'a Memo,
     /// The scripts that wait for indexes, and the deadline of filters.
     pub(in crate::reactor) filters: &'a FilterContext,
@@ -85,7 +85,7 @@ pub(in crate::reactor) struct Pass<'a> {
 enum Opening {
     /// Handlers may be called, but not yet those of these scripts.
     Open(BTreeSet<ScriptId>),
-    /// The stream ends.
+    /// The stream ends: the cycle is given up.
     Ended,
     /// The handlers of the stream were replaced.
     Replaced,
@@ -246,9 +246,9 @@ impl Cycle<'_> {
         }
     }
 
-    fn waits<'c>(&'c self, filters: &'c FilterContext) -> Wait<'c> {
+    fn waits<'c>(&'c self, filters: &'c FilterContext) -> UndecidedWait<'c> {
         let Cycle { serving, queue, permit, memory, .. } = self;
-        Wait { serving, queue, permit, memory, filters }
+        UndecidedWait { serving, queue, permit, memory, filters }
     }
 
     async fn wait(&self, filters: &FilterContext) -> Next {
@@ -458,7 +458,7 @@ impl Cycle<'_> {
         let DaemonSync { required, mut delays, is_awaited } = sync;
         let required = needed.or(required);
         let is_ending = ongoing && has_finalizer(&object);
-        let Held { blocked, wait } = self.held(required, blocked, is_ending);
+        let FinalizerState { blocked, wait } = self.held(required, blocked, is_ending);
         let is_gone = self.event.event_type == Some(EventType::Deleted);
         let hold = match required {
             // Any decision could be wrong.

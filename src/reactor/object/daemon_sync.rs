@@ -4,7 +4,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{memory::Background, undecided::FilterContext};
+use super::{memory::MemoryDaemons, undecided::FilterContext};
 use crate::call::{
     BackgroundCause, LiveObject, Logger, Memo, ObjectCause, ObjectDetail, SharedPatch, Stopped,
 };
@@ -22,14 +22,14 @@ use crate::logic::{
     object::{Object, essence, reason::EventType},
     text::json,
 };
-use crate::reactor::object::{context::StreamContext, queue::Queue};
+use crate::reactor::object::{context::StreamContext, queue::ObjectQueue};
 
 /// The inputs for updating the daemons and timers of one object after one event.
 pub(in crate::reactor) struct SyncDaemons<'a> {
     pub(in crate::reactor) serving: &'a StreamContext,
     /// The queue of newer events.
-    pub(in crate::reactor) queue: &'a Queue,
-    pub(in crate::reactor) background: &'a mut Background,
+    pub(in crate::reactor) queue: &'a ObjectQueue,
+    pub(in crate::reactor) background: &'a mut MemoryDaemons,
     pub(in crate::reactor) undecided: &'a mut Option<Box<Undecided>>,
     pub(in crate::reactor) event_type: Option<EventType>,
     pub(in crate::reactor) object: &'a Arc<Object>,

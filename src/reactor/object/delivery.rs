@@ -26,7 +26,7 @@ use super::{
     memory::Memory,
 };
 use crate::call::{Logger, LoggerKind};
-use crate::handling::patching::{PatchError, Patcher, Received};
+use crate::handling::patching::{PatchError, PatchResponses, Patcher};
 use crate::logic::{
     change::{
         patch::{self, Patch, Transformation},
@@ -38,7 +38,7 @@ use crate::logic::{
     },
     object::Object,
 };
-use crate::reactor::object::{context::StreamContext, queue::Queue};
+use crate::reactor::object::{context::StreamContext, queue::ObjectQueue};
 use crate::sorted::CollectSorted as _;
 
 /// Byte limits on messages, tried in this order when the server rejects the records as too long.
@@ -179,7 +179,7 @@ pub(in crate::reactor) struct Sender<'a> {
     /// The resource and its settings.
     pub(in crate::reactor) serving: &'a StreamContext,
     /// The queue of newer events.
-    pub(in crate::reactor) queue: &'a Queue,
+    pub(in crate::reactor) queue: &'a ObjectQueue,
     /// The object's memory.
     pub(in crate::reactor) memory: &'a mut Memory,
     /// The object as the cycle saw it.
@@ -187,7 +187,7 @@ pub(in crate::reactor) struct Sender<'a> {
     /// The logger for the operator's own log lines.
     pub(in crate::reactor) logger: &'a Logger,
     /// The responses of the server so far.
-    pub(in crate::reactor) received: Received,
+    pub(in crate::reactor) received: PatchResponses,
 }
 
 /// The outcome of a delivery.

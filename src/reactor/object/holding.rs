@@ -22,7 +22,7 @@ use crate::settings::ProgressStorage;
 
 /// The state of an object's finalizer.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::reactor) struct Held {
+pub(in crate::reactor) struct FinalizerState {
     /// The object has the finalizer, and the finalizer is that of this operator.
     pub(in crate::reactor) blocked: bool,
     /// The time that the deletion still waits for another operator, to which the finalizer seems to belong.
@@ -37,7 +37,7 @@ impl Cycle<'_> {
         required: Certainty,
         blocked: bool,
         is_ending: bool,
-    ) -> Held {
+    ) -> FinalizerState {
         if required != Certainty::Unknown {
             self.claim(required == Certainty::Yes, blocked);
         }
@@ -48,7 +48,7 @@ impl Cycle<'_> {
         let wait = if is_asked { self.remaining_wait() } else { None };
         let is_abandoned = wait.is_some_and(|it| it.is_zero());
         let is_ours = required == Certainty::Yes || self.memory.claim.is_ours() || is_abandoned;
-        Held { blocked: blocked && is_ours, wait }
+        FinalizerState { blocked: blocked && is_ours, wait }
     }
 
     /// Updates the owner of the finalizer; logs once when it turns out to be another operator.

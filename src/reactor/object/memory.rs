@@ -15,7 +15,7 @@ use crate::call::Memo;
 use crate::features::daemons::{self, LastSeen};
 use crate::heap;
 use crate::logic::{
-    background::{indexing::Failures, throttle::Throttle},
+    background::{indexing::IndexFailures, throttle::Throttle},
     change::{
         claim::{Claim, Quiet},
         undecided::Undecided,
@@ -55,7 +55,7 @@ pub(in crate::reactor) struct Memory {
     /// The memo of the object's handlers; created on first use.
     pub(in crate::reactor) memo: Option<Memo>,
     /// The index handlers that failed for the object; `None` without failures.
-    pub(in crate::reactor) unindexed: Option<Box<Failures>>,
+    pub(in crate::reactor) unindexed: Option<Box<IndexFailures>>,
     /// The handlers that wait for their retry; `None` without any.
     pub(in crate::reactor) waiting: Option<Box<WaitingHandlers>>,
     /// The handlers that cannot be decided for now; `None` without any.
@@ -71,7 +71,7 @@ pub(in crate::reactor) struct Memory {
     /// The version of the object that could not be read and was reported; `None` if the object is readable.
     pub(in crate::reactor) unreadable: Option<Box<str>>,
     /// The object's daemons and timers; `None` while there is no state to keep of them.
-    pub(in crate::reactor) background: Background,
+    pub(in crate::reactor) background: MemoryDaemons,
 }
 
 /// The parts of a memory that the handling of a change uses. Daemons and timers may start meanwhile.
@@ -83,7 +83,7 @@ pub(in crate::reactor) struct ChangeMemory<'a> {
 }
 
 /// The daemons and timers of an object, as stored in its memory.
-pub(in crate::reactor) type Background = Option<Box<daemons::ObjectDaemons>>;
+pub(in crate::reactor) type MemoryDaemons = Option<Box<daemons::ObjectDaemons>>;
 
 /// The memories of all objects. A worker takes a memory out while it works, and puts it back.
 #[derive(Debug, Default)]
@@ -110,14 +110,14 @@ struct IdleMemory {
     own: Option<NonZeroU64>,
     claim: Claim,
     memo: Option<Memo>,
-    background: Background,
+    background: MemoryDaemons,
     trouble: Option<Box<Trouble>>,
 }
 
 /// The parts of a memory that are absent without errors.
 #[derive(Debug)]
 struct Trouble {
-    unindexed: Option<Box<Failures>>,
+    unindexed: Option<Box<IndexFailures>>,
     waiting: Option<Box<WaitingHandlers>>,
     undecided: Option<Box<Undecided>>,
     throttle: Option<Box<Throttle>>,
@@ -235,7 +235,7 @@ impl Memory {
     }
 
     /// Returns the parts that the handling of a change uses, and the daemons and timers.
-    pub(in crate::reactor) fn for_change(&mut self) -> (ChangeMemory<'_>, &mut Background) {
+    pub(in crate::reactor) fn for_change(&mut self) -> (ChangeMemory<'_>, &mut MemoryDaemons) {
         let Memory { handled_once, has_failed, waiting, undecided, background, .. } = self;
         (ChangeMemory { handled_once, has_failed: *has_failed, waiting, undecided }, background)
     }

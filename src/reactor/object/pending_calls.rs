@@ -12,7 +12,7 @@ use crate::reactor::object::{context::StreamContext, queue::Event};
 /// Handlers of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::reactor) enum HandlerSet {
-    /// All of them.
+    /// All handlers of the kind.
     All,
     /// The handlers with these ids.
     Only(BTreeSet<Arc<str>>),
@@ -21,7 +21,7 @@ pub(in crate::reactor) enum HandlerSet {
 /// The handlers that must still be called for one event, besides change handlers, daemons and timers.
 #[derive(Clone, Debug)]
 pub(in crate::reactor) struct PendingCalls {
-    /// Index handlers.
+    /// Index handlers, which run before all others.
     pub(in crate::reactor) indexing: HandlerSet,
     /// Handlers of raw events.
     pub(in crate::reactor) watching: HandlerSet,

@@ -22,7 +22,7 @@ use crate::handling::asking::{ANSWER_MAX, FilterRetries};
 use crate::logic::{
     change::{
         cause::Change,
-        failed::Failed,
+        failed::FailedHandlers,
         filters::{Answers, Subject},
         plan, selection,
         undecided::Undecided,
@@ -31,7 +31,7 @@ use crate::logic::{
     object::{Object, conditions, corrupt::CorruptState},
 };
 use crate::ports::until;
-use crate::reactor::object::{context::StreamContext, permits::WorkerPermit, queue::Queue};
+use crate::reactor::object::{context::StreamContext, permits::WorkerPermit, queue::ObjectQueue};
 use crate::telemetry::HandlerLabels;
 
 /// The state of undecided handlers at the start of one cycle.
@@ -54,9 +54,9 @@ pub(in crate::reactor) enum Handled {
 }
 
 /// The wait of a cycle that has no other work.
-pub(in crate::reactor) struct Wait<'a> {
+pub(in crate::reactor) struct UndecidedWait<'a> {
     pub(in crate::reactor) serving: &'a StreamContext,
-    pub(in crate::reactor) queue: &'a Queue,
+    pub(in crate::reactor) queue: &'a ObjectQueue,
     pub(in crate::reactor) permit: &'a WorkerPermit,
     pub(in crate::reactor) memory: &'a Memory,
     pub(in crate::reactor) filters: &'a FilterContext,
@@ -148,7 +148,7 @@ impl Cycle<'_> {
         };
         let is_held = is_held || !undecided.is_empty() || overtaken.is_some();
         let persistence = &self.serving.settings.persistence;
-        let failed = Failed::of(persistence, object.body());
+        let failed = FailedHandlers::of(persistence, object.body());
         self.memory.has_failed = !failed.is_empty();
         if self.memory.has_failed {
             self.recall(&failed, &object);
@@ -190,7 +190,7 @@ impl Cycle<'_> {
     }
 
     /// Counts the failures that an earlier process has recorded.
-    fn recall(&self, failed: &Failed, object: &Object) {
+    fn recall(&self, failed: &FailedHandlers, object: &Object) {
         let about = || Arc::new(object.header().reference_in(&self.serving.resource));
         let uid = object.header().uid.as_deref().unwrap_or_default();
         let failures = &self.serving.services.failures;
@@ -201,7 +201,7 @@ impl Cycle<'_> {
     /// Registers an object whose condition shows a failure: an earlier process may have written it.
     fn adopt_condition(&self, object: &Object) {
         let Some(kind) = &self.serving.settings.posting.condition else { return };
-        if conditions::has(object.body(), kind, conditions::Status::False) {
+        if conditions::has(object.body(), kind, conditions::ConditionStatus::False) {
             let about = || Arc::new(object.header().reference_in(&self.serving.resource));
             self.serving.services.failures.adopt(about, &self.serving.resource);
         }
@@ -289,7 +289,7 @@ impl Cycle<'_> {
     }
 }
 
-impl Wait<'_> {
+impl UndecidedWait<'_> {
     /// Returns whether anything is awaited that may come before all of these delays.
     pub(in crate::reactor) fn comes_before(&self, delays: &[Duration]) -> bool {
         let pause = self.pause();

@@ -23,7 +23,7 @@ use crate::logic::{
 use crate::reactor::object::{context::StreamContext, pending_calls::HandlerSet};
 
 /// The handlers of one script, and the changes that they request.
-struct Group {
+struct ScriptGroup {
     handlers: Vec<Arc<Handler>>,
     patch: SharedPatch,
     attempts: Attempts,
@@ -31,11 +31,11 @@ struct Group {
     _clear: ClearOnDrop,
 }
 
-impl Group {
+impl ScriptGroup {
     fn of(handlers: Vec<Arc<Handler>>) -> Self {
         let patch = SharedPatch::default();
         let clear = ClearOnDrop(Arc::clone(&patch));
-        Group { handlers, patch, attempts: Attempts::default(), _clear: clear }
+        ScriptGroup { handlers, patch, attempts: Attempts::default(), _clear: clear }
     }
 }
 
@@ -76,7 +76,7 @@ impl Cycle<'_> {
                 by_script.entry(handler.function.script).or_default().push(handler);
             }
         }
-        let groups = by_script.into_values().map(Group::of).collect::<Vec<_>>();
+        let groups = by_script.into_values().map(ScriptGroup::of).collect::<Vec<_>>();
         let calls = groups.iter().map(|it| call_in_turn(serving, it, (&cause, memo, logger)));
         let rests = future::join_all(calls).await;
         for group in groups {
@@ -92,7 +92,7 @@ impl Cycle<'_> {
 /// Calls handlers of raw events one after another. Returns those that took too long, and how long to skip them.
 async fn call_in_turn(
     serving: &StreamContext,
-    Group { handlers, patch, attempts, .. }: &Group,
+    ScriptGroup { handlers, patch, attempts, .. }: &ScriptGroup,
     (cause, memo, logger): (&ObjectCause, &Memo, &Logger),
 ) -> Vec<(Arc<Handler>, Duration)> {
     let cause = ObjectCause { patch: Arc::clone(patch), ..cause.clone() };

@@ -28,7 +28,7 @@ use crate::reactor::object::{
     context::{SharedContext, StreamContext},
     pending_calls::PendingCalls,
     permits::WorkerPermit,
-    queue::{Event, Queue},
+    queue::{Event, ObjectQueue},
 };
 
 /// The worker of one object, which handles its events until no more arrive, or until the stream has ended.
@@ -38,11 +38,11 @@ use crate::reactor::object::{
 pub(in crate::reactor) struct Worker {
     /// The context shared by all workers of the stream.
     pub(in crate::reactor) shared: SharedContext,
-    /// The object.
+    /// The object that the worker handles.
     pub(in crate::reactor) key: Key,
-    /// Its events.
-    pub(in crate::reactor) queue: Arc<Queue>,
-    /// The worker's permit.
+    /// The events of the object that are still to be handled.
+    pub(in crate::reactor) queue: Arc<ObjectQueue>,
+    /// The permit that the worker holds while it is busy.
     pub(in crate::reactor) permit: WorkerPermit,
     /// Whether the worker may wait for more events of an object that it has changed; false where others wait for its permit.
     pub(in crate::reactor) lingers: bool,

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use futures::StreamExt as _;
 
-use super::view::View;
+use super::view::ObserverView;
 use crate::logic::{
     discovery::inventory::CrdName, handlers::selector::Restrictions, object::resource::Resource,
 };
@@ -23,7 +23,7 @@ pub(super) type Deletions = BTreeMap<CrdName, Uid>;
 ///
 /// Returns true if CRDs cannot be listed.
 pub(super) async fn is_confirmed(
-    view: &View<'_>,
+    view: &ObserverView<'_>,
     definitions: &Resource,
     (group, plural): &CrdName,
     uid: &Uid,

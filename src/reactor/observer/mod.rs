@@ -16,7 +16,7 @@ use std::{
 
 use futures::future;
 
-use self::{namespaces::Namespaces, resources::Resources, view::View};
+use self::{namespaces::Namespaces, resources::Resources, view::ObserverView};
 use crate::call::Scripts;
 use crate::handling::choosing::Choices;
 use crate::logic::{
@@ -37,7 +37,7 @@ use crate::settings::Settings;
 
 /// The namespaces to serve.
 #[derive(Clone, Debug)]
-pub enum Scope {
+pub enum NamespaceScope {
     /// All namespaces, with cluster-wide streams.
     Cluster,
     /// The namespaces that match any of these patterns.
@@ -52,12 +52,12 @@ pub(super) type Targets = BTreeMap<Target, Arc<ResourceHandlers>>;
 
 /// The observer of the resources and namespaces to serve.
 pub(super) struct Observer<'a> {
-    view: View<'a>,
+    view: ObserverView<'a>,
     scripts: &'a dyn Scripts,
     registry: Registry,
     resources: Resources<'a>,
     choices: Choices,
-    /// `None`: cluster-wide.
+    /// The served namespaces; `None`: cluster-wide.
     namespaces: Option<Namespaces>,
     /// Warnings that were logged already.
     logged: Vec<String>,
@@ -78,18 +78,20 @@ impl<'a> Observer<'a> {
         cluster: &'a dyn Cluster,
         scripts: &'a dyn Scripts,
         registry: &Registry,
-        scope: &Scope,
+        scope: &NamespaceScope,
         settings: Arc<Settings>,
     ) -> Result<Self, ApiError> {
         for problem in selector::misspelled(&settings.watching) {
             tracing::warn!(target: "kopf.discovery", "{problem}");
         }
-        let view = View { cluster, settings };
+        let view = ObserverView { cluster, settings };
         // Runs concurrently: the resource of namespaces is the same in every cluster.
         let namespaces = async {
             Ok(match scope {
-                Scope::Cluster => None,
-                Scope::Namespaces(patterns) => Some(Namespaces::observe(&view, patterns).await),
+                NamespaceScope::Cluster => None,
+                NamespaceScope::Namespaces(patterns) => {
+                    Some(Namespaces::observe(&view, patterns).await)
+                }
             })
         };
         let resources = Resources::scan(view.clone(), registry);

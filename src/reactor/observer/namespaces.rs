@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use futures::StreamExt as _;
 use tokio::time::{Instant, sleep_until};
 
-use super::view::{Events, View};
+use super::view::{ObserverEvents, ObserverView};
 use crate::logic::{
     discovery::namespaces::{NamespacePattern, NamespaceState, namespace_state},
     object::{Object, reason::EventType, resource::Resource},
@@ -33,7 +33,7 @@ pub(super) struct Namespaces {
     present: BTreeSet<Arc<str>>,
     /// The namespaces of the listing in progress.
     listed: BTreeSet<Arc<str>>,
-    source: Source,
+    source: NamespaceSource,
     /// Whether the present source was listed completely.
     is_known: bool,
     /// The failure that was logged last.
@@ -41,22 +41,22 @@ pub(super) struct Namespaces {
 }
 
 /// The source of the namespaces.
-enum Source {
+enum NamespaceSource {
     /// Fixed at the start.
     Fixed,
-    /// A watch stream.
-    Stream(Events, Resource),
+    /// A watch stream of namespaces.
+    Stream(ObserverEvents, Resource),
     /// The last state before access was denied, and the time of the next attempt.
     Denied(Instant, Resource),
 }
 
 /// The meaning of an event for the served namespaces.
-enum Effect {
+enum NamespaceEffect {
     /// The set of served namespaces has changed.
     Changed,
     /// A listing is complete; true if the set has changed.
     Listed(bool),
-    /// Access is denied.
+    /// Access to namespaces is denied.
     Denied,
     /// The set has not changed.
     None,
@@ -64,12 +64,12 @@ enum Effect {
 
 impl Namespaces {
     /// Lists the namespaces once, if scanning is enabled and permitted; otherwise only exact names are served.
-    pub(super) async fn observe(view: &View<'_>, patterns: &[NamespacePattern]) -> Self {
+    pub(super) async fn observe(view: &ObserverView<'_>, patterns: &[NamespacePattern]) -> Self {
         let (patterns, resource) = (patterns.to_vec(), resource());
         let source = if view.settings.scanning.disabled {
-            Source::Fixed
+            NamespaceSource::Fixed
         } else {
-            Source::Stream(view.watch(&resource, Extent::Whole), resource)
+            NamespaceSource::Stream(view.watch(&resource, Extent::Whole), resource)
         };
         let mut namespaces = Namespaces {
             patterns,
@@ -91,7 +91,7 @@ impl Namespaces {
     /// Processes the first listing, or falls back to exact names.
     async fn fill(&mut self) {
         loop {
-            let Source::Stream(events, _) = &mut self.source else {
+            let NamespaceSource::Stream(events, _) = &mut self.source else {
                 self.present = self.exact();
                 if self.present.is_empty() {
                     tracing::warn!(
@@ -104,7 +104,7 @@ impl Namespaces {
             };
             let item = events.next().await;
             match self.take(item) {
-                Effect::Listed(_) => {
+                NamespaceEffect::Listed(_) => {
                     if self.present.is_empty() {
                         tracing::warn!(
                             target: "kopf.discovery",
@@ -114,7 +114,7 @@ impl Namespaces {
                     }
                     return;
                 }
-                Effect::Denied => {
+                NamespaceEffect::Denied => {
                     self.present = self.exact();
                     tracing::warn!(
                         target: "kopf.discovery",
@@ -131,44 +131,44 @@ impl Namespaces {
                     }
                     return;
                 }
-                Effect::Changed | Effect::None => {}
+                NamespaceEffect::Changed | NamespaceEffect::None => {}
             }
         }
     }
 
     /// Waits until the set of served namespaces has changed.
-    pub(super) async fn changed(&mut self, view: &View<'_>) {
+    pub(super) async fn changed(&mut self, view: &ObserverView<'_>) {
         loop {
             let item = match &mut self.source {
-                Source::Fixed => std::future::pending().await,
-                Source::Stream(events, _) => events.next().await,
-                Source::Denied(again, resource) => {
+                NamespaceSource::Fixed => std::future::pending().await,
+                NamespaceSource::Stream(events, _) => events.next().await,
+                NamespaceSource::Denied(again, resource) => {
                     sleep_until(*again).await;
                     let resource = resource.clone();
                     let events = view.watch(&resource, Extent::Whole);
-                    self.source = Source::Stream(events, resource);
+                    self.source = NamespaceSource::Stream(events, resource);
                     self.is_known = false;
                     continue;
                 }
             };
             match self.take(item) {
-                Effect::Changed | Effect::Listed(true) => return,
-                Effect::Denied if !self.is_known => {}
-                Effect::Denied => self.log(
+                NamespaceEffect::Changed | NamespaceEffect::Listed(true) => return,
+                NamespaceEffect::Denied if !self.is_known => {}
+                NamespaceEffect::Denied => self.log(
                     "Not enough permissions to watch for namespaces: changes (deletion/creation) will not be noticed; \
                      the namespaces are only refreshed on operator restarts.",
                 ),
-                Effect::Listed(false) | Effect::None => {}
+                NamespaceEffect::Listed(false) | NamespaceEffect::None => {}
             }
         }
     }
 
-    fn take(&mut self, item: Option<Result<StreamEvent, ApiError>>) -> Effect {
+    fn take(&mut self, item: Option<Result<StreamEvent, ApiError>>) -> NamespaceEffect {
         match item {
             Some(Ok(StreamEvent::Object(event_type, object))) => self.note(event_type, &object),
             Some(Ok(StreamEvent::Listing)) => {
                 self.listed.clear();
-                Effect::None
+                NamespaceEffect::None
             }
             Some(Ok(StreamEvent::Listed)) => {
                 // Namespaces that are missing from the listing were deleted while the watch was interrupted.
@@ -176,37 +176,38 @@ impl Namespaces {
                 let is_changed = listed != self.present;
                 self.present = listed;
                 self.is_known = true;
-                Effect::Listed(is_changed)
+                NamespaceEffect::Listed(is_changed)
             }
             Some(Ok(StreamEvent::Alive)) => {
                 self.logged = None;
-                Effect::None
+                NamespaceEffect::None
             }
             Some(Err(error)) if error.class == ErrorClass::Denied => {
                 self.deny();
-                Effect::Denied
+                NamespaceEffect::Denied
             }
             Some(Err(error)) => {
                 self.log(&format!("Cannot watch namespaces, retrying: {error}"));
-                Effect::None
+                NamespaceEffect::None
             }
             None => {
                 self.deny();
-                Effect::Denied
+                NamespaceEffect::Denied
             }
         }
     }
 
     fn deny(&mut self) {
-        let source = std::mem::replace(&mut self.source, Source::Fixed);
-        if let Source::Stream(_, resource) | Source::Denied(_, resource) = source {
-            self.source = Source::Denied(Instant::now() + ACCESS_RETRY, resource);
+        let source = std::mem::replace(&mut self.source, NamespaceSource::Fixed);
+        if let NamespaceSource::Stream(_, resource) | NamespaceSource::Denied(_, resource) = source
+        {
+            self.source = NamespaceSource::Denied(Instant::now() + ACCESS_RETRY, resource);
         }
     }
 
-    fn note(&mut self, event_type: Option<EventType>, namespace: &Object) -> Effect {
+    fn note(&mut self, event_type: Option<EventType>, namespace: &Object) -> NamespaceEffect {
         let Some(name) = namespace.header().name.as_deref().map(Arc::<str>::from) else {
-            return Effect::None;
+            return NamespaceEffect::None;
         };
         let is_wanted = self.patterns.iter().any(|it| it.matches(&name));
         let state = namespace_state(event_type, namespace.body());
@@ -225,11 +226,11 @@ impl Namespaces {
             if is_served {
                 self.listed.insert(name);
             }
-            return Effect::None;
+            return NamespaceEffect::None;
         }
         let is_changed =
             if is_served { self.present.insert(name) } else { self.present.remove(&name) };
-        if is_changed { Effect::Changed } else { Effect::None }
+        if is_changed { NamespaceEffect::Changed } else { NamespaceEffect::None }
     }
 
     /// Returns the names without wildcards, which are served also where namespaces cannot be listed.

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use super::{
     deletions::{self, Deletions},
     namespaces::ACCESS_RETRY,
-    view::{Events, View},
+    view::{ObserverEvents, ObserverView},
 };
 use crate::logic::{
     change::registry::Registry,
@@ -48,7 +48,7 @@ const DEFINITIONS: &str = "customresourcedefinitions";
 
 /// The resources of the cluster that the handlers need.
 pub(super) struct Resources<'a> {
-    view: View<'a>,
+    view: ObserverView<'a>,
     /// The groups to read.
     wanted: GroupFilter,
     /// Whether all of these groups were read together at least once.
@@ -56,7 +56,7 @@ pub(super) struct Resources<'a> {
     inventory: Inventory,
     /// The result that [`Resources::changed`] has reported last.
     reported: (Vec<Resource>, Unknown),
-    definitions: Definitions,
+    definitions: CrdSource,
     /// The CRDs of the listing in progress.
     listed: BTreeSet<CrdName>,
     deletions: Deletions,
@@ -73,12 +73,12 @@ struct Notes {
     /// Whether there may be a change to report.
     is_new: bool,
     /// The failures that were logged last.
-    logged: BTreeMap<About, String>,
+    logged: BTreeMap<FailureSubject, String>,
 }
 
 /// The subject of a failure.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum About {
+enum FailureSubject {
     /// The discovery as a whole.
     Discovery,
     /// One group.
@@ -88,11 +88,11 @@ enum About {
 }
 
 /// The source of changes of CRDs.
-enum Definitions {
+enum CrdSource {
     /// CRDs are not watched.
     Ignored,
     /// A watch stream; true if it was listed before.
-    Stream(Events, bool),
+    Stream(ObserverEvents, bool),
     /// Access is denied; the next attempt is at this time.
     Denied(Instant),
 }
@@ -108,7 +108,10 @@ impl<'a> Resources<'a> {
     ///
     /// # Errors
     /// If the discovery fails.
-    pub(super) async fn scan(view: View<'a>, registry: &Registry) -> Result<Self, ApiError> {
+    pub(super) async fn scan(
+        view: ObserverView<'a>,
+        registry: &Registry,
+    ) -> Result<Self, ApiError> {
         let wanted = wanted(registry, &view.settings);
         let found = view.cluster.discover(&wanted).await?;
         let mut resources = Resources {
@@ -117,7 +120,7 @@ impl<'a> Resources<'a> {
             is_read: true,
             inventory: Inventory::default(),
             reported: (Vec::new(), Unknown::default()),
-            definitions: Definitions::Ignored,
+            definitions: CrdSource::Ignored,
             listed: BTreeSet::new(),
             deletions: Deletions::new(),
             notes: Notes::default(),
@@ -156,8 +159,8 @@ impl<'a> Resources<'a> {
             self.inventory.keep(groups);
             self.retries.retain(|it, _| groups.contains(it));
             self.notes.logged.retain(|it, _| match it {
-                About::Group(group) => groups.contains(group),
-                About::Discovery | About::Definitions => true,
+                FailureSubject::Group(group) => groups.contains(group),
+                FailureSubject::Discovery | FailureSubject::Definitions => true,
             });
         }
     }
@@ -170,8 +173,8 @@ impl<'a> Resources<'a> {
     /// Returns the groups that do not respond, and the CRDs whose kinds discovery has not shown yet.
     pub(super) fn unknown(&self) -> Unknown {
         let failed = self.notes.logged.keys().filter_map(|it| match it {
-            About::Group(group) => Some(group.clone()),
-            About::Discovery | About::Definitions => None,
+            FailureSubject::Group(group) => Some(group.clone()),
+            FailureSubject::Discovery | FailureSubject::Definitions => None,
         });
         let mut unshown = self.inventory.unshown();
         unshown.retain(|(group, _)| self.wants(group));
@@ -267,24 +270,26 @@ impl<'a> Resources<'a> {
             }
             Some(Ok(StreamEvent::Listing)) => self.listed.clear(),
             Some(Ok(StreamEvent::Listed)) => self.note_listing(),
-            Some(Ok(StreamEvent::Alive)) => drop(self.notes.logged.remove(&About::Definitions)),
+            Some(Ok(StreamEvent::Alive)) => {
+                drop(self.notes.logged.remove(&FailureSubject::Definitions))
+            }
             Some(Err(error)) if error.class != ErrorClass::Denied => {
                 let text = format!("Cannot watch CRDs, retrying: {error}");
-                self.notes.log(About::Definitions, &text);
+                self.notes.log(FailureSubject::Definitions, &text);
             }
-            Some(Err(_)) | None if matches!(self.definitions, Definitions::Denied(_)) => {
+            Some(Err(_)) | None if matches!(self.definitions, CrdSource::Denied(_)) => {
                 self.definitions = self.watch();
                 self.notes.stale = Some(self.wanted.clone());
             }
             Some(Err(_)) | None => {
                 self.notes.log(
-                    About::Definitions,
+                    FailureSubject::Definitions,
                     "Not enough permissions to watch for resources: changes (creation/deletion/updates) \
                      will not be noticed; the resources are only refreshed on operator restarts.",
                 );
                 self.inventory.forget_crds();
                 self.notes.is_new = true;
-                self.definitions = Definitions::Denied(Instant::now() + ACCESS_RETRY);
+                self.definitions = CrdSource::Denied(Instant::now() + ACCESS_RETRY);
             }
         }
     }
@@ -308,7 +313,7 @@ impl<'a> Resources<'a> {
     fn note_listing(&mut self) {
         self.inventory.crds_listed(std::mem::take(&mut self.listed));
         self.notes.is_new = true;
-        let Definitions::Stream(_, was_listed) = &mut self.definitions else { return };
+        let CrdSource::Stream(_, was_listed) = &mut self.definitions else { return };
         if std::mem::replace(was_listed, true) {
             self.retries.clear();
             self.notes.stale = Some(self.wanted.clone());
@@ -338,13 +343,13 @@ impl<'a> Resources<'a> {
     async fn read(&mut self, filter: &GroupFilter) {
         match self.view.cluster.discover(filter).await {
             Ok(found) => {
-                self.notes.logged.remove(&About::Discovery);
+                self.notes.logged.remove(&FailureSubject::Discovery);
                 self.is_read |= *filter == self.wanted;
                 self.take(filter, found);
             }
             Err(error) => {
                 self.notes.log(
-                    About::Discovery,
+                    FailureSubject::Discovery,
                     &format!("Cannot discover resources, retrying: {error}"),
                 );
                 for group in self.groups_of(filter) {
@@ -364,7 +369,7 @@ impl<'a> Resources<'a> {
         let all = self.groups_of(filter).into_iter().chain(groups.keys().cloned());
         for group in all.chain(failed.keys().cloned()).collect::<BTreeSet<_>>() {
             let new = groups.remove(&group).unwrap_or_default();
-            let about = About::Group(group.clone());
+            let about = FailureSubject::Group(group.clone());
             let is_settled = if let Some(error) = failed.get(&group) {
                 self.inventory.read_partly(&group, new);
                 let text = format!(
@@ -385,7 +390,7 @@ impl<'a> Resources<'a> {
                 self.schedule_retry(&group);
             }
         }
-        if matches!(self.definitions, Definitions::Ignored) {
+        if matches!(self.definitions, CrdSource::Ignored) {
             self.definitions = self.watch();
         }
     }
@@ -410,26 +415,26 @@ impl<'a> Resources<'a> {
         self.retries.insert(group.to_owned(), Retry { at: Instant::now() + pause, pause });
     }
 
-    fn watch(&self) -> Definitions {
+    fn watch(&self) -> CrdSource {
         match self.find(EXTENSIONS, DEFINITIONS) {
             Some(it) if !self.view.settings.scanning.disabled => {
-                Definitions::Stream(self.view.watch(it, Extent::Metadata), false)
+                CrdSource::Stream(self.view.watch(it, Extent::Metadata), false)
             }
-            Some(_) | None => Definitions::Ignored,
+            Some(_) | None => CrdSource::Ignored,
         }
     }
 }
 
-impl Definitions {
+impl CrdSource {
     /// Waits for the next event; `None` when the stream has ended, or when a denied access must be tried again.
     async fn next(&mut self) -> Option<Result<StreamEvent, ApiError>> {
         match self {
-            Definitions::Ignored => std::future::pending().await,
-            Definitions::Denied(again) => {
+            CrdSource::Ignored => std::future::pending().await,
+            CrdSource::Denied(again) => {
                 sleep_until(*again).await;
                 None
             }
-            Definitions::Stream(events, _) => events.next().await,
+            CrdSource::Stream(events, _) => events.next().await,
         }
     }
 }
@@ -451,7 +456,7 @@ impl Notes {
     }
 
     /// Logs a failure, unless the last one about the same subject is equal.
-    fn log(&mut self, about: About, text: &str) {
+    fn log(&mut self, about: FailureSubject, text: &str) {
         if self.logged.get(&about).is_none_or(|it| it != text) {
             tracing::warn!(target: TARGET, "{text}");
             self.logged.insert(about, text.to_owned());

@@ -8,18 +8,18 @@ use crate::logic::object::resource::Resource;
 use crate::ports::{ApiError, Cluster, Extent, StreamEvent, StreamTarget};
 use crate::settings::Settings;
 
-pub(super) type Events = BoxStream<'static, Result<StreamEvent, ApiError>>;
+pub(super) type ObserverEvents = BoxStream<'static, Result<StreamEvent, ApiError>>;
 
 /// The cluster and the settings that an observer uses.
 #[derive(Clone)]
-pub(super) struct View<'a> {
+pub(super) struct ObserverView<'a> {
     pub(super) cluster: &'a dyn Cluster,
     pub(super) settings: Arc<Settings>,
 }
 
-impl View<'_> {
+impl ObserverView<'_> {
     /// Streams the changes of a cluster-scoped resource.
-    pub(super) fn watch(&self, resource: &Resource, extent: Extent) -> Events {
+    pub(super) fn watch(&self, resource: &Resource, extent: Extent) -> ObserverEvents {
         self.cluster.stream(StreamTarget {
             resource: Arc::new(resource.clone()),
             namespace: None,

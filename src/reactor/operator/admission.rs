@@ -16,7 +16,7 @@ use crate::features::admission::{
 use crate::features::leadership::Released;
 use crate::logic::{
     admission::{
-        configuration::{ClientConfig, Rule},
+        configuration::{ClientConfig, WebhookRule},
         conversion,
         guard::Guarded,
         own_objects::{OwnObject, OwnObjects},
@@ -25,7 +25,7 @@ use crate::logic::{
     change::{registry::Registry, selection::Selected},
     handlers::handler::Category,
     object::resource::Resource,
-    replicas::peering::Identity,
+    replicas::peering::PeeringIdentity,
     schedules::slots::LeaseRef,
 };
 use crate::ports::{Cluster, Reviewer, RunningServer, ScriptGuard, WebhookParts, WebhookServer};
@@ -42,15 +42,15 @@ const CONVERSIONS_WITHIN: Duration = Duration::from_secs(30);
 /// The admission handlers of an operator and their server.
 pub(super) struct Admission {
     server: Option<Arc<dyn WebhookServer>>,
-    identity: Identity,
+    identity: PeeringIdentity,
     /// `None` until the first admission handler is declared.
-    running: Option<Running>,
+    running: Option<RunningAdmission>,
 }
 
-struct Running {
+struct RunningAdmission {
     reviewer: Arc<OperatorReviewer>,
     /// The handlers, for the configurations; `None` before the first pass.
-    served: watch::Sender<Option<Served>>,
+    served: watch::Sender<Option<ServedHandlers>>,
     /// The CRDs for which the first attempt to write the conversion webhook has ended; `None` if the user writes the configurations.
     settled: Option<watch::Receiver<BTreeSet<String>>>,
     /// The `ConfigMap`s of scripts whose edits are checked.
@@ -63,8 +63,8 @@ struct Running {
 
 /// The handlers that are served.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Served {
-    rules: Vec<Rule>,
+struct ServedHandlers {
+    rules: Vec<WebhookRule>,
     /// The names of the CRDs whose objects are converted.
     conversions: BTreeSet<String>,
     guarded: Vec<Guarded>,
@@ -83,7 +83,7 @@ fn guarding(
 }
 
 impl Admission {
-    pub(super) fn new(server: Option<Arc<dyn WebhookServer>>, identity: Identity) -> Self {
+    pub(super) fn new(server: Option<Arc<dyn WebhookServer>>, identity: PeeringIdentity) -> Self {
         Admission { server, identity, running: None }
     }
 
@@ -130,7 +130,7 @@ impl Admission {
         let RunningServer { serving, client } = server.start(parts).await?;
         let (served, received) = watch::channel(None);
         let (configuring, serving_tasks) = (JoinSet::new(), JoinSet::new());
-        let mut running = Running {
+        let mut running = RunningAdmission {
             reviewer,
             served,
             settled: None,
@@ -169,7 +169,7 @@ impl Admission {
         let resources = observer.admission();
         let rules = rules(&state.live.generation.registry, &resources);
         let conversions = conversion::crds(&resources).collect();
-        let served = Some(Served { rules, conversions, guarded: running.guarded.clone() });
+        let served = Some(ServedHandlers { rules, conversions, guarded: running.guarded.clone() });
         running.reviewer.serve(AdmissionHandlers {
             live: Arc::clone(&state.live),
             execution: state.settings.execution.clone(),
@@ -185,7 +185,7 @@ impl Admission {
     /// Waits, up to [`CONVERSIONS_WITHIN`], until the first attempts to write the conversion webhooks of the first pass have ended:
     /// otherwise the first lists would show unconverted objects. Later attempts must not delay the streams.
     pub(super) async fn conversions_configured(&mut self) {
-        let Some(Running { served, settled, .. }) = &mut self.running else { return };
+        let Some(RunningAdmission { served, settled, .. }) = &mut self.running else { return };
         let Some(mut settled) = settled.take() else { return };
         let needed = served.borrow().as_ref().map(|it| it.conversions.clone());
         let needed = needed.unwrap_or_default();
@@ -241,7 +241,7 @@ impl Admission {
     }
 }
 
-impl Running {
+impl RunningAdmission {
     async fn end(mut self) {
         self.stop.1.cancel();
         while self.serving.join_next().await.is_some() {}
@@ -267,7 +267,7 @@ fn own_objects(
 }
 
 /// Returns the handlers in the order of their declaration, each with its resources.
-fn rules(registry: &Registry, resources: &[(Arc<Resource>, Selected)]) -> Vec<Rule> {
+fn rules(registry: &Registry, resources: &[(Arc<Resource>, Selected)]) -> Vec<WebhookRule> {
     let handlers = registry.handlers().iter();
     let handlers = handlers.filter(|it| it.kind.category() == Category::Admission);
     let rule = |handler: &Arc<_>| {
@@ -281,7 +281,7 @@ fn rules(registry: &Registry, resources: &[(Arc<Resource>, Selected)]) -> Vec<Ru
 /// Combines the handlers and the address of the server into the content of the configurations.
 async fn combine(
     (mut served, mut client): (
-        watch::Receiver<Option<Served>>,
+        watch::Receiver<Option<ServedHandlers>>,
         watch::Receiver<Option<ClientConfig>>,
     ),
     wanted: watch::Sender<Option<DesiredWebhooks>>,
@@ -294,11 +294,11 @@ async fn combine(
             changed = served.changed() => if changed.is_err() { return },
             changed = client.changed() => if changed.is_err() { return },
         }
-        let served = served.borrow().clone().filter(|it| *it != Served::default());
+        let served = served.borrow().clone().filter(|it| *it != ServedHandlers::default());
         let client = client.borrow().clone();
         // The first pass has not come yet, or the server is not ready.
         let next = client.zip(served).map(|(client, served)| {
-            let Served { rules, conversions, guarded } = served;
+            let ServedHandlers { rules, conversions, guarded } = served;
             DesiredWebhooks { client, rules, conversions, guarded }
         });
         wanted.send_if_modified(|before| {

@@ -12,13 +12,13 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::call::Scripts;
-use crate::features::probes::{BindError, Endpoint};
+use crate::features::probes::{BindError, ProbeEndpoint};
 use crate::handling::activities::ActivityError;
 use crate::logic::{
-    change::registry::Registry, handlers::lifecycle::Lifecycle, replicas::peering::Identity,
+    change::registry::Registry, handlers::lifecycle::Lifecycle, replicas::peering::PeeringIdentity,
 };
 use crate::ports::{ApiError, AskLogin, BoxFuture, Clock, Cluster, Reloads, WebhookServer};
-use crate::reactor::observer::Scope;
+use crate::reactor::observer::NamespaceScope;
 use crate::settings::Settings;
 use crate::telemetry::Health;
 
@@ -26,14 +26,14 @@ use crate::telemetry::Health;
 pub struct Operator {
     /// The loaded scripts.
     pub scripts: Arc<dyn Scripts>,
-    /// Their handlers.
+    /// The handlers that the scripts have declared.
     pub registry: Registry,
     /// The settings; start-up handlers change them.
     pub settings: Arc<Mutex<Settings>>,
     /// The clock for stored timestamps.
     pub clock: Clock,
     /// The namespaces to serve.
-    pub scope: Scope,
+    pub scope: NamespaceScope,
     /// The order in which the handlers of one object run, unless the scripts set another.
     pub lifecycle: Lifecycle,
     /// Connects to the cluster: when a script first uses it, or else after the start-up handlers. Called again after a failure.
@@ -41,9 +41,9 @@ pub struct Operator {
     /// Where the parts of the operator report their health.
     pub health: Health,
     /// The endpoint that runs the probe handlers, if any.
-    pub liveness: Option<Endpoint>,
+    pub liveness: Option<ProbeEndpoint>,
     /// The identity towards other operators and replicas.
-    pub identity: Identity,
+    pub identity: PeeringIdentity,
     /// New generations of the scripts, if hot reload is enabled.
     pub reloads: Option<Reloads>,
     /// The server that receives the reviews of admission handlers; `None` if they are not supported here.
@@ -64,7 +64,7 @@ pub struct Connecting {
 
 /// The reason why an operator ended by itself.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
+pub enum OperatorFailure {
     /// A start-up or clean-up handler failed permanently.
     #[error("{0}")]
     Activity(#[from] ActivityError),
@@ -85,20 +85,22 @@ pub enum Failure {
     Leadership(String),
 }
 
-impl Failure {
+impl OperatorFailure {
     /// Returns a hint with the next step for the user, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Failure::Activity(error) if error.activity == "cleanup" => {
+            OperatorFailure::Activity(error) if error.activity == "cleanup" => {
                 Some("see the errors of the handlers above; everything else has stopped".into())
             }
-            Failure::Activity(_) => {
+            OperatorFailure::Activity(_) => {
                 Some("see the errors of the handlers above; nothing else has started".into())
             }
-            Failure::Cluster(error) => error.hint.clone(),
-            Failure::Liveness(_) => Some("choose another address with -L/--liveness".into()),
-            Failure::Settings(_) | Failure::Webhooks(_) => None,
-            Failure::Leadership(_) => {
+            OperatorFailure::Cluster(error) => error.hint.clone(),
+            OperatorFailure::Liveness(_) => {
+                Some("choose another address with -L/--liveness".into())
+            }
+            OperatorFailure::Settings(_) | OperatorFailure::Webhooks(_) => None,
+            OperatorFailure::Leadership(_) => {
                 Some("no action is needed: after a restart, this replica is a standby".into())
             }
         }

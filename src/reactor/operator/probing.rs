@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::features::probes::{BindError, Endpoint, Listener, Liveness, Routes};
+use crate::features::probes::{BindError, Listener, Liveness, ProbeEndpoint, Routes};
 use crate::handling::activities::RepeatedActivity;
 use crate::telemetry::Health;
 
@@ -21,7 +21,7 @@ impl Probing {
     /// # Errors
     /// If the address cannot be bound.
     pub(in crate::reactor) async fn start(
-        endpoint: Option<Endpoint>,
+        endpoint: Option<ProbeEndpoint>,
         probe: RepeatedActivity,
         health: &Health,
     ) -> Result<Self, BindError> {
@@ -36,7 +36,7 @@ impl Probing {
         Ok(Probing { serving, stop })
     }
 
-    /// Stops the endpoint.
+    /// Stops the endpoints, and waits for their tasks.
     pub(in crate::reactor) async fn end(mut self) {
         self.stop.cancel();
         while self.serving.join_next().await.is_some() {}

@@ -7,9 +7,9 @@ use crate::features::{
     leadership::{Election, Leadership, Released},
     peering::{self, Common, PeeringTargets},
 };
-use crate::logic::replicas::{leadership::Terms, peering::Identity};
+use crate::logic::replicas::{leadership::Terms, peering::PeeringIdentity};
 use crate::ports::Cluster;
-use crate::reactor::{generation::shared::Shared, operator::Failure};
+use crate::reactor::{generation::shared::Shared, operator::OperatorFailure};
 
 /// The leader election among the replicas of this operator, if enabled.
 pub(in crate::reactor) struct Replicas {
@@ -24,7 +24,7 @@ impl Replicas {
     pub(in crate::reactor) fn start(
         serve: &Serve<'_>,
         cluster: &Arc<dyn Cluster>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, OperatorFailure> {
         let settings = &serve.settings.leadership;
         let leadership = serve.operator.current.get().services.leadership.clone();
         let (seen, help) =
@@ -45,9 +45,9 @@ impl Replicas {
             retry_period: settings.retry_period,
         };
         if let Some(problem) = terms.problem() {
-            return Err(Failure::Settings(problem));
+            return Err(OperatorFailure::Settings(problem));
         }
-        let identity = Identity::of_replicas(namespace, &settings.name);
+        let identity = PeeringIdentity::of_replicas(namespace, &settings.name);
         let reporting = (serve.operator.clock, serve.operator.health.clone());
         let election = Election::start(Arc::clone(cluster), terms, reporting, leadership.clone());
         Ok(Replicas { election: Some(election), leadership, identity })

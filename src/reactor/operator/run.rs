@@ -15,15 +15,15 @@ use super::{
 use crate::call::{
     CallServices, Current, EventQueue, Indexes, LiveGeneration, Locks, Memo, Notices, Reconcilers,
 };
-use crate::features::probes::{CountedScripts, Endpoint};
+use crate::features::probes::{CountedScripts, ProbeEndpoint};
 use crate::handling::{
     activities::{self, Activity, RepeatedActivity},
-    run::Runner,
+    run::HandlerRunner,
 };
 use crate::logic::{
     generation::{Generation, Version},
     handlers::{handler::Kind, lifecycle::Lifecycle},
-    replicas::peering::Identity,
+    replicas::peering::PeeringIdentity,
 };
 use crate::ports::{ApiError, AskTunnel, Cluster, Kube, Leadership, NativeLogins, WebhookServer};
 use crate::reactor::{
@@ -31,8 +31,8 @@ use crate::reactor::{
         Candidates,
         shared::{OperatorContext, STOPPING, unless_stopped},
     },
-    observer::Scope,
-    operator::{Connect, Connecting, Failure, Operator},
+    observer::NamespaceScope,
+    operator::{Connect, Connecting, Operator, OperatorFailure},
 };
 use crate::settings::Settings;
 use crate::telemetry::HealthState;
@@ -44,7 +44,7 @@ const STARTUP: &str = "startup";
 /// # Errors
 /// If start-up handlers fail (nothing else is started then), the cluster is not usable, clean-up handlers fail, or the leadership
 /// is lost. After a lost leadership, clean-up handlers are not called: they could act at the same time as another replica.
-pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Failure> {
+pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), OperatorFailure> {
     let (operator, plan, connect) = OperatorContext::new(operator);
     let _closing = operator.open(connect);
     tracing::debug!(target: "kopf.reactor", "Starting kopf {}.", env!("CARGO_PKG_VERSION"));
@@ -59,15 +59,15 @@ pub async fn run(operator: Operator, stop: CancellationToken) -> Result<(), Fail
     let mut poster = Poster::start(&services, &settings);
     let served = operator.serve(plan, &settings, &mut poster, &stop).await;
     operator.health.note(STOPPING, HealthState::Unready, "the operator is stopping");
-    if let Err(Failure::Leadership(reason)) = served {
-        return Err(Failure::Leadership(reason));
+    if let Err(OperatorFailure::Leadership(reason)) = served {
+        return Err(OperatorFailure::Leadership(reason));
     }
     let (served, remaining) = match served {
         Ok(remaining) => (Ok(()), remaining),
         Err(failure) => (Err(failure), None),
     };
     let cleaned = operator.clean_up_as_leader(remaining, served.is_err()).await;
-    if let Err(Failure::Leadership(_)) = &cleaned {
+    if let Err(OperatorFailure::Leadership(_)) = &cleaned {
         return cleaned;
     }
     // Last: clean-up handlers post events too.
@@ -89,17 +89,17 @@ fn warn_of_plain_finalizer(finalizer: &str) {
 }
 
 /// The inputs that are needed once, to start the streams.
-struct Plan {
-    scope: Scope,
+struct StreamInputs {
+    scope: NamespaceScope,
     lifecycle: Lifecycle,
-    liveness: Option<Endpoint>,
-    identity: Identity,
+    liveness: Option<ProbeEndpoint>,
+    identity: PeeringIdentity,
     candidates: Candidates,
     webhooks: Option<Arc<dyn WebhookServer>>,
 }
 
 impl OperatorContext {
-    fn new(operator: Operator) -> (Self, Plan, Connect) {
+    fn new(operator: Operator) -> (Self, StreamInputs, Connect) {
         let Operator { scripts, registry, settings, clock, scope, lifecycle, .. } = operator;
         let Operator { connect, health, liveness, identity, reloads, webhooks, .. } = operator;
         let services = CallServices {
@@ -125,7 +125,11 @@ impl OperatorContext {
             health,
         };
         let candidates = Candidates::new(reloads);
-        (context, Plan { scope, lifecycle, liveness, identity, candidates, webhooks }, connect)
+        (
+            context,
+            StreamInputs { scope, lifecycle, liveness, identity, candidates, webhooks },
+            connect,
+        )
     }
 
     /// Allows scripts and the operator to connect to the cluster: the first use connects. This may be in a start-up handler.
@@ -158,7 +162,7 @@ impl OperatorContext {
     }
 
     /// Runs the start-up handlers; returns whether to continue.
-    async fn start_up(&self, stop: &CancellationToken) -> Result<bool, Failure> {
+    async fn start_up(&self, stop: &CancellationToken) -> Result<bool, OperatorFailure> {
         self.health.note(STARTUP, HealthState::Unready, "the start-up handlers are running");
         let Some(started) = unless_stopped(stop, self.run(Kind::Startup)).await else {
             tracing::warn!(target: "kopf.reactor", "Startup activity is only partially executed due to cancellation.");
@@ -176,11 +180,11 @@ impl OperatorContext {
         &self,
         remaining: Option<Remaining>,
         has_failed: bool,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), OperatorFailure> {
         let Some(remaining) = remaining else { return self.clean_up(has_failed).await };
         let cleaned = tokio::select! {
             biased; // the loss comes first: no action may follow it
-            reason = remaining.lost() => return Err(Failure::Leadership(reason)),
+            reason = remaining.lost() => return Err(OperatorFailure::Leadership(reason)),
             cleaned = self.clean_up(has_failed) => cleaned,
         };
         remaining.end().await;
@@ -188,7 +192,7 @@ impl OperatorContext {
     }
 
     /// Runs the clean-up handlers within the limits of the settings: an operator that hangs would never be restarted.
-    async fn clean_up(&self, has_failed: bool) -> Result<(), Failure> {
+    async fn clean_up(&self, has_failed: bool) -> Result<(), OperatorFailure> {
         let process = self.settings().process;
         let own = process.cleanup_timeout.map(|it| (it, "cleanup_timeout"));
         // After a signal, this limit applies to the whole shutdown anyway.
@@ -210,11 +214,11 @@ impl OperatorContext {
 
     async fn serve(
         &self,
-        plan: Plan,
+        plan: StreamInputs,
         settings: &Arc<Settings>,
         poster: &mut Poster,
         stop: &CancellationToken,
-    ) -> Result<Option<Remaining>, Failure> {
+    ) -> Result<Option<Remaining>, OperatorFailure> {
         let serve = Serve {
             operator: self,
             settings: Arc::clone(settings),
@@ -231,9 +235,9 @@ impl OperatorContext {
     }
 
     /// Runs the handlers of an activity to their end.
-    async fn run(&self, kind: Kind) -> Result<(), Failure> {
+    async fn run(&self, kind: Kind) -> Result<(), OperatorFailure> {
         let live = self.current.get();
-        let runner = Runner {
+        let runner = HandlerRunner {
             scripts: &*self.scripts,
             clock: self.steady,
             settings: &self.settings().execution,

@@ -16,8 +16,8 @@ use crate::features::{
     schedules::{self, Schedules},
 };
 use crate::logic::{
-    background::stopping::StopReason, handlers::lifecycle::Lifecycle, replicas::peering::Identity,
-    schedules::slots::LeaseRef,
+    background::stopping::StopReason, handlers::lifecycle::Lifecycle,
+    replicas::peering::PeeringIdentity, schedules::slots::LeaseRef,
 };
 use crate::ports::{ApiError, Cluster, Pauses, Rejection, WebhookServer};
 use crate::reactor::{
@@ -25,8 +25,8 @@ use crate::reactor::{
         Candidates, Contexts, GenerationState, ReadyCandidate, digest_key,
         shared::{OperatorContext, STOPPING, Shared, unless_stopped},
     },
-    observer::{Observer, Scope, Target},
-    operator::Failure,
+    observer::{NamespaceScope, Observer, Target},
+    operator::OperatorFailure,
     streams::{StreamEnd, StreamSet},
 };
 use crate::settings::Settings;
@@ -42,7 +42,7 @@ pub(in crate::reactor) struct Serve<'a> {
     pub(in crate::reactor) settings: Arc<Settings>,
     /// The order of handlers, unless scripts set one.
     pub(in crate::reactor) lifecycle: Lifecycle,
-    pub(in crate::reactor) identity: Identity,
+    pub(in crate::reactor) identity: PeeringIdentity,
     /// Receives the reviews of admission handlers.
     pub(in crate::reactor) webhooks: Option<Arc<dyn WebhookServer>>,
 }
@@ -82,11 +82,11 @@ impl Serve<'_> {
     /// Runs from the login to the end of the last stream. Returns the parts that keep running: the lease is still held.
     pub(in crate::reactor) async fn run(
         mut self,
-        scope: &Scope,
+        scope: &NamespaceScope,
         connect: impl Future<Output = Result<Arc<dyn Cluster>, ApiError>>,
         candidates: Candidates,
         stop: &CancellationToken,
-    ) -> Result<Option<Remaining>, Failure> {
+    ) -> Result<Option<Remaining>, OperatorFailure> {
         tracing::info!(target: "kopf.auth", "Initial authentication has been initiated.");
         let Some(cluster) = unless_stopped(stop, connect).await else { return Ok(None) };
         let cluster = cluster?;
@@ -119,14 +119,14 @@ impl Serve<'_> {
             readiness: Readiness::new(registry.has_indexes()),
             daemons: Arc::clone(&daemons),
             namespaces: match scope {
-                Scope::Cluster => None,
-                Scope::Namespaces(patterns) => Some(patterns.clone().into()),
+                NamespaceScope::Cluster => None,
+                NamespaceScope::Namespaces(patterns) => Some(patterns.clone().into()),
             },
         };
         let mut admission = Admission::new(self.webhooks.clone(), self.identity.clone());
         let prepared = admission.prepare(registry, self.operator, (&self.settings, &shared));
         let Some(prepared) = unless_stopped(stop, prepared).await else { return Ok(None) };
-        prepared.map_err(Failure::Webhooks)?;
+        prepared.map_err(OperatorFailure::Webhooks)?;
         drop(live);
         let served = tokio::select! {
             biased; // the loss comes first: all running parts are dropped at once, and nothing new starts
@@ -137,7 +137,7 @@ impl Serve<'_> {
             Ok(admission) => Ok(Some(Remaining { replicas, admission })),
             Err(reason) => {
                 daemons.cancel_all().await;
-                Err(Failure::Leadership(reason))
+                Err(OperatorFailure::Leadership(reason))
             }
         }
     }

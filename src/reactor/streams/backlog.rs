@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::reactor::object::memory::Key;
 
-/// The waiting objects.
+/// The objects that wait for a worker: those with live events, and those of a list.
 #[derive(Debug, Default)]
 pub(in crate::reactor) struct Backlog {
     live: VecDeque<Key>,

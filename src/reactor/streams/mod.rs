@@ -38,7 +38,7 @@ use self::{
     known_objects::KnownObjects,
     worker_pool::{Finished, WorkerPool},
 };
-use crate::features::indexes::Hold;
+use crate::features::indexes::ReadinessHold;
 use crate::ports::{ApiError, Extent, StreamEvent, StreamTarget};
 use crate::reactor::{
     object::{
@@ -65,7 +65,7 @@ const RESTART_PAUSE_MIN: Duration = Duration::from_secs(1);
 const RESTART_PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// The events of one stream.
-type Events = BoxStream<'static, Result<StreamEvent, ApiError>>;
+type StreamEvents = BoxStream<'static, Result<StreamEvent, ApiError>>;
 
 /// The signals that end a stream: its own, and that of the operator.
 struct Signals<'a> {
@@ -74,12 +74,12 @@ struct Signals<'a> {
 }
 
 /// The error that the events have ended, which must never happen.
-struct Ended;
+struct EventsEnded;
 
-/// An incomplete list.
+/// A list that the stream is reading.
 struct Listing {
     /// Holds handlers back until the list is complete.
-    hold: Arc<Hold>,
+    hold: Arc<ReadinessHold>,
     /// Until this moment, objects of the list are read no faster than workers handle them.
     paced_until: Instant,
 }
@@ -139,7 +139,7 @@ impl Stream {
             let served = AssertUnwindSafe(self.serve(&mut signals)).catch_unwind().await;
             let reason = match served {
                 Ok(Ok(end)) => break end,
-                Ok(Err(Ended)) => "the stream has ended".to_owned(),
+                Ok(Err(EventsEnded)) => "the stream has ended".to_owned(),
                 Err(panic) => panic_text(panic.as_ref()),
             };
             failures = if begun.elapsed() > RESTART_PAUSE_MAX { 1 } else { failures + 1 };
@@ -174,7 +174,7 @@ impl Stream {
     }
 
     /// Processes events until the end, except during pauses; returns the reason, or `None` at the end of the operator.
-    async fn serve(&mut self, signals: &mut Signals<'_>) -> Result<Option<StreamEnd>, Ended> {
+    async fn serve(&mut self, signals: &mut Signals<'_>) -> Result<Option<StreamEnd>, EventsEnded> {
         loop {
             if let ControlFlow::Break(end) = self.sit_out_pause(signals).await {
                 return Ok(end);
@@ -212,9 +212,9 @@ impl Stream {
     /// leader has finished.
     async fn listen(
         &mut self,
-        mut events: Events,
+        mut events: StreamEvents,
         signals: &mut Signals<'_>,
-    ) -> ControlFlow<Result<Option<StreamEnd>, Ended>> {
+    ) -> ControlFlow<Result<Option<StreamEnd>, EventsEnded>> {
         let (pauses, leadership) = (self.context.pauses.clone(), self.context.leadership.clone());
         let mut paused = std::pin::pin!(pauses.next(pauses.count()));
         let mut leading = std::pin::pin!(leadership.until_leading());
@@ -239,7 +239,7 @@ impl Stream {
                 finished = self.workers.next_finished() => self.forget_worker(finished),
                 () = time::sleep_until(paced_until.unwrap_or(begun)), if paced_until.is_some() => {}
                 item = events.next(), if paced_until.is_none() => {
-                    let Some(item) = item else { return ControlFlow::Break(Err(Ended)) };
+                    let Some(item) = item else { return ControlFlow::Break(Err(EventsEnded)) };
                     self.take(item, &mut log);
                     self.workers.postpone();
                     taken = taken.wrapping_add(1);

@@ -11,19 +11,19 @@ use std::sync::Arc;
 
 use futures::{StreamExt as _, stream::BoxStream};
 
-use crate::features::indexes::Hold;
+use crate::features::indexes::ReadinessHold;
 use crate::logic::generation::{NewHandlers, Version};
 use crate::ports::{ApiError, StreamEvent};
 
-type Events = BoxStream<'static, Result<StreamEvent, ApiError>>;
+type RelistEvents = BoxStream<'static, Result<StreamEvent, ApiError>>;
 
-/// An incomplete list.
+/// A relist that is not complete yet.
 pub(in crate::reactor) struct Relist {
     /// `None` if the next list of the stream itself serves the purpose.
-    list: Option<Events>,
+    list: Option<RelistEvents>,
     handlers: PendingHandlers,
     /// The hold that waits for the list.
-    pub(in crate::reactor) hold: Arc<Hold>,
+    pub(in crate::reactor) hold: Arc<ReadinessHold>,
     /// Whether the stream has started its own list since then.
     is_overtaken: bool,
     /// The failure that was logged last.
@@ -71,9 +71,9 @@ impl PendingHandlers {
 impl Relist {
     /// Starts with this list, or with the next list of the stream itself.
     pub(in crate::reactor) fn new(
-        list: Option<Events>,
+        list: Option<RelistEvents>,
         handlers: PendingHandlers,
-        hold: Arc<Hold>,
+        hold: Arc<ReadinessHold>,
     ) -> Self {
         Relist { list, handlers, hold, is_overtaken: false, logged: String::new() }
     }

@@ -16,7 +16,7 @@ use crate::reactor::{
 
 /// The streams of an operator.
 pub(in crate::reactor) struct StreamSet {
-    running: BTreeMap<Target, Running>,
+    running: BTreeMap<Target, RunningStream>,
     /// Streams that must end and have not ended yet: the next stream of the same target waits for the handover, so that no object has two
     /// workers.
     ending: BTreeMap<Target, Handover>,
@@ -26,7 +26,7 @@ pub(in crate::reactor) struct StreamSet {
 }
 
 /// A stream, and the channel that ends it.
-struct Running {
+struct RunningStream {
     context: SharedContext,
     end: oneshot::Sender<StreamEnd>,
     handover: Handover,
@@ -56,7 +56,7 @@ impl StreamSet {
         end: impl Fn(&Target) -> StreamEnd,
         context: impl Fn(&Target, Option<&StreamContext>) -> Option<StreamContext>,
     ) {
-        let stays = |target: &Target, running: &mut Running| {
+        let stays = |target: &Target, running: &mut RunningStream| {
             let Some((wanted, _)) = wanted.get_key_value(target) else { return false };
             running.context.get().resource.is_described_as(&wanted.0)
         };
@@ -85,7 +85,7 @@ impl StreamSet {
         }
     }
 
-    fn start(&mut self, target: &Target, context: SharedContext) -> Running {
+    fn start(&mut self, target: &Target, context: SharedContext) -> RunningStream {
         let (end, signal) = oneshot::channel();
         let (leave, handover) = oneshot::channel();
         let before = self.ending.remove(target);
@@ -100,7 +100,7 @@ impl StreamSet {
             // There may be no next stream.
             let _unclaimed = leave.send(stream.run(signal, exit).await);
         });
-        Running { context, end, handover }
+        RunningStream { context, end, handover }
     }
 
     /// Removes the tasks of ended streams; logs panics at their end, before which streams recover by themselves. Never completes.

@@ -13,7 +13,7 @@ use crate::reactor::{
         context::SharedContext,
         memory::Key,
         permits::{WorkerPermit, WorkerPermits},
-        queue::{Event, Queue},
+        queue::{Event, ObjectQueue},
         worker::Worker,
     },
     streams::backlog::Backlog,
@@ -24,7 +24,7 @@ pub(in crate::reactor) struct WorkerPool {
     /// The context in which the workers find their handlers.
     shared: SharedContext,
     /// The queues of objects that have a worker or wait for one.
-    queues: BTreeMap<Key, Arc<Queue>>,
+    queues: BTreeMap<Key, Arc<ObjectQueue>>,
     workers: JoinSet<Key>,
     permits: WorkerPermits,
     backlog: Backlog,
@@ -157,7 +157,7 @@ impl WorkerPool {
     fn open(&mut self, key: &Key, event: Event) {
         let is_live = event.event_type.is_some();
         let numbers = Arc::clone(&self.shared.get().numbers);
-        let queue = Arc::new(Queue::new(self.keeps_steps, numbers));
+        let queue = Arc::new(ObjectQueue::new(self.keeps_steps, numbers));
         // The queue of a worker that has just ended may still be present.
         queue.show(self.shown(key));
         // A new queue is never closed.

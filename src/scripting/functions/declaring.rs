@@ -10,15 +10,15 @@ use super::{
 };
 use crate::call::ExecuteError;
 use crate::logic::handlers::{
-    declare::{self, Argument as Part, Declaration, DeclareError, Execution, chooser},
+    declare::{self, Argument as Part, Declaration, DeclareError, SubHandlerExecution, chooser},
     handler::{Callback, Handler, Kind},
     lifecycle::Chooser,
 };
 use crate::scripting::{
-    functions::kopf::{Argument, Call, Done, Outcome},
+    functions::kopf::{Argument, Done, HostCall, HostResult},
     values::{
         Filter, HostValue, Nested,
-        errors::{ErrorValue, Failed},
+        errors::{CallError, ErrorValue},
         limits,
         refused::{DEPTH_MAX, Refused},
     },
@@ -79,7 +79,7 @@ impl TopLevel {
 }
 
 /// Declares a handler, or a sub-handler of the running one.
-pub(crate) fn declare(it: &Declaring, call: &Call<'_>) -> Outcome {
+pub(crate) fn declare(it: &Declaring, call: &HostCall<'_>) -> HostResult {
     let kind = it.kind.ok_or_else(|| names::not_built(it.name))?;
     let top_level = call.caller.top_level();
     let nothing = Ok(Done::Value(HostValue::Nil));
@@ -93,7 +93,7 @@ pub(crate) fn declare(it: &Declaring, call: &Call<'_>) -> Outcome {
     nothing
 }
 
-fn read(name: &str, kind: Kind, call: &Call<'_>) -> Result<Declaration, Failed> {
+fn read(name: &str, kind: Kind, call: &HostCall<'_>) -> Result<Declaration, CallError> {
     let (last, mut others) = match call.arguments.split_last() {
         Some((last, others)) => (Some(last), others),
         None => (None, call.arguments),
@@ -108,7 +108,7 @@ fn read(name: &str, kind: Kind, call: &Call<'_>) -> Result<Declaration, Failed> 
     let handler = last.ok_or_else(missing)?;
     // The function is read first: an error in it matters most.
     let function = handler.function(true)?.ok_or_else(missing)?;
-    let mut reader = Reader::of(call);
+    let mut reader = ArgumentReader::of(call);
     let mut options = Vec::new();
     if let Some((map, selectors)) = others.split_last()
         && map.inside().is_some()
@@ -122,22 +122,22 @@ fn read(name: &str, kind: Kind, call: &Call<'_>) -> Result<Declaration, Failed> 
 }
 
 /// Reads the arguments of one call, and counts their bytes.
-struct Reader {
+struct ArgumentReader {
     bytes: usize,
     max: usize,
 }
 
-impl Reader {
-    fn of(call: &Call<'_>) -> Self {
-        Reader { bytes: 0, max: call.caller.string_size() }
+impl ArgumentReader {
+    fn of(call: &HostCall<'_>) -> Self {
+        ArgumentReader { bytes: 0, max: call.caller.string_size() }
     }
 
     /// Reads the options of a function of `kopf`.
     fn options(
         &mut self,
-        call: &Call<'_>,
+        call: &HostCall<'_>,
         map: &dyn Argument,
-    ) -> Result<Vec<(String, Part)>, Failed> {
+    ) -> Result<Vec<(String, Part)>, CallError> {
         let mut options = Vec::new();
         map.visit(&mut |name, value| {
             let place = &call.place;
@@ -154,7 +154,7 @@ impl Reader {
     }
 
     /// Reads a value that is nested `depth` levels deep; errors call it `name`.
-    fn part(&mut self, name: &str, value: &dyn Argument, depth: usize) -> Result<Part, Failed> {
+    fn part(&mut self, name: &str, value: &dyn Argument, depth: usize) -> Result<Part, CallError> {
         if value.is_nil() {
             return Ok(Part::Absent);
         }
@@ -206,7 +206,7 @@ impl Reader {
 }
 
 /// Implements `kopf.all_(f, g)` and its siblings; as in Kopf, also with one list of functions.
-pub(crate) fn combine(combine: fn(Vec<Callback>) -> Callback, call: &Call<'_>) -> Outcome {
+pub(crate) fn combine(combine: fn(Vec<Callback>) -> Callback, call: &HostCall<'_>) -> HostResult {
     let mut callbacks = Vec::new();
     match call.arguments {
         [list] if list.inside().is_some() => list.visit(&mut |name, it| {
@@ -224,13 +224,13 @@ pub(crate) fn combine(combine: fn(Vec<Callback>) -> Callback, call: &Call<'_>) -
 }
 
 /// Implements `kopf.not_(f)`: negates a predicate.
-pub(crate) fn negate(call: &Call<'_>) -> Outcome {
+pub(crate) fn negate(call: &HostCall<'_>) -> HostResult {
     let negated = callback(call, call.arguments.first().copied())?;
     let negated = Part::Callback(Callback::Not(Box::new(negated)));
     Ok(Done::Value(HostValue::Filter(Filter(negated))))
 }
 
-fn callback(call: &Call<'_>, value: Option<&dyn Argument>) -> Result<Callback, Failed> {
+fn callback(call: &HostCall<'_>, value: Option<&dyn Argument>) -> Result<Callback, CallError> {
     if let Some(Filter(Part::Callback(callback))) = value.and_then(Argument::filter) {
         return Ok(callback);
     }
@@ -240,31 +240,32 @@ fn callback(call: &Call<'_>, value: Option<&dyn Argument>) -> Result<Callback, F
 }
 
 /// Implements `kopf.set_default_lifecycle(LIFECYCLE)`, only at the top level.
-pub(crate) fn set_default_lifecycle(call: &Call<'_>) -> Outcome {
+pub(crate) fn set_default_lifecycle(call: &HostCall<'_>) -> HostResult {
     let top_level = call.caller.top_level();
     if !top_level.is_loading() {
         return Err(names::too_late("set_default_lifecycle").into());
     }
-    let argument = call.arguments.first().map(|it| Reader::of(call).part("lifecycle", *it, 0));
+    let argument =
+        call.arguments.first().map(|it| ArgumentReader::of(call).part("lifecycle", *it, 0));
     let argument = argument.transpose()?.unwrap_or(Part::Absent);
     top_level.lifecycles.lock().push(chooser(&call.place, argument)?);
     Ok(Done::Value(HostValue::Nil))
 }
 
 /// Implements `kopf.execute(OPTIONS)`: the call waits for its sub-handlers.
-pub(crate) fn execute(call: &Call<'_>) -> Outcome {
+pub(crate) fn execute(call: &HostCall<'_>) -> HostResult {
     let children = children::of_call(call.caller.present().as_deref(), "execute")?;
     let options = match call.arguments.first() {
-        Some(map) if map.inside().is_some() => Reader::of(call).options(call, *map)?,
+        Some(map) if map.inside().is_some() => ArgumentReader::of(call).options(call, *map)?,
         Some(other) if !other.is_nil() => return Err(names::no_options("execute").into()),
         Some(_) | None => Vec::new(),
     };
-    let execution = Execution::parse(options, &call.caller.location())?;
+    let execution = SubHandlerExecution::parse(options, &call.caller.location())?;
     Ok(Done::Wait(Box::pin(async move {
         children.execute(execution).await.map_err(|error| match error {
-            ExecuteError::Declared(error) => Failed::Told(error),
+            ExecuteError::Declared(error) => CallError::Told(error),
             ExecuteError::Raised(raised) => {
-                Failed::Raised(ErrorValue::new(raised.kind, raised.message))
+                CallError::Raised(ErrorValue::new(raised.kind, raised.message))
             }
         })
     })))

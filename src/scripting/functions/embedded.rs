@@ -8,41 +8,41 @@ use super::{LIBRARIES, kube, template};
 use crate::scripting::functions::types::{Function, Library};
 
 /// The source of one library in both languages.
-struct Text {
+struct EmbeddedLibrary {
     name: &'static str,
     lua: &'static str,
     rhai: &'static str,
-    parts: &'static [Part],
+    parts: &'static [EmbeddedFunction],
 }
 
 /// A function of the host that only the source of a library can call: it returns a stream, or a value at once.
-pub(crate) struct Part {
+pub(crate) struct EmbeddedFunction {
     /// The function, with its name in Lua.
     pub(crate) function: Function,
     /// Its name in Rhai.
     pub(crate) rhai: &'static str,
 }
 
-const TEXTS: &[Text] = &[
-    Text {
+const TEXTS: &[EmbeddedLibrary] = &[
+    EmbeddedLibrary {
         name: "kube",
         lua: include_str!("../../../stdlib/kube.lua"),
         rhai: include_str!("../../../stdlib/kube.rhai"),
-        parts: &[Part { function: kube::STATES, rhai: "kube__host_wait" }],
+        parts: &[EmbeddedFunction { function: kube::STATES, rhai: "kube__host_wait" }],
     },
-    Text {
+    EmbeddedLibrary {
         name: "lists",
         lua: include_str!("../../../stdlib/lists.lua"),
         rhai: include_str!("../../../stdlib/lists.rhai"),
         parts: &[],
     },
-    Text {
+    EmbeddedLibrary {
         name: "template",
         lua: include_str!("../../../stdlib/template.lua"),
         rhai: include_str!("../../../stdlib/template.rhai"),
         parts: &[
-            Part { function: template::RENDERING, rhai: "template__host_render" },
-            Part { function: template::NAMING, rhai: "template__host_name" },
+            EmbeddedFunction { function: template::RENDERING, rhai: "template__host_render" },
+            EmbeddedFunction { function: template::NAMING, rhai: "template__host_name" },
         ],
     },
 ];
@@ -62,7 +62,7 @@ pub(crate) fn rhai() -> impl Iterator<Item = (&'static Library, String, &'static
 }
 
 /// Returns the functions of the host that only the source of a library can call.
-pub(crate) fn parts(library: &Library) -> &'static [Part] {
+pub(crate) fn parts(library: &Library) -> &'static [EmbeddedFunction] {
     TEXTS.iter().find(|it| it.name == library.name).map_or(&[], |it| it.parts)
 }
 

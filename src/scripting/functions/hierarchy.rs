@@ -17,9 +17,9 @@ use crate::logic::object::{
 use crate::scripting::values::text::did_you_mean;
 use crate::settings::FieldPath;
 
-/// One of the functions.
+/// One of the functions that change the hierarchy of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Function {
+pub(crate) enum Hierarchy {
     /// All of the following at once.
     Adopt,
     /// Adds a reference to the owner.
@@ -42,7 +42,7 @@ pub(crate) enum Function {
 pub(crate) struct Helper {
     /// The name below `kopf`.
     pub(crate) name: &'static str,
-    pub(crate) function: Function,
+    pub(crate) function: Hierarchy,
     /// The documentation for the reference.
     pub(crate) doc: &'static str,
     /// The argument after the objects.
@@ -56,56 +56,56 @@ pub(crate) const HELPERS: &[Helper] = &[
     helper(
         "adopt",
         "Prepares new objects as children of the handled object: owner reference, name, namespace and labels. Kubernetes deletes them with their owner. Lua changes the objects in place and returns them; Rhai returns changed copies.",
-        Function::Adopt,
+        Hierarchy::Adopt,
         Some("owner"),
         &["forced", "strict", "nested"],
     ),
     helper(
         "append_owner_reference",
         "Adds an owner reference to objects. Lua changes the objects in place and returns them; Rhai returns changed copies.",
-        Function::AppendOwnerReference,
+        Hierarchy::AppendOwnerReference,
         Some("owner"),
         &["controller", "block_owner_deletion"],
     ),
     helper(
         "remove_owner_reference",
         "Removes the owner reference from objects. Lua changes the objects in place and returns them; Rhai returns changed copies.",
-        Function::RemoveOwnerReference,
+        Hierarchy::RemoveOwnerReference,
         Some("owner"),
         &[],
     ),
     helper(
         "harmonize_naming",
         "Sets the name of objects without one, so that it begins with that of the handled object. Lua changes the objects in place and returns them; Rhai returns changed copies.",
-        Function::HarmonizeNaming,
+        Hierarchy::HarmonizeNaming,
         Some("name"),
         &["forced", "strict"],
     ),
     helper(
         "adjust_namespace",
         "Sets the namespace of objects without one to that of the handled object. Lua changes the objects in place and returns them; Rhai returns changed copies.",
-        Function::AdjustNamespace,
+        Hierarchy::AdjustNamespace,
         Some("namespace"),
         &["forced"],
     ),
     helper(
         "label",
         "Adds labels to objects. Lua changes the objects in place and returns them; Rhai returns changed copies.",
-        Function::Label,
+        Hierarchy::Label,
         Some("labels"),
         &["forced", "nested"],
     ),
     helper(
         "build_object_reference",
         "Returns a reference to an object, as in Kubernetes events.",
-        Function::BuildObjectReference,
+        Hierarchy::BuildObjectReference,
         None,
         &[],
     ),
     helper(
         "build_owner_reference",
         "Returns an owner reference to an object, as in the objects that it owns.",
-        Function::BuildOwnerReference,
+        Hierarchy::BuildOwnerReference,
         None,
         &["controller", "block_owner_deletion"],
     ),
@@ -114,7 +114,7 @@ pub(crate) const HELPERS: &[Helper] = &[
 const fn helper(
     name: &'static str,
     doc: &'static str,
-    function: Function,
+    function: Hierarchy,
     argument: Option<&'static str>,
     options: &'static [&'static str],
 ) -> Helper {
@@ -131,7 +131,7 @@ struct Rest {
 impl Helper {
     /// Returns whether it returns a reference and changes nothing.
     pub(crate) fn makes_reference(&self) -> bool {
-        matches!(self.function, Function::BuildObjectReference | Function::BuildOwnerReference)
+        matches!(self.function, Hierarchy::BuildObjectReference | Hierarchy::BuildOwnerReference)
     }
 
     /// Returns the changed objects, or the reference. `rest` has `None` for omitted arguments.
@@ -147,19 +147,19 @@ impl Helper {
         let named = |problem: String| format!("kopf.{}: {problem}", self.name);
         let rest = self.read(rest).map_err(named)?;
         match self.function {
-            Function::BuildObjectReference => {
+            Hierarchy::BuildObjectReference => {
                 Ok(reference::object(&object_ref(&complete(&objects, present))).into())
             }
-            Function::BuildOwnerReference => {
+            Hierarchy::BuildOwnerReference => {
                 let ownership = rest.ownership().map_err(named)?;
                 Ok(reference::owner(&complete(&objects, present), ownership).into())
             }
-            Function::Adopt
-            | Function::AppendOwnerReference
-            | Function::RemoveOwnerReference
-            | Function::HarmonizeNaming
-            | Function::AdjustNamespace
-            | Function::Label => {
+            Hierarchy::Adopt
+            | Hierarchy::AppendOwnerReference
+            | Hierarchy::RemoveOwnerReference
+            | Hierarchy::HarmonizeNaming
+            | Hierarchy::AdjustNamespace
+            | Hierarchy::Label => {
                 let mut objects = objects;
                 mend_references(&mut objects);
                 self.change(&mut objects, &rest, present).map_err(named)?;
@@ -192,38 +192,38 @@ impl Helper {
         };
         let (forced, strict) = (rest.flag("forced")?, rest.flag("strict")?);
         let changed = match self.function {
-            Function::Adopt => {
+            Hierarchy::Adopt => {
                 let how = Adoption { forced, strict, nested: rest.nested()? };
                 hierarchy::adopt(objects, owner()?.as_ref(), &how)
             }
-            Function::AppendOwnerReference => {
+            Hierarchy::AppendOwnerReference => {
                 hierarchy::append_owner_reference(objects, owner()?.as_ref(), rest.ownership()?)
             }
-            Function::RemoveOwnerReference => {
+            Hierarchy::RemoveOwnerReference => {
                 hierarchy::remove_owner_reference(objects, owner()?.as_ref())
             }
-            Function::HarmonizeNaming => {
+            Hierarchy::HarmonizeNaming => {
                 let name = match &rest.argument {
                     Some(name) => text(name)?,
                     None => hierarchy::name_of(handled()?).map(str::to_owned),
                 };
                 hierarchy::harmonize_naming(objects, name.as_deref(), forced, strict)
             }
-            Function::AdjustNamespace => {
+            Hierarchy::AdjustNamespace => {
                 let namespace = match &rest.argument {
                     Some(namespace) => text(namespace)?,
                     None => hierarchy::namespace_of(handled()?).map(str::to_owned),
                 };
                 hierarchy::adjust_namespace(objects, namespace.as_deref(), forced)
             }
-            Function::Label => {
+            Hierarchy::Label => {
                 let labels = match &rest.argument {
                     Some(labels) => labels.clone(),
                     None => hierarchy::labels_of(handled()?),
                 };
                 hierarchy::label(objects, &labels, forced, &rest.nested()?)
             }
-            Function::BuildObjectReference | Function::BuildOwnerReference => Ok(()),
+            Hierarchy::BuildObjectReference | Hierarchy::BuildOwnerReference => Ok(()),
         };
         changed.map_err(|it: HierarchyError| it.to_string())
     }
@@ -265,14 +265,14 @@ impl Helper {
 
     fn takes_owner(&self) -> bool {
         match self.function {
-            Function::Adopt | Function::AppendOwnerReference | Function::RemoveOwnerReference => {
-                true
-            }
-            Function::HarmonizeNaming
-            | Function::AdjustNamespace
-            | Function::Label
-            | Function::BuildObjectReference
-            | Function::BuildOwnerReference => false,
+            Hierarchy::Adopt
+            | Hierarchy::AppendOwnerReference
+            | Hierarchy::RemoveOwnerReference => true,
+            Hierarchy::HarmonizeNaming
+            | Hierarchy::AdjustNamespace
+            | Hierarchy::Label
+            | Hierarchy::BuildObjectReference
+            | Hierarchy::BuildOwnerReference => false,
         }
     }
 
@@ -282,7 +282,7 @@ impl Helper {
         let is_option =
             |it: &String| self.options.contains(&it.as_str()) || self.argument == Some(it.as_str());
         let could_be_labels =
-            self.function == Function::Label && map.values().all(Value::is_string);
+            self.function == Hierarchy::Label && map.values().all(Value::is_string);
         self.argument.is_none() || (map.keys().all(is_option) && !could_be_labels)
     }
 }

@@ -26,7 +26,7 @@ use crate::scripting::{
     surface::OTHERS,
     values::{
         Filter, HostValue, Nested, Passed, duration,
-        errors::{self, DELAY_DEFAULT, Described, ErrorValue, Failed},
+        errors::{self, CallError, DELAY_DEFAULT, Described, ErrorValue},
         stopped::SLEEP_MAX,
         text,
     },
@@ -48,27 +48,27 @@ pub(crate) enum Body {
     Storage,
     Login(&'static Method),
     Helper(&'static Helper),
-    Post(posting::Function),
+    Post(posting::PostKind),
     Declare(&'static Declaring),
     Combine(fn(Vec<Callback>) -> Callback),
     /// Returns an error, which the script may raise.
-    Make(fn(&Call<'_>) -> Result<RaisedKind, Failed>),
+    Make(fn(&HostCall<'_>) -> Result<RaisedKind, CallError>),
     /// Raises an error at once.
-    Raise(fn(&Call<'_>) -> Result<RaisedKind, Failed>),
-    /// Returns without waiting.
-    Immediate(fn(&Call<'_>) -> Outcome),
+    Raise(fn(&HostCall<'_>) -> Result<RaisedKind, CallError>),
+    /// Returns a value without waiting.
+    Immediate(fn(&HostCall<'_>) -> HostResult),
     /// Returns without waiting, and the host keeps its arguments.
-    Keeping(fn(&Call<'_>) -> Outcome),
+    Keeping(fn(&HostCall<'_>) -> HostResult),
     /// Returns a future that the call waits for.
-    Waiting(fn(&Call<'_>) -> Outcome),
+    Waiting(fn(&HostCall<'_>) -> HostResult),
     /// Returns a wait for a lock; the engine calls a function while it holds the lock.
-    Locking(fn(&Call<'_>) -> Outcome),
+    Locking(fn(&HostCall<'_>) -> HostResult),
     /// Calls a function and returns its error: implemented by the engine.
     Trying,
 }
 
 /// One call of a function.
-pub(crate) struct Call<'a> {
+pub(crate) struct HostCall<'a> {
     /// The name of the function in errors.
     pub(crate) place: String,
     pub(crate) arguments: &'a [&'a dyn Argument],
@@ -86,13 +86,13 @@ pub(crate) enum Done {
     /// It returns the value of the first argument at this path, or else the third argument.
     Below(Vec<Value>),
     /// The call waits for a lock, which this number releases.
-    Lock(u64, BoxFuture<'static, Result<(), Failed>>),
+    Lock(u64, BoxFuture<'static, Result<(), CallError>>),
     /// The call waits for this future.
-    Wait(BoxFuture<'static, Result<(), Failed>>),
+    Wait(BoxFuture<'static, Result<(), CallError>>),
 }
 
 /// The result of a call.
-pub(crate) type Outcome = Result<Done, Failed>;
+pub(crate) type HostResult = Result<Done, CallError>;
 
 /// The script that calls.
 pub(crate) trait Caller {
@@ -110,7 +110,7 @@ pub(crate) trait Caller {
 }
 
 /// Visits the parts of a list or a map: fields have a name.
-pub(crate) type Visit<'a> = dyn FnMut(Option<&str>, &dyn Argument) -> Result<(), Failed> + 'a;
+pub(crate) type Visit<'a> = dyn FnMut(Option<&str>, &dyn Argument) -> Result<(), CallError> + 'a;
 
 /// An argument, in the language of the script.
 pub(crate) trait Argument: Passed {
@@ -150,7 +150,7 @@ pub(crate) trait Argument: Passed {
     fn inside(&self) -> Option<Nested>;
 
     /// Visits the items of a list in order, or the fields of a map.
-    fn visit(&self, visit: &mut Visit<'_>) -> Result<(), Failed>;
+    fn visit(&self, visit: &mut Visit<'_>) -> Result<(), CallError>;
 }
 
 impl HostFunction {
@@ -201,9 +201,9 @@ impl HostFunction {
     }
 
     /// Calls the function with these arguments.
-    pub(crate) fn call(&self, arguments: &[&dyn Argument], caller: &dyn Caller) -> Outcome {
+    pub(crate) fn call(&self, arguments: &[&dyn Argument], caller: &dyn Caller) -> HostResult {
         let name = if let Body::Declare(it) = &self.body { it.name } else { self.name };
-        let call = Call { place: format!("kopf.{name}"), arguments, caller };
+        let call = HostCall { place: format!("kopf.{name}"), arguments, caller };
         let value = |value: Value| Ok(Done::Value(HostValue::Json(value)));
         match &self.body {
             Body::Storage => value(storage(self.name, &call.data(0)?)?),
@@ -234,7 +234,7 @@ impl HostFunction {
             Body::Declare(it) => declaring::declare(it, &call),
             Body::Combine(combine) => declaring::combine(*combine, &call),
             Body::Make(kind) => Ok(Done::Value(HostValue::Error(call.error(*kind)?))),
-            Body::Raise(kind) => Err(Failed::Raised(call.error(*kind)?)),
+            Body::Raise(kind) => Err(CallError::Raised(call.error(*kind)?)),
             Body::Trying => Ok(Done::Value(HostValue::Nil)),
             Body::Immediate(body)
             | Body::Keeping(body)
@@ -244,7 +244,7 @@ impl HostFunction {
     }
 }
 
-impl Call<'_> {
+impl HostCall<'_> {
     /// Returns an argument as data; null if it was omitted.
     fn data(&self, index: usize) -> Result<Value, String> {
         self.arguments.get(index).map_or(Ok(Value::Null), |it| it.data(&self.place))
@@ -252,15 +252,15 @@ impl Call<'_> {
 
     fn error(
         &self,
-        kind: fn(&Call<'_>) -> Result<RaisedKind, Failed>,
-    ) -> Result<ErrorValue, Failed> {
+        kind: fn(&HostCall<'_>) -> Result<RaisedKind, CallError>,
+    ) -> Result<ErrorValue, CallError> {
         let message = self.arguments.first().map(|it| it.text()).transpose()?;
         Ok(ErrorValue::new(kind(self)?, message.unwrap_or_default()))
     }
 }
 
 /// Implements `kopf.TemporaryError(MESSAGE, DELAY)`, without the message.
-pub(crate) fn temporary(call: &Call<'_>) -> Result<RaisedKind, Failed> {
+pub(crate) fn temporary(call: &HostCall<'_>) -> Result<RaisedKind, CallError> {
     let delay = match call.arguments.get(1).filter(|it| !it.is_left_out()) {
         None => Some(DELAY_DEFAULT),
         Some(delay) => duration(&delay.data(&call.place)?)
@@ -271,33 +271,33 @@ pub(crate) fn temporary(call: &Call<'_>) -> Result<RaisedKind, Failed> {
 
 /// Implements `kopf.PermanentError(MESSAGE)`, without the message.
 #[expect(clippy::unnecessary_wraps, reason = "a row of the table: others may fail")]
-pub(crate) fn permanent(_: &Call<'_>) -> Result<RaisedKind, Failed> {
+pub(crate) fn permanent(_: &HostCall<'_>) -> Result<RaisedKind, CallError> {
     Ok(RaisedKind::Permanent)
 }
 
 /// Implements `kopf.AdmissionError(MESSAGE, CODE)`, without the message.
-pub(crate) fn admission(call: &Call<'_>) -> Result<RaisedKind, Failed> {
+pub(crate) fn admission(call: &HostCall<'_>) -> Result<RaisedKind, CallError> {
     Ok(errors::admission_error(&call.data(1)?)?)
 }
 
 /// Implements `kopf.ConnectionInfo(FIELDS)`: checks the fields.
-pub(crate) fn connection_info(call: &Call<'_>) -> Outcome {
+pub(crate) fn connection_info(call: &HostCall<'_>) -> HostResult {
     Ok(Done::Value(HostValue::Json(logins::connection_info(call.data(0)?)?)))
 }
 
 /// Implements `kopf.copy(VALUE)`: copies a live value as data.
-pub(crate) fn copy(call: &Call<'_>) -> Outcome {
+pub(crate) fn copy(call: &HostCall<'_>) -> HostResult {
     Ok(Done::Value(HostValue::some(call.data(0)?)))
 }
 
 /// Implements `kopf.array(ITEMS)`: a list that stays one if it is empty.
 #[expect(clippy::unnecessary_wraps, reason = "a row of the table: others may fail")]
-pub(crate) fn array(_: &Call<'_>) -> Outcome {
+pub(crate) fn array(_: &HostCall<'_>) -> HostResult {
     Ok(Done::Listed)
 }
 
 /// Implements `kopf.values(INDEX)`: all values of an index.
-pub(crate) fn values(call: &Call<'_>) -> Outcome {
+pub(crate) fn values(call: &HostCall<'_>) -> HostResult {
     match call.arguments.first().and_then(|it| it.handle()) {
         Some(AnyHandle::Index(index)) => Ok(Done::Value(values_of(&index))),
         Some(store @ AnyHandle::Store(_)) => Ok(Done::Value(HostValue::Handle(store))),
@@ -306,7 +306,7 @@ pub(crate) fn values(call: &Call<'_>) -> Outcome {
 }
 
 /// Implements `kopf.sleep(DURATION)`: the call waits.
-pub(crate) fn sleep(call: &Call<'_>) -> Outcome {
+pub(crate) fn sleep(call: &HostCall<'_>) -> HostResult {
     let duration = duration(&call.data(0)?);
     let duration = duration.map_err(|it| format!("{}: {it}", call.place))?;
     let duration = duration.unwrap_or_default().min(SLEEP_MAX);
@@ -322,7 +322,7 @@ pub(crate) fn sleep(call: &Call<'_>) -> Outcome {
 }
 
 /// Implements `kopf.get(VALUE, PATH, DEFAULT)`.
-pub(crate) fn get(call: &Call<'_>) -> Outcome {
+pub(crate) fn get(call: &HostCall<'_>) -> HostResult {
     let wrong = || "kopf.get: the path must be a string such as \"a.b[0]\", or a list".to_owned();
     match call.data(1)? {
         Value::Array(steps) => Ok(Done::Below(steps)),
@@ -370,7 +370,7 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 const LOCK_NAME_MAX: usize = 500;
 
 /// Implements `kopf.lock(NAME, OPTIONS)`: the call waits for the lock.
-pub(crate) fn lock(call: &Call<'_>) -> Outcome {
+pub(crate) fn lock(call: &HostCall<'_>) -> HostResult {
     let place = &call.place;
     let present = call.caller.present().filter(|it| it.attempt.is_some());
     let present = present.ok_or_else(|| {
@@ -391,7 +391,7 @@ pub(crate) fn lock(call: &Call<'_>) -> Outcome {
 }
 
 /// Returns the name of a lock: a string, or derived from an object.
-fn lock_name(call: &Call<'_>) -> Result<String, Failed> {
+fn lock_name(call: &HostCall<'_>) -> Result<String, CallError> {
     let place = &call.place;
     let first = call.arguments.first();
     let handled = first.and_then(|it| it.call()).and_then(|it| it.object());
@@ -423,7 +423,7 @@ fn lock_name(call: &Call<'_>) -> Result<String, Failed> {
     Ok(name)
 }
 
-fn lock_timeout(call: &Call<'_>) -> Result<Option<Duration>, Failed> {
+fn lock_timeout(call: &HostCall<'_>) -> Result<Option<Duration>, CallError> {
     let place = &call.place;
     let Some(options) = call.arguments.get(1).filter(|it| !it.is_nil()) else { return Ok(None) };
     if options.inside() != Some(Nested::Map) {
@@ -445,7 +445,7 @@ fn lock_timeout(call: &Call<'_>) -> Result<Option<Duration>, Failed> {
 }
 
 /// Returns an error that scripts can inspect.
-fn lock_error(place: &str, text: &str) -> Failed {
+fn lock_error(place: &str, text: &str) -> CallError {
     let kind = RaisedKind::Arbitrary("LockError".into());
-    Failed::Raised(ErrorValue::new(kind, format!("{place}: {text}")))
+    CallError::Raised(ErrorValue::new(kind, format!("{place}: {text}")))
 }

@@ -2,9 +2,9 @@
 
 use futures::stream::BoxStream;
 
-use crate::scripting::values::{limits, refusal::Refusal};
+use crate::scripting::values::{limits, refusal::ServerRefusal};
 
-/// The values of a [`Body::Streaming`].
+/// The values of a [`Body::Streaming`](super::types::Body::Streaming).
 pub(crate) type Flow = BoxStream<'static, Outcome>;
 
 /// The result of a call.
@@ -27,7 +27,7 @@ pub(crate) enum Failure {
     /// A problem of the arguments, the grants or the content: a message without the name of the function.
     Plain(String),
     /// A server refused: an error value with fields.
-    Answer(Box<Refusal>),
+    Answer(Box<ServerRefusal>),
 }
 
 impl From<serde_json::Value> for Datum {

@@ -33,7 +33,7 @@ pub(crate) struct Passage {
 
 /// A wait for the room that a call needs.
 #[derive(Debug)]
-pub(crate) struct Queue {
+pub(crate) struct PassageQueue {
     room: Arc<Semaphore>,
     units: u32,
 }
@@ -45,10 +45,10 @@ impl Rooms {
     }
 }
 
-impl Queue {
+impl PassageQueue {
     /// Waits for the room, in order of arrival. Returns `None` if the semaphore is closed.
     pub(crate) async fn wait(self) -> Option<Passage> {
-        let Queue { room, units } = self;
+        let PassageQueue { room, units } = self;
         let permit = Arc::clone(&room).acquire_many_owned(units).await.ok()?;
         Some(Passage { room, permit })
     }
@@ -71,7 +71,7 @@ impl Passage {
     pub(super) async fn alone(self) -> Option<Passage> {
         let Passage { room, permit } = self;
         drop(permit);
-        Queue { room, units: units(PENDING_BYTES_MAX) }.wait().await
+        PassageQueue { room, units: units(PENDING_BYTES_MAX) }.wait().await
     }
 }
 
@@ -80,7 +80,7 @@ impl Call {
     ///
     /// # Errors
     /// The wait for the room; its arguments must be read again afterwards.
-    pub(crate) fn pass(self, library: &'static str, function: &str) -> Result<Call, Queue> {
+    pub(crate) fn pass(self, library: &'static str, function: &str) -> Result<Call, PassageQueue> {
         let room = self.surroundings.rooms.of(library);
         let least = if function == "list" { LIST_BYTES_MIN } else { CALL_BYTES_MIN };
         let answer = self.value("size").as_u64().and_then(|it| usize::try_from(it).ok());
@@ -88,7 +88,7 @@ impl Call {
         let units = units(bytes.max(least));
         match Arc::clone(&room).try_acquire_many_owned(units) {
             Ok(permit) => Ok(self.passing(Passage { room, permit })),
-            Err(_) => Err(Queue { room, units }),
+            Err(_) => Err(PassageQueue { room, units }),
         }
     }
 

@@ -17,15 +17,15 @@ use crate::scripting::{
     functions::kopf::Argument,
     values::{
         Nested, duration,
-        errors::{CLASS, Described, Failed},
+        errors::{CLASS, CallError, Described},
         text::did_you_mean,
     },
 };
 use crate::settings::PostingSettings;
 
-/// One of the functions.
+/// One of the functions that post Kubernetes events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Function {
+pub(crate) enum PostKind {
     /// An event of any type.
     Event,
     /// An event of the type `Normal`.
@@ -37,11 +37,11 @@ pub(crate) enum Function {
 }
 
 /// The functions by their names below `kopf`.
-pub(crate) const FUNCTIONS: &[(&str, Function)] = &[
-    ("event", Function::Event),
-    ("info", Function::Info),
-    ("warn", Function::Warn),
-    ("exception", Function::Exception),
+pub(crate) const FUNCTIONS: &[(&str, PostKind)] = &[
+    ("event", PostKind::Event),
+    ("info", PostKind::Info),
+    ("warn", PostKind::Warn),
+    ("exception", PostKind::Exception),
 ];
 
 /// The names of options.
@@ -73,7 +73,7 @@ struct EventText {
 /// # Errors
 /// An argument is invalid.
 pub(crate) fn post(
-    function: Function,
+    function: PostKind,
     arguments: Arguments,
     present: Option<&Invocation>,
 ) -> Result<(), String> {
@@ -116,7 +116,7 @@ fn bytes_max(name: &str) -> Option<usize> {
     }
 }
 
-impl Function {
+impl PostKind {
     fn name(self) -> &'static str {
         FUNCTIONS.iter().find(|(_, it)| *it == self).map_or("", |(name, _)| name)
     }
@@ -124,10 +124,10 @@ impl Function {
     /// Returns the documentation for the reference.
     pub(crate) fn doc(self) -> &'static str {
         match self {
-            Function::Event => "Posts a Kubernetes event about objects.",
-            Function::Info => "Posts a Kubernetes event of the type `Normal` about objects.",
-            Function::Warn => "Posts a Kubernetes event of the type `Warning` about objects.",
-            Function::Exception => {
+            PostKind::Event => "Posts a Kubernetes event about objects.",
+            PostKind::Info => "Posts a Kubernetes event of the type `Normal` about objects.",
+            PostKind::Warn => "Posts a Kubernetes event of the type `Warning` about objects.",
+            PostKind::Exception => {
                 "Posts a Kubernetes event of the type `Error` about objects, with the error that was caught."
             }
         }
@@ -143,18 +143,18 @@ impl Function {
         let is_options = option_names.is_some_and(|names| {
             names.iter().all(|it| it == EXC || OPTIONS.contains(&it.as_str()))
         });
-        self == Function::Exception && index == self.positions().len() && !is_options
+        self == PostKind::Exception && index == self.positions().len() && !is_options
     }
 
     /// Reads the arguments of one call.
-    pub(crate) fn arguments(self, given: &[&dyn Argument]) -> Result<Arguments, Failed> {
+    pub(crate) fn arguments(self, given: &[&dyn Argument]) -> Result<Arguments, CallError> {
         let place = format!("kopf.{}", self.name());
         let objects = given.first().map(|it| it.data(&format!("{place}: the object")));
         let objects = objects.transpose()?.unwrap_or_default();
         let (mut rest, mut error) = (Vec::new(), None);
         for (index, argument) in given.iter().skip(1).enumerate() {
             let place = format!("{place}: `{}`", self.argument(index));
-            if self == Function::Exception {
+            if self == PostKind::Exception {
                 // An error of the host is recognized anywhere.
                 if argument.is_raised()
                     || self.is_error(rest.len(), names_in(*argument)?.as_deref())
@@ -177,9 +177,9 @@ impl Function {
     /// Returns the names of the positional strings, in order.
     pub(crate) fn positions(self) -> &'static [&'static str] {
         match self {
-            Function::Event => &["type", "reason", "message"],
-            Function::Info | Function::Warn => &["reason", "message"],
-            Function::Exception => &["message"],
+            PostKind::Event => &["type", "reason", "message"],
+            PostKind::Info | PostKind::Warn => &["reason", "message"],
+            PostKind::Exception => &["message"],
         }
     }
 
@@ -192,7 +192,7 @@ impl Function {
         };
         let positions = self.positions();
         if rest.len() > positions.len() {
-            let last = if self == Function::Exception { ", the error" } else { "" };
+            let last = if self == PostKind::Exception { ", the error" } else { "" };
             return Err(format!(
                 "too many arguments: after the object it takes {}{last} and a map of options; format the message before the call",
                 positions.join(", ")
@@ -202,7 +202,7 @@ impl Function {
             said.set(name, value)?;
         }
         for (name, value) in options {
-            if name == "type" && self != Function::Event {
+            if name == "type" && self != PostKind::Event {
                 return Err("only kopf.event has the option `type`".into());
             }
             said.set(&name, value)?;
@@ -223,13 +223,13 @@ impl Function {
         let EventText { kind, reason, message, .. } = said;
         let message = message.unwrap_or_default();
         Ok(match self {
-            Function::Event => {
+            PostKind::Event => {
                 let (kind, reason) = (required("type", kind)?, required("reason", reason)?);
                 posting::event(settings, Note { kind, reason, message })
             }
-            Function::Info => posting::info(settings, &required("reason", reason)?, &message),
-            Function::Warn => posting::warn(settings, &required("reason", reason)?, &message),
-            Function::Exception => {
+            PostKind::Info => posting::info(settings, &required("reason", reason)?, &message),
+            PostKind::Warn => posting::warn(settings, &required("reason", reason)?, &message),
+            PostKind::Exception => {
                 let error = error.map(|(class, text)| (class.as_str(), text.as_str()));
                 let class = error.map_or(CLASS, |(class, _)| class);
                 let reason = reason.filter(|it| !it.is_empty());
@@ -245,7 +245,7 @@ impl Function {
 }
 
 /// Returns the names in a map.
-fn names_in(argument: &dyn Argument) -> Result<Option<Vec<String>>, Failed> {
+fn names_in(argument: &dyn Argument) -> Result<Option<Vec<String>>, CallError> {
     let mut names = Vec::new();
     argument.visit(&mut |name, _| {
         names.extend(name.map(str::to_owned));
@@ -255,7 +255,7 @@ fn names_in(argument: &dyn Argument) -> Result<Option<Vec<String>>, Failed> {
 }
 
 /// Returns the error in a map of options, and the other options; `None` if there is no error.
-fn split(argument: &dyn Argument, place: &str) -> Result<Option<(Described, Value)>, Failed> {
+fn split(argument: &dyn Argument, place: &str) -> Result<Option<(Described, Value)>, CallError> {
     let mut error = None;
     argument.visit(&mut |name, value| {
         let is_error = name == Some(EXC) && !value.is_nil();

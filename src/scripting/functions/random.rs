@@ -36,7 +36,7 @@ pub(super) const LIBRARY: Library = Library {
         )
         .with(SEED),
         immediate("number", "Returns a number from 0 to below 1.", &[], Type::Number, |call| {
-            let bits = Source::of(call).next()? >> 11;
+            let bits = RandomSource::of(call).next()? >> 11;
             // 53 bits are exact.
             let number =
                 bits.to_string().parse::<f64>().unwrap_or_default() / 9_007_199_254_740_992.0;
@@ -53,7 +53,7 @@ pub(super) const LIBRARY: Library = Library {
                 if items.is_empty() {
                     return Err("`list`: expected a list with at least one item".into());
                 }
-                let place = Source::of(call).below(items.len())?;
+                let place = RandomSource::of(call).below(items.len())?;
                 Ok(items.get(place).cloned().unwrap_or_default().into())
             },
         )
@@ -65,7 +65,7 @@ pub(super) const LIBRARY: Library = Library {
             Type::List,
             |call| {
                 let mut items = call.list("list").to_vec();
-                let mut source = Source::of(call);
+                let mut source = RandomSource::of(call);
                 for place in (1..items.len()).rev() {
                     items.swap(place, source.below(place + 1)?);
                 }
@@ -96,23 +96,23 @@ pub(super) const LIBRARY: Library = Library {
 };
 
 /// The source of randomness.
-enum Source {
+enum RandomSource {
     System { bytes: Box<[u8; 256]>, used: usize },
     Seeded(fastrand::Rng),
 }
 
-impl Source {
+impl RandomSource {
     fn of(call: &Call) -> Self {
         match call.integer("seed") {
-            Some(seed) => Source::Seeded(fastrand::Rng::with_seed(seed.cast_unsigned())),
-            None => Source::System { bytes: Box::new([0; 256]), used: 256 },
+            Some(seed) => RandomSource::Seeded(fastrand::Rng::with_seed(seed.cast_unsigned())),
+            None => RandomSource::System { bytes: Box::new([0; 256]), used: 256 },
         }
     }
 
     fn next(&mut self) -> Result<u64, Failure> {
         match self {
-            Source::Seeded(random) => Ok(random.u64(..)),
-            Source::System { bytes, used } => {
+            RandomSource::Seeded(random) => Ok(random.u64(..)),
+            RandomSource::System { bytes, used } => {
                 if *used >= bytes.len() {
                     fill(bytes.as_mut())?;
                     *used = 0;
@@ -153,7 +153,7 @@ fn integer(call: &Call) -> Outcome {
     if min > max {
         return Err(format!("`max`: expected a number of at least {min}, got {max}").into());
     }
-    let mut source = Source::of(call);
+    let mut source = RandomSource::of(call);
     let picked = match max.abs_diff(min).checked_add(1) {
         Some(count) => source.below_u64(count)?,
         None => source.next()?,
@@ -170,7 +170,7 @@ fn string(call: &Call) -> Outcome {
     if length.saturating_mul(4) > limit {
         return Err(limits::too_long_text(limit).into());
     }
-    let mut source = Source::of(call);
+    let mut source = RandomSource::of(call);
     let mut text = String::new();
     for made in 0..length {
         pace::short_step(made)?;

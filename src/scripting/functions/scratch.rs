@@ -32,12 +32,12 @@ const PIECE: usize = 64 * 1024;
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     used: Arc<AtomicU64>,
-    calls: Mutex<BTreeMap<usize, Files>>,
+    calls: Mutex<BTreeMap<usize, ScratchFiles>>,
 }
 
 /// The files of one call.
 #[derive(Debug)]
-struct Files {
+struct ScratchFiles {
     /// `None` for the top level, which has no invocation.
     call: Option<Weak<Invocation>>,
     by_name: BTreeMap<String, Arc<ScratchFile>>,
@@ -100,7 +100,7 @@ impl Scratch {
         // A file may have been added after its call was abandoned.
         calls.retain(|_, it| it.call.as_ref().is_none_or(|it| it.strong_count() > 0));
         let count: usize = calls.values().map(|it| it.by_name.len()).sum();
-        let files = calls.entry(id(present)).or_insert_with(|| Files {
+        let files = calls.entry(id(present)).or_insert_with(|| ScratchFiles {
             call: present.map(Arc::downgrade),
             by_name: BTreeMap::new(),
         });

@@ -9,7 +9,7 @@ use super::{
 use crate::call::{Fakes, Notices};
 use crate::logic::access::grants::Access;
 use crate::ports::Clock;
-use crate::scripting::{Terms, values::files::Files};
+use crate::scripting::{Terms, values::files::FileReader};
 use crate::settings::Sandbox;
 use crate::telemetry::ScriptSeries;
 
@@ -39,7 +39,7 @@ pub(crate) struct Surroundings {
     /// The expensive work, one job at a time.
     pub(crate) heavy: Heavy,
     /// The files next to the script.
-    pub(super) files: Files,
+    pub(super) files: FileReader,
     /// The warnings that were already logged.
     pub(super) notices: Notices,
     /// The scratch files of `http`.
@@ -50,7 +50,7 @@ pub(crate) struct Surroundings {
 
 impl Surroundings {
     /// Returns the state of the script with this name in messages.
-    pub(crate) fn of(terms: &Terms, script: &str, files: Files) -> Arc<Self> {
+    pub(crate) fn of(terms: &Terms, script: &str, files: FileReader) -> Arc<Self> {
         Arc::new(Surroundings {
             access: terms.grants.of(script),
             environment: Arc::clone(&terms.environment),

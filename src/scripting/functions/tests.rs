@@ -20,14 +20,14 @@ use crate::scripting::functions::{
 use crate::settings::Sandbox;
 
 /// A directory that is removed at the end of its test.
-struct Directory(PathBuf);
+struct TemporaryDirectory(PathBuf);
 
-impl Directory {
+impl TemporaryDirectory {
     fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("kopf-reach-{}-{name}", std::process::id()));
         fs::remove_dir_all(&path).ok();
         fs::create_dir_all(path.join("granted")).unwrap();
-        Directory(path.canonicalize().unwrap())
+        TemporaryDirectory(path.canonicalize().unwrap())
     }
 
     fn path(&self, file: &str) -> String {
@@ -43,7 +43,7 @@ impl Directory {
     }
 }
 
-impl Drop for Directory {
+impl Drop for TemporaryDirectory {
     fn drop(&mut self) {
         drop(fs::remove_dir_all(&self.0));
     }
@@ -126,7 +126,7 @@ fn granted_variables_are_available() {
 
 #[test]
 fn files_are_read_if_they_are_granted() {
-    let here = Directory::new("read");
+    let here = TemporaryDirectory::new("read");
     here.write("granted/a.txt", "ä\n");
     here.write("granted/a.json", r#"{"a": [1, 2.5, null]}"#);
     here.write("granted/a.yaml", "a:\n  - 1\n  - 2.5\n  -\n");
@@ -161,7 +161,7 @@ fn files_are_read_if_they_are_granted() {
 
 #[test]
 fn links_lead_only_to_what_is_granted() {
-    let here = Directory::new("links");
+    let here = TemporaryDirectory::new("links");
     here.write("secret.txt", "x");
     fs::create_dir(here.0.join("granted/..2026")).unwrap();
     here.write("granted/..2026/key", "value");
@@ -196,7 +196,7 @@ fn links_lead_only_to_what_is_granted() {
 
 #[test]
 fn unreadable_files_are_reported() {
-    let here = Directory::new("odd");
+    let here = TemporaryDirectory::new("odd");
     here.write("granted/large", &"x".repeat(1001));
     here.write("granted/wrong", "{\n  \"a\": [\n");
     fs::write(here.0.join("granted/binary"), [0xff]).unwrap();

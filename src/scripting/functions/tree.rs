@@ -10,7 +10,7 @@ use crate::scripting::values::limits;
 
 /// Reads a value, and counts its items.
 #[derive(Clone, Copy)]
-pub(super) struct Tree<'a> {
+pub(super) struct CountingReader<'a> {
     left: &'a Cell<usize>,
 }
 
@@ -19,10 +19,10 @@ pub(super) fn room() -> Cell<usize> {
     Cell::new(ITEMS_MAX)
 }
 
-impl<'a> Tree<'a> {
+impl<'a> CountingReader<'a> {
     /// Reads a value with at most as many items as are left.
     pub(super) fn within(left: &'a Cell<usize>) -> Self {
-        Tree { left }
+        CountingReader { left }
     }
 
     fn take<E: Error>(self) -> Result<(), E> {
@@ -38,12 +38,12 @@ impl<'a> Tree<'a> {
 pub(super) fn json(text: &str) -> Result<Value, String> {
     let left = room();
     let mut reader = serde_json::Deserializer::from_str(text);
-    let read = Tree::within(&left).deserialize(&mut reader);
+    let read = CountingReader::within(&left).deserialize(&mut reader);
     let read = read.and_then(|it| reader.end().map(|()| it));
     read.map_err(|error| format!("invalid JSON: {error}"))
 }
 
-impl<'de> DeserializeSeed<'de> for Tree<'_> {
+impl<'de> DeserializeSeed<'de> for CountingReader<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -51,7 +51,7 @@ impl<'de> DeserializeSeed<'de> for Tree<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Tree<'_> {
+impl<'de> Visitor<'de> for CountingReader<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

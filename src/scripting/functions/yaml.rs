@@ -11,7 +11,7 @@ use super::{
     Call,
     bounds::ITEMS_MAX,
     pace,
-    tree::{self, Tree},
+    tree::{self, CountingReader},
 };
 use crate::logic::text::size;
 use crate::scripting::functions::{
@@ -127,12 +127,12 @@ pub(super) fn write(value: &Value) -> Result<String, String> {
 }
 
 /// A document of a source; all documents together have at most as many items as one value may have.
-struct Document(Value);
+struct YamlDocument(Value);
 
-impl<'de> Deserialize<'de> for Document {
+impl<'de> Deserialize<'de> for YamlDocument {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let left = tree::room();
-        Tree::within(&left).deserialize(deserializer).map(Document)
+        CountingReader::within(&left).deserialize(deserializer).map(YamlDocument)
     }
 }
 
@@ -150,13 +150,13 @@ pub(super) fn read_all(text: &str) -> Result<Vec<Value>, String> {
     if text.trim().is_empty() && !text.contains('\t') {
         return Ok(Vec::new());
     }
-    let documents: Result<Vec<Document>, _> =
+    let documents: Result<Vec<YamlDocument>, _> =
         serde_saphyr::from_str_multiple_with_options(text, options());
     let documents = documents.map_err(|it| {
         let message = it.without_snippet().to_string();
         format!("invalid YAML: {}", message.lines().next().unwrap_or_default())
     })?;
-    Ok(documents.into_iter().map(|Document(it)| it).collect())
+    Ok(documents.into_iter().map(|YamlDocument(it)| it).collect())
 }
 
 fn decode_all(call: &Call) -> Outcome {

@@ -13,7 +13,7 @@ use crate::call::{
 };
 use crate::logic::object::{diff::Diff, resource::Resource};
 use crate::scripting::{
-    handles::{AnyHandle, Border, Memo, Patch},
+    handles::{AnyHandle, Border, Memo, PatchHandle},
     surface::KWARGS,
     values::{conditions::Conditions, text::did_you_mean},
 };
@@ -103,7 +103,7 @@ pub(crate) fn kwarg(invocation: &Arc<Invocation>, name: &str, border: &Border) -
         }
         Cause::Object(cause) if name == "patch" => {
             let patch = CallPart::new(Arc::clone(&cause.patch), invocation);
-            Kwarg::Handle(Patch::new(patch, border.clone()).into())
+            Kwarg::Handle(PatchHandle::new(patch, border.clone()).into())
         }
         Cause::Object(ObjectCause { detail: ObjectDetail::Admission(admission), .. })
             if name == "warnings" =>

@@ -16,7 +16,7 @@ use std::{
 
 use serde_json::{Map, Value};
 
-use super::{AnyHandle, Border, Handle, HandleType, Keys, Use, path::Path, tree};
+use super::{AnyHandle, Border, Handle, HandleKeys, HandleType, Use, path::Path, tree};
 use crate::call::{SharedDocument as Shared, SharedPatch};
 use crate::heap;
 use crate::logic::{change::patch::Transformation, handlers::function::Function};
@@ -24,7 +24,7 @@ use crate::scripting::{
     handles::{leftovers::CallPart, withdraw::withdraw},
     terms::Language,
     values::{
-        HostValue, Key, Nested, Passed,
+        HostValue, LookupKey, Nested, Passed,
         account::Account,
         limits,
         refused::{DEPTH_MAX, Refused},
@@ -35,16 +35,16 @@ use crate::scripting::{
 type Fields = Map<String, Value>;
 
 /// A level of a document.
-pub(crate) struct Document<S> {
+pub(crate) struct DocumentHandle<S> {
     whole: Arc<Whole<S>>,
     path: Path,
 }
 
 /// `ctx.patch`: the merge-patch under construction.
-pub(crate) type Patch = Document<CallPart<SharedPatch>>;
+pub(crate) type PatchHandle = DocumentHandle<CallPart<SharedPatch>>;
 
 /// `ctx.memo`: the data that scripts share.
-pub(crate) type Memo = Document<Shared>;
+pub(crate) type Memo = DocumentHandle<Shared>;
 
 /// The state shared by all levels of a document that come from one `ctx`.
 struct Whole<S> {
@@ -56,7 +56,7 @@ struct Whole<S> {
 }
 
 /// Where a document is stored.
-pub(crate) trait Store: Send + Sync + Sized + 'static {
+pub(crate) trait DocumentStore: Send + Sync + Sized + 'static {
     /// The name in the languages, with which paths in errors begin.
     const ROOT: &'static str;
     /// The name of the whole document in errors.
@@ -82,7 +82,7 @@ pub(crate) trait Store: Send + Sync + Sized + 'static {
     fn is(&self, other: &Self) -> bool;
 }
 
-impl Store for CallPart<SharedPatch> {
+impl DocumentStore for CallPart<SharedPatch> {
     const ROOT: &'static str = "patch";
     const NAME: &'static str = "the patch";
     const IS_PATCH: bool = true;
@@ -110,7 +110,7 @@ impl Store for CallPart<SharedPatch> {
     }
 }
 
-impl Store for Shared {
+impl DocumentStore for Shared {
     const ROOT: &'static str = "memo";
     const NAME: &'static str = "the memo";
     const IS_PATCH: bool = false;
@@ -141,17 +141,17 @@ impl Store for Shared {
 }
 
 // Not derived: the store need not be `Clone`.
-impl<S> Clone for Document<S> {
+impl<S> Clone for DocumentHandle<S> {
     fn clone(&self) -> Self {
-        Document { whole: Arc::clone(&self.whole), path: self.path.clone() }
+        DocumentHandle { whole: Arc::clone(&self.whole), path: self.path.clone() }
     }
 }
 
-impl<S: Store> Document<S> {
+impl<S: DocumentStore> DocumentHandle<S> {
     /// Returns the whole document.
     pub(crate) fn new(store: S, border: Border) -> Self {
         let bytes = AtomicUsize::new(usize::MAX);
-        Document { whole: Arc::new(Whole { store, border, bytes }), path: Path::default() }
+        DocumentHandle { whole: Arc::new(Whole { store, border, bytes }), path: Path::default() }
     }
 
     fn language(&self) -> Language {
@@ -163,7 +163,7 @@ impl<S: Store> Document<S> {
         !S::IS_PATCH && self.language() == Language::Lua
     }
 
-    fn key<'a>(&self, key: &Key<'a>) -> Result<Cow<'a, str>, String> {
+    fn key<'a>(&self, key: &LookupKey<'a>) -> Result<Cow<'a, str>, String> {
         let key = key.name()?;
         // As in all arguments of handlers, `meta` is short for the metadata.
         let is_meta = S::IS_PATCH && self.path.is_empty() && key == "meta";
@@ -189,7 +189,7 @@ impl<S: Store> Document<S> {
             return Err(Refused::too_deep().at(&dotted::<S>(&path)));
         }
         let path = Path::new(path, self.whole.border.paths.as_ref())?;
-        Ok(HostValue::Handle(Document { whole: Arc::clone(&self.whole), path }.into()))
+        Ok(HostValue::Handle(DocumentHandle { whole: Arc::clone(&self.whole), path }.into()))
     }
 
     /// Checks the size of a value before it is stored.
@@ -208,11 +208,11 @@ impl<S: Store> Document<S> {
 
     fn put(
         &self,
-        (key, path): (&Key<'_>, &[String]),
+        (key, path): (&LookupKey<'_>, &[String]),
         value: Value,
         passed: &dyn Passed,
     ) -> Result<(), String> {
-        let is_first = matches!(key, Key::Place(1, _));
+        let is_first = matches!(key, LookupKey::Place(1, _));
         let assign = |fields: &mut Fields, value| {
             let assigned = tree::assign(fields, path, value, self.has_lists());
             assigned.map_err(|it| it.at(S::ROOT, path))
@@ -237,12 +237,12 @@ impl<S: Store> Document<S> {
     }
 }
 
-impl<S: Store> HandleType for Document<S>
+impl<S: DocumentStore> HandleType for DocumentHandle<S>
 where
     Self: Into<AnyHandle>,
 {
     const TYPE: &'static str = S::ROOT;
-    const KEYS: Keys = Keys::Names;
+    const KEYS: HandleKeys = HandleKeys::Names;
     const USE: Use = Use::Change;
 
     fn is(&self, other: &Self) -> bool {
@@ -250,7 +250,7 @@ where
     }
 }
 
-impl<S: Store> Handle for Document<S>
+impl<S: DocumentStore> Handle for DocumentHandle<S>
 where
     Self: Into<AnyHandle>,
 {
@@ -277,7 +277,7 @@ where
         self.copy(account, 0).map(|it| shown(&it)).map_err(|it| it.at(S::NAME))
     }
 
-    fn get(&self, key: &Key<'_>) -> Result<HostValue, String> {
+    fn get(&self, key: &LookupKey<'_>) -> Result<HostValue, String> {
         let key = self.key(key)?;
         if S::IS_PATCH
             && self.path.is_empty()
@@ -299,17 +299,17 @@ where
         found.map_or_else(|| self.below(&key), Ok)
     }
 
-    fn find(&self, key: &Key<'_>) -> Result<HostValue, String> {
+    fn find(&self, key: &LookupKey<'_>) -> Result<HostValue, String> {
         let name = self.key(key)?;
         let is_there = self.look_at(&name, |it| it.is_some_and(|it| !it.is_null()));
         if is_there { self.get(key) } else { Ok(HostValue::Nil) }
     }
 
-    fn has(&self, key: &Key<'_>) -> Result<bool, String> {
+    fn has(&self, key: &LookupKey<'_>) -> Result<bool, String> {
         Ok(self.look_at(&self.key(key)?, |it| it.is_some()))
     }
 
-    fn set(&self, key: &Key<'_>, passed: &dyn Passed) -> Result<(), String> {
+    fn set(&self, key: &LookupKey<'_>, passed: &dyn Passed) -> Result<(), String> {
         let name = self.key(key)?;
         if S::IS_PATCH && self.path.is_empty() && name == "fns" {
             return Err(match self.language() {
@@ -319,7 +319,7 @@ where
         }
         let path = self.path.join(&name);
         let place = dotted::<S>(&path);
-        if S::IS_PATCH && matches!(key, Key::Place(..)) {
+        if S::IS_PATCH && matches!(key, LookupKey::Place(..)) {
             return Err(format!("{place}: a patch replaces a list as a whole"));
         }
         if path.len() > DEPTH_MAX {
@@ -338,7 +338,7 @@ where
     }
 
     /// Removes a field of a patch, so that the cluster keeps its value.
-    fn remove(&self, key: &Key<'_>, passed: &dyn Passed) -> Result<(), String> {
+    fn remove(&self, key: &LookupKey<'_>, passed: &dyn Passed) -> Result<(), String> {
         let path = self.path.join(&self.key(key)?);
         let before = heap::held();
         self.whole.store.change(&path, |fields| {
@@ -385,7 +385,7 @@ fn weight_besides(fields: &Fields, path: &[String]) -> usize {
 }
 
 /// Returns a path as messages show it.
-fn dotted<S: Store>(path: &[String]) -> String {
+fn dotted<S: DocumentStore>(path: &[String]) -> String {
     format!("{}.{}", S::ROOT, path.join("."))
 }
 

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Handle, HandleType, Keys, Use};
+use super::{Handle, HandleKeys, HandleType, Use};
 use crate::call::Index;
-use crate::logic::background::indexing::{self, Item, Values};
+use crate::logic::background::indexing::{self, IndexItem, IndexValues};
 use crate::scripting::values::{
-    HostValue, Key, Nested, Passed, account::Account, refused::Refused, text,
+    HostValue, LookupKey, Nested, Passed, account::Account, refused::Refused, text,
 };
 
 impl Handle for Index {
@@ -28,27 +28,29 @@ impl Handle for Index {
         self.copy(account, 0).map(|it| text::shown(&it)).map_err(|it| it.at("the index"))
     }
 
-    fn get(&self, key: &Key<'_>) -> Result<HostValue, String> {
+    fn get(&self, key: &LookupKey<'_>) -> Result<HostValue, String> {
         let key = match key {
-            Key::Name(name) => indexing::Key::text(name),
-            Key::Place(number, _) => indexing::Key::Integer(*number),
-            Key::Data(value) => indexing::Key::of(value),
-            Key::Marker(_) | Key::Other(_) => return Ok(HostValue::Nil),
+            LookupKey::Name(name) => indexing::IndexKey::text(name),
+            LookupKey::Place(number, _) => indexing::IndexKey::Integer(*number),
+            LookupKey::Data(value) => indexing::IndexKey::of(value),
+            LookupKey::Marker(_) | LookupKey::Other(_) => return Ok(HostValue::Nil),
         };
         let store = Index::get(self, &key);
         Ok(store.map_or(HostValue::Nil, |it| HostValue::Handle(Store(it).into())))
     }
 
-    fn set(&self, _key: &Key<'_>, _value: &dyn Passed) -> Result<(), String> {
+    fn set(&self, _key: &LookupKey<'_>, _value: &dyn Passed) -> Result<(), String> {
         Err(text::INDEX_READ_ONLY.to_owned())
     }
 
     /// Looks a step of a path up. It is a string, but the key may be a number.
     fn step(&self, step: &Value) -> Option<HostValue> {
-        let found = Handle::get(self, &Key::of(step)).ok()?;
+        let found = Handle::get(self, &LookupKey::of(step)).ok()?;
         let number = step.as_str().and_then(text::number);
         match (found, number) {
-            (HostValue::Nil, Some(number)) => Handle::get(self, &Key::Place(number, None)).ok(),
+            (HostValue::Nil, Some(number)) => {
+                Handle::get(self, &LookupKey::Place(number, None)).ok()
+            }
             (found, _) => Some(found),
         }
     }
@@ -64,7 +66,7 @@ impl Handle for Index {
 
 impl HandleType for Index {
     const TYPE: &'static str = "index";
-    const KEYS: Keys = Keys::Any;
+    const KEYS: HandleKeys = HandleKeys::Any;
     const USE: Use = Use::LookUp;
 
     fn is(&self, other: &Self) -> bool {
@@ -74,7 +76,7 @@ impl HandleType for Index {
 
 /// The values under one key.
 #[derive(Clone)]
-pub(crate) struct Store(pub(crate) Values);
+pub(crate) struct Store(pub(crate) IndexValues);
 
 impl Handle for Store {
     fn kind(&self) -> Option<Nested> {
@@ -90,12 +92,12 @@ impl Handle for Store {
         copied.map(|it| text::shown(&it)).map_err(|it| it.at("the values of the index"))
     }
 
-    fn get(&self, key: &Key<'_>) -> Result<HostValue, String> {
-        let Key::Place(_, Some(place)) = key else { return Ok(HostValue::Nil) };
-        Ok(self.0.get(*place).and_then(Item::value).map_or(HostValue::Nil, tree))
+    fn get(&self, key: &LookupKey<'_>) -> Result<HostValue, String> {
+        let LookupKey::Place(_, Some(place)) = key else { return Ok(HostValue::Nil) };
+        Ok(self.0.get(*place).and_then(IndexItem::value).map_or(HostValue::Nil, tree))
     }
 
-    fn set(&self, _key: &Key<'_>, _value: &dyn Passed) -> Result<(), String> {
+    fn set(&self, _key: &LookupKey<'_>, _value: &dyn Passed) -> Result<(), String> {
         Err(text::INDEX_READ_ONLY.to_owned())
     }
 
@@ -105,7 +107,7 @@ impl Handle for Store {
         Some(
             self.0
                 .get(usize::try_from(number).ok()?)
-                .and_then(Item::value)
+                .and_then(IndexItem::value)
                 .map_or(HostValue::Nil, tree),
         )
     }
@@ -117,7 +119,7 @@ impl Handle for Store {
 
 impl HandleType for Store {
     const TYPE: &'static str = "store";
-    const KEYS: Keys = Keys::Places;
+    const KEYS: HandleKeys = HandleKeys::Places;
     const USE: Use = Use::LookUp;
 
     fn is(&self, other: &Self) -> bool {

@@ -23,14 +23,14 @@ use std::{ops::Deref, sync::Arc};
 use serde_json::Value;
 
 pub(crate) use self::{
-    document::{Memo, Patch, Transformations},
+    document::{Memo, PatchHandle, Transformations},
     index::{Store, values},
     stopped::StopFlag,
 };
 use self::{path::Paths, stopped::Reasons};
 use super::{
     terms::Language,
-    values::{HostValue, Key, Nested, Passed},
+    values::{HostValue, LookupKey, Nested, Passed},
 };
 use crate::call::{Index, Warnings};
 use crate::logic::handlers::function::Function;
@@ -60,32 +60,32 @@ pub(crate) trait Handle: 'static {
     }
 
     /// Returns the value at a key.
-    fn get(&self, _key: &Key<'_>) -> Result<HostValue, String> {
+    fn get(&self, _key: &LookupKey<'_>) -> Result<HostValue, String> {
         Ok(HostValue::Nil)
     }
 
     /// Returns the value at a key that may be missing: no level is created.
-    fn find(&self, key: &Key<'_>) -> Result<HostValue, String> {
+    fn find(&self, key: &LookupKey<'_>) -> Result<HostValue, String> {
         self.get(key)
     }
 
     /// Returns the value at one step of a path, where indexes count from 0.
     fn step(&self, step: &Value) -> Option<HostValue> {
-        self.find(&Key::of(step)).ok()
+        self.find(&LookupKey::of(step)).ok()
     }
 
     /// Returns whether a key exists.
-    fn has(&self, key: &Key<'_>) -> Result<bool, String> {
+    fn has(&self, key: &LookupKey<'_>) -> Result<bool, String> {
         Ok(!matches!(self.find(key)?, HostValue::Nil))
     }
 
     /// Changes the value at a key.
-    fn set(&self, _key: &Key<'_>, _value: &dyn Passed) -> Result<(), String> {
+    fn set(&self, _key: &LookupKey<'_>, _value: &dyn Passed) -> Result<(), String> {
         Err(text::READ_ONLY.to_owned())
     }
 
     /// Removes a key and its value.
-    fn remove(&self, _key: &Key<'_>, _value: &dyn Passed) -> Result<(), String> {
+    fn remove(&self, _key: &LookupKey<'_>, _value: &dyn Passed) -> Result<(), String> {
         Err(text::READ_ONLY.to_owned())
     }
 
@@ -125,7 +125,7 @@ pub(crate) trait HandleType: Handle + Clone + Send + Sync + Into<AnyHandle> {
     /// The name of the type in the languages.
     const TYPE: &'static str;
     /// The keys that can be looked up.
-    const KEYS: Keys = Keys::None;
+    const KEYS: HandleKeys = HandleKeys::None;
     /// Properties in addition to the keys.
     const FIELDS: &'static [&'static str] = &[];
     /// Methods in addition to those of maps and lists.
@@ -141,7 +141,7 @@ pub(crate) trait HandleType: Handle + Clone + Send + Sync + Into<AnyHandle> {
 
 /// The keys that can be looked up in a handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Keys {
+pub(crate) enum HandleKeys {
     /// No keys can be looked up.
     None,
     /// The names of its fields.
@@ -270,7 +270,7 @@ handles! {
     Conditions(CallPart<Conditions>),
     Index(Index),
     Memo(Memo),
-    Patch(Patch),
+    PatchHandle(PatchHandle),
     Reasons(Reasons),
     Settings(SettingsAccess),
     Stopped(StopFlag),

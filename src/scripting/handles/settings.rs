@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::{Handle, HandleType, Keys};
+use super::{Handle, HandleKeys, HandleType};
 use crate::scripting::{
     handles::settings_access::{SettingNode, SettingsAccess, marker_key, selector_key},
-    values::{HostValue, Key, Nested, Passed, account::Account, refused::Refused, text},
+    values::{HostValue, LookupKey, Nested, Passed, account::Account, refused::Refused, text},
 };
 
 impl Handle for SettingsAccess {
@@ -22,20 +22,20 @@ impl Handle for SettingsAccess {
         copied.map(|it| text::of_patch(&it)).map_err(|it| it.at("the settings"))
     }
 
-    fn get(&self, key: &Key<'_>) -> Result<HostValue, String> {
+    fn get(&self, key: &LookupKey<'_>) -> Result<HostValue, String> {
         Ok(match self.at_name(&name(key)?)? {
             SettingNode::Place(place) => HostValue::Handle(place.into()),
             SettingNode::Value(value) => HostValue::some(value),
         })
     }
 
-    fn set(&self, key: &Key<'_>, value: &dyn Passed) -> Result<(), String> {
+    fn set(&self, key: &LookupKey<'_>, value: &dyn Passed) -> Result<(), String> {
         let name = name(key)?;
         self.change(&name, value.data(&format!("settings: {name}"))?)
     }
 
     /// Returns whether a setting exists, even without a value.
-    fn has(&self, key: &Key<'_>) -> Result<bool, String> {
+    fn has(&self, key: &LookupKey<'_>) -> Result<bool, String> {
         self.get(key).map(|_| true)
     }
 
@@ -50,7 +50,7 @@ impl Handle for SettingsAccess {
 
 impl HandleType for SettingsAccess {
     const TYPE: &'static str = "settings";
-    const KEYS: Keys = Keys::Selectors;
+    const KEYS: HandleKeys = HandleKeys::Selectors;
 
     fn is(&self, other: &Self) -> bool {
         self.is_at(other)
@@ -71,10 +71,12 @@ impl SettingsAccess {
 }
 
 /// Returns a name, or the key for a resource selector.
-fn name(key: &Key<'_>) -> Result<String, String> {
+fn name(key: &LookupKey<'_>) -> Result<String, String> {
     match key {
-        Key::Data(parts) => selector_key(parts),
-        Key::Marker(printed) => marker_key(printed),
-        Key::Name(_) | Key::Place(..) | Key::Other(_) => key.name().map(Into::into),
+        LookupKey::Data(parts) => selector_key(parts),
+        LookupKey::Marker(printed) => marker_key(printed),
+        LookupKey::Name(_) | LookupKey::Place(..) | LookupKey::Other(_) => {
+            key.name().map(Into::into)
+        }
     }
 }

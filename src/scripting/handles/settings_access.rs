@@ -5,18 +5,18 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value};
 
-use crate::logic::configure::{self, Outdated, Setting, Shape};
+use crate::logic::configure::{self, Outdated, Setting, SettingShape};
 use crate::settings::{EVERYTHING, Settings};
 
 /// A position in the settings.
 #[derive(Clone, Debug)]
 pub(crate) struct SettingsAccess {
     settings: Arc<Mutex<Settings>>,
-    place: Place,
+    place: SettingPlace,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum SettingPlace {
     All,
     Group(&'static str),
     Map(&'static Setting),
@@ -33,16 +33,16 @@ pub(crate) enum SettingNode {
 impl SettingsAccess {
     /// Returns the position of all settings.
     pub(crate) fn new(settings: Arc<Mutex<Settings>>) -> Self {
-        SettingsAccess { settings, place: Place::All }
+        SettingsAccess { settings, place: SettingPlace::All }
     }
 
     /// Returns whether both are the same position of the same settings.
     pub(crate) fn is_at(&self, other: &SettingsAccess) -> bool {
         let is_place = match (self.place, other.place) {
-            (Place::All, Place::All) => true,
-            (Place::Group(one), Place::Group(other)) => one == other,
-            (Place::Map(one), Place::Map(other)) => std::ptr::eq(one, other),
-            (Place::All | Place::Group(_) | Place::Map(_), _) => false,
+            (SettingPlace::All, SettingPlace::All) => true,
+            (SettingPlace::Group(one), SettingPlace::Group(other)) => one == other,
+            (SettingPlace::Map(one), SettingPlace::Map(other)) => std::ptr::eq(one, other),
+            (SettingPlace::All | SettingPlace::Group(_) | SettingPlace::Map(_), _) => false,
         };
         is_place && Arc::ptr_eq(&self.settings, &other.settings)
     }
@@ -50,16 +50,18 @@ impl SettingsAccess {
     /// Returns the content of this name; the error names the known ones.
     pub(crate) fn at_name(&self, name: &str) -> Result<SettingNode, String> {
         match self.place {
-            Place::All => configure::group(name).map(|it| self.at(Place::Group(it))),
-            Place::Group(group) => {
+            SettingPlace::All => configure::group(name).map(|it| self.at(SettingPlace::Group(it))),
+            SettingPlace::Group(group) => {
                 let (setting, outdated) = configure::find(group, name)?;
                 warn(outdated.as_ref());
                 Ok(match setting.shape {
-                    Shape::Map => self.at(Place::Map(setting)),
-                    Shape::Plain | Shape::Text => SettingNode::Value(setting.get(&self.lock())),
+                    SettingShape::Map => self.at(SettingPlace::Map(setting)),
+                    SettingShape::Plain | SettingShape::Text => {
+                        SettingNode::Value(setting.get(&self.lock()))
+                    }
                 })
             }
-            Place::Map(setting) => {
+            SettingPlace::Map(setting) => {
                 let item = setting.get(&self.lock()).get(name).cloned();
                 Ok(SettingNode::Value(item.unwrap_or_default()))
             }
@@ -69,11 +71,11 @@ impl SettingsAccess {
     /// Changes the setting of this name.
     pub(crate) fn change(&self, name: &str, value: Value) -> Result<(), String> {
         match self.place {
-            Place::All => {
+            SettingPlace::All => {
                 let group = configure::group(name)?;
                 Err(format!("settings.{group} is a group: assign its settings one by one"))
             }
-            Place::Group(group) => {
+            SettingPlace::Group(group) => {
                 let (setting, outdated) = configure::find(group, name)?;
                 warn(outdated.as_ref());
                 if !setting.by_scripts {
@@ -83,7 +85,7 @@ impl SettingsAccess {
                 }
                 setting.set(&mut self.lock(), &value)
             }
-            Place::Map(setting) => setting.set_item(&mut self.lock(), name, value),
+            SettingPlace::Map(setting) => setting.set_item(&mut self.lock(), name, value),
         }
     }
 
@@ -95,16 +97,16 @@ impl SettingsAccess {
             own.map(|it| (it.name.to_owned(), it.get(&settings))).collect()
         };
         match self.place {
-            Place::All => {
+            SettingPlace::All => {
                 let groups = configure::groups();
                 groups.map(|it| (it.to_owned(), Value::Object(of_group(it)))).collect()
             }
-            Place::Group(group) => Value::Object(of_group(group)),
-            Place::Map(setting) => setting.get(&settings),
+            SettingPlace::Group(group) => Value::Object(of_group(group)),
+            SettingPlace::Map(setting) => setting.get(&settings),
         }
     }
 
-    fn at(&self, place: Place) -> SettingNode {
+    fn at(&self, place: SettingPlace) -> SettingNode {
         SettingNode::Place(SettingsAccess { settings: Arc::clone(&self.settings), place })
     }
 

@@ -5,11 +5,11 @@
 
 use serde_json::Value;
 
-use super::{Handle, HandleType, Keys, Method, Use};
+use super::{Handle, HandleKeys, HandleType, Method, Use};
 use crate::call::Stopped;
 use crate::logic::background::stopping::{StopReason, StopReasons};
 use crate::scripting::values::{
-    HostValue, Key, Nested, account::Account, refused::Refused, stopped,
+    HostValue, LookupKey, Nested, account::Account, refused::Refused, stopped,
 };
 
 /// The flag of a daemon or timer that must stop.
@@ -27,7 +27,7 @@ impl Handle for StopFlag {
         Ok(stopped::shown(self))
     }
 
-    fn get(&self, _key: &Key<'_>) -> Result<HostValue, String> {
+    fn get(&self, _key: &LookupKey<'_>) -> Result<HostValue, String> {
         let reasons = stopped::reasons(self);
         Ok(reasons.map_or(HostValue::Nil, |it| HostValue::Handle(it.into())))
     }
@@ -69,8 +69,8 @@ impl Handle for Reasons {
         Ok(self.to_string())
     }
 
-    fn get(&self, key: &Key<'_>) -> Result<HostValue, String> {
-        let Key::Place(_, Some(place)) = key else { return Ok(HostValue::Nil) };
+    fn get(&self, key: &LookupKey<'_>) -> Result<HostValue, String> {
+        let LookupKey::Place(_, Some(place)) = key else { return Ok(HostValue::Nil) };
         let reason = self.iter().nth(*place).map(StopReason::as_str);
         Ok(reason.map_or(HostValue::Nil, |it| HostValue::Json(it.into())))
     }
@@ -82,7 +82,7 @@ impl Handle for Reasons {
 
 impl HandleType for Reasons {
     const TYPE: &'static str = "stop reasons";
-    const KEYS: Keys = Keys::Places;
+    const KEYS: HandleKeys = HandleKeys::Places;
     const METHODS: &'static [Method<Self>] = &[Method {
         name: "contains",
         shown: "stopped.reason",

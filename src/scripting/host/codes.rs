@@ -5,7 +5,7 @@ use std::hash::{Hash as _, Hasher as _};
 use crate::logic::handlers::handler::{Handler, Parts};
 use crate::scripting::{
     Source,
-    script::fingerprint::{Fingerprints, Part, hash_of},
+    script::fingerprint::{DeclarationPart, Fingerprints, hash_of},
     terms::Language,
 };
 
@@ -28,7 +28,7 @@ pub(super) fn assign(source: &Source, handlers: &mut [Handler]) {
         let line = line.and_then(|(_, line)| line.parse().ok());
         let own = line.map_or_else(|| fingerprints.whole(), |it| fingerprints.of_line(it));
         let part = |part| line.map_or(0, |it| fingerprints.of_part(it, part));
-        let (selector, filters) = (part(Part::Selector), part(Part::Filters));
+        let (selector, filters) = (part(DeclarationPart::Selector), part(DeclarationPart::Filters));
         handler.code = with_modules(own);
         let with_modules = |it| if it == 0 { 0 } else { with_modules(it) };
         handler.parts = Parts { selector: with_modules(selector), filters: with_modules(filters) };

@@ -26,7 +26,7 @@ use crate::logic::{
         function::{Function, ScriptId},
         handler::Handler,
         lifecycle::Chooser,
-        outcome::{Ended, Raised},
+        outcome::{CallEnd, Raised},
     },
     object::resource::Resource,
 };
@@ -129,9 +129,9 @@ impl Scripts for ScriptHost {
         home.map_or_else(|| function.clone(), |it| function.clone().with_owner(&it))
     }
 
-    fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended> {
+    fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, CallEnd> {
         let function = invocation.handler.function.clone();
-        self.at_home(&function, |engine| engine.call(invocation), Ended::Raised)
+        self.at_home(&function, |engine| engine.call(invocation), CallEnd::Raised)
     }
 
     fn ask(

@@ -50,11 +50,11 @@ pub struct Prepared {
 
 /// The scripts of one generation. Clones share them, and keep them alive.
 #[derive(Clone, Debug, Default)]
-pub struct ScriptSet(Vec<Arc<Script>>);
+pub struct ScriptSet(Vec<Arc<LoadedScript>>);
 
 /// A loaded script and its handlers.
 #[derive(Debug)]
-struct Script {
+struct LoadedScript {
     /// Its source and its engine. The engine lives as long as it is part of the live generation, even if the script declares
     /// nothing.
     home: Arc<Home>,
@@ -64,9 +64,9 @@ struct Script {
 }
 
 /// The result of preparing one source.
-enum Step {
-    Kept(Arc<Script>),
-    Loaded(Arc<Script>),
+enum PreparedScript {
+    Kept(Arc<LoadedScript>),
+    Loaded(Arc<LoadedScript>),
 }
 
 impl ScriptSet {
@@ -87,8 +87,8 @@ impl ScriptSet {
     }
 
     /// Returns the script of this source, if loading it again would have the same result.
-    fn find(&self, source: &Source) -> Option<Arc<Script>> {
-        let is_same = |it: &&Arc<Script>| {
+    fn find(&self, source: &Source) -> Option<Arc<LoadedScript>> {
+        let is_same = |it: &&Arc<LoadedScript>| {
             let known = it.home.source();
             known.name == source.name
                 && known.text == source.text
@@ -98,10 +98,10 @@ impl ScriptSet {
     }
 }
 
-impl Script {
+impl LoadedScript {
     fn new(source: Source, loaded: Loaded, routes: &Arc<Routes>, script: ScriptId) -> Self {
         let Loaded { engine, handlers, lifecycles } = loaded;
-        Script { home: routes.admit(script, source, engine), handlers, lifecycles }
+        LoadedScript { home: routes.admit(script, source, engine), handlers, lifecycles }
     }
 
     fn handlers(&self) -> impl Iterator<Item = Handler> {
@@ -137,8 +137,8 @@ pub(super) async fn prepare(
     let (mut lifecycle, mut loaded) = (None, Vec::new());
     for step in steps {
         let (script, is_logged) = match step {
-            Ok(Step::Kept(script)) => (script, true),
-            Ok(Step::Loaded(script)) => {
+            Ok(PreparedScript::Kept(script)) => (script, true),
+            Ok(PreparedScript::Loaded(script)) => {
                 loaded.push(script.home.source().clone());
                 (script, false)
             }
@@ -165,15 +165,15 @@ async fn step(
     terms: &Terms,
     present: &ScriptSet,
     source: Source,
-) -> Result<Step, LoadError> {
+) -> Result<PreparedScript, LoadError> {
     if let Some(script) = present.find(&source) {
-        return Ok(Step::Kept(script));
+        return Ok(PreparedScript::Kept(script));
     }
     let script = next_id();
     let loaded = time::timeout(TOP_LEVEL_MAX, load(script, &source, terms)).await;
     let mut loaded = loaded.unwrap_or_else(|_late| Err(waits_too_long(&source)))?;
     loaded.handlers = with_codes(terms, &source, loaded.handlers).await?;
-    Ok(Step::Loaded(Arc::new(Script::new(source, loaded, routes, script))))
+    Ok(PreparedScript::Loaded(Arc::new(LoadedScript::new(source, loaded, routes, script))))
 }
 
 /// Computes fingerprints on another thread: the time grows with the source, and the operator continues meanwhile.

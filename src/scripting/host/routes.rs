@@ -97,7 +97,7 @@ impl Home {
     }
 
     /// Returns a token that keeps this home alive, for functions of the script.
-    pub(super) fn token(self: &Arc<Self>) -> function::Owner {
+    pub(super) fn token(self: &Arc<Self>) -> function::FunctionOwner {
         Arc::<Home>::clone(self)
     }
 }

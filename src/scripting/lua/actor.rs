@@ -27,14 +27,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     raised,
-    script::{Declared, Print, Reason, Script},
-    vm::{Calling, Vm},
+    script::{LuaDeclarations, LuaScript, Print, Reason},
+    vm::{HandlerCall, Vm},
 };
 use crate::call::Invocation;
 use crate::heap;
 use crate::logic::handlers::{
     handler::Kind,
-    outcome::{Ended, Raised},
+    outcome::{CallEnd, Raised},
 };
 use crate::scripting::LoadError;
 use crate::telemetry::ScriptUsage;
@@ -48,9 +48,9 @@ const CALLS_MAX: usize = 100_000;
 pub(super) type To<T> = oneshot::Sender<Box<T>>;
 
 /// A request to a script.
-pub(super) enum Request {
-    /// Call a handler.
-    Call(Arc<Invocation>, To<Ended>),
+pub(super) enum ActorRequest {
+    /// Call the function of a handler, and return how the call ended.
+    Call(Arc<Invocation>, To<CallEnd>),
     /// Call another function: see [`job`].
     Other(Job),
 }
@@ -80,7 +80,7 @@ where
 }
 
 /// The channel that reports the result of loading.
-pub(super) type Loading = oneshot::Sender<Result<Declared, LoadError>>;
+pub(super) type Loading = oneshot::Sender<Result<LuaDeclarations, LoadError>>;
 
 /// How an actor starts.
 pub(super) enum Start {
@@ -102,9 +102,9 @@ const BROKEN: Duration = Duration::from_secs(10);
 ///
 /// `stuck` is cancelled when the VM does not respond; the actor is then abandoned.
 pub(super) async fn live(
-    script: Arc<Script>,
+    script: Arc<LuaScript>,
     start: Start,
-    mut requests: mpsc::Receiver<Request>,
+    mut requests: mpsc::Receiver<ActorRequest>,
     stuck: CancellationToken,
 ) {
     let (mut present, print) = match start {
@@ -130,21 +130,21 @@ pub(super) async fn live(
                 Err(problem) => {
                     script.broken(&problem);
                     match refuse(&mut requests, &problem).await {
-                        End::Unused => return,
-                        End::Renewed => continue,
+                        ServingEnd::Unused => return,
+                        ServingEnd::Renewed => continue,
                     }
                 }
             },
         };
         match serve(vm, &mut requests, &script.usage).await {
-            End::Unused => return,
-            End::Renewed => script.replaced(Reason::Memory),
+            ServingEnd::Unused => return,
+            ServingEnd::Renewed => script.replaced(Reason::Memory),
         }
     }
 }
 
 /// Why a loop that serves requests ends.
-enum End {
+enum ServingEnd {
     /// All senders are dropped.
     Unused,
     /// Another VM must be loaded.
@@ -154,9 +154,9 @@ enum End {
 /// Loads a script; returns `None` if its caller no longer waits.
 async fn load_for(
     loading: &mut Loading,
-    script: &Arc<Script>,
+    script: &Arc<LuaScript>,
     stuck: &CancellationToken,
-) -> Option<Result<(Rc<Vm>, Declared), LoadError>> {
+) -> Option<Result<(Rc<Vm>, LuaDeclarations), LoadError>> {
     tokio::select! {
         // First: a load that was cancelled must not take another step.
         biased;
@@ -166,9 +166,9 @@ async fn load_for(
 }
 
 async fn load(
-    script: &Arc<Script>,
+    script: &Arc<LuaScript>,
     stuck: &CancellationToken,
-) -> Result<(Rc<Vm>, Declared), LoadError> {
+) -> Result<(Rc<Vm>, LuaDeclarations), LoadError> {
     let loaded = AssertUnwindSafe(Vm::load(script, stuck.clone())).catch_unwind().await;
     loaded.unwrap_or_else(|_| {
         Err(LoadError {
@@ -184,7 +184,7 @@ async fn load(
 
 /// Loads a VM that replaces another. Functions are identified by their position among the declarations, so these must be equal.
 async fn load_again(
-    script: &Arc<Script>,
+    script: &Arc<LuaScript>,
     print: &Print,
     stuck: &CancellationToken,
 ) -> Result<Rc<Vm>, String> {
@@ -196,7 +196,11 @@ async fn load_again(
     }
 }
 
-async fn serve(vm: Rc<Vm>, requests: &mut mpsc::Receiver<Request>, usage: &ScriptUsage) -> End {
+async fn serve(
+    vm: Rc<Vm>,
+    requests: &mut mpsc::Receiver<ActorRequest>,
+    usage: &ScriptUsage,
+) -> ServingEnd {
     usage.set_memory(vm.lua().used_memory());
     let mut calls = FuturesUnordered::new();
     // The number of requests since the last collection: in total, and when the timer last fired.
@@ -210,7 +214,7 @@ async fn serve(vm: Rc<Vm>, requests: &mut mpsc::Receiver<Request>, usage: &Scrip
                 usage.set_memory(vm.lua().used_memory());
                 // The other calls are dropped with the VM; their callers receive an error.
                 if vm.is_exhausted() {
-                    return End::Renewed;
+                    return ServingEnd::Renewed;
                 }
             }
             request = requests.recv(), if calls.len() < CALLS_MAX => match request {
@@ -224,7 +228,7 @@ async fn serve(vm: Rc<Vm>, requests: &mut mpsc::Receiver<Request>, usage: &Scrip
                     if is_daemon { heap::lasting(begin) } else { begin() }
                 }
                 // Each caller that waits for a response holds a sender, so no call is left that anyone waits for.
-                None => return End::Unused,
+                None => return ServingEnd::Unused,
             },
             // Only when there is nothing else to do.
             () = &mut quiet, if begun >= RUSH => {
@@ -241,40 +245,40 @@ async fn serve(vm: Rc<Vm>, requests: &mut mpsc::Receiver<Request>, usage: &Scrip
 }
 
 /// Fails all calls until it is time to load the script again.
-async fn refuse(requests: &mut mpsc::Receiver<Request>, problem: &str) -> End {
+async fn refuse(requests: &mut mpsc::Receiver<ActorRequest>, problem: &str) -> ServingEnd {
     let over = tokio::time::sleep(BROKEN);
     let mut over = pin!(over);
     loop {
         tokio::select! {
             // The order makes no difference: neither can starve the other.
             biased;
-            () = &mut over => return End::Renewed,
+            () = &mut over => return ServingEnd::Renewed,
             request = requests.recv() => match request {
                 Some(request) => request.refuse(raised::of_broken_script(problem)),
-                None => return End::Unused,
+                None => return ServingEnd::Unused,
             },
         }
     }
 }
 
-impl Request {
+impl ActorRequest {
     /// Returns whether this is the call of a daemon, which may wait for long.
     fn is_of_daemon(&self) -> bool {
-        matches!(self, Request::Call(call, _) if call.handler.kind == Kind::Daemon)
+        matches!(self, ActorRequest::Call(call, _) if call.handler.kind == Kind::Daemon)
     }
 
     fn refuse(self, raised: Raised) {
         match self {
             // The caller may have cancelled the call.
-            Request::Call(_, to) => drop(to.send(Box::new(Ended::Raised(raised)))),
-            Request::Other(job) => drop(job(Err(raised))),
+            ActorRequest::Call(_, to) => drop(to.send(Box::new(CallEnd::Raised(raised)))),
+            ActorRequest::Other(job) => drop(job(Err(raised))),
         }
     }
 }
 
 /// The future of a request. Calls of handlers are stored inline, because very many may wait.
 enum Answering {
-    Call(Reply<Ended, Calling>),
+    Call(ActorReply<CallEnd, HandlerCall>),
     Other(LocalBoxFuture<'static, ()>),
 }
 
@@ -289,13 +293,13 @@ impl Future for Answering {
     }
 }
 
-fn answer(vm: Rc<Vm>, request: Request) -> Answering {
+fn answer(vm: Rc<Vm>, request: ActorRequest) -> Answering {
     match request {
-        Request::Call(invocation, to) => {
-            let call = reply(to, Ended::Raised, || vm.call(invocation));
+        ActorRequest::Call(invocation, to) => {
+            let call = reply(to, CallEnd::Raised, || vm.call(invocation));
             call.map_or_else(|| Answering::Other(Box::pin(future::ready(()))), Answering::Call)
         }
-        Request::Other(job) => Answering::Other(job(Ok(vm))),
+        ActorRequest::Other(job) => Answering::Other(job(Ok(vm))),
     }
 }
 
@@ -305,10 +309,10 @@ fn reply<T, F>(
     to: To<T>,
     broken: fn(Raised) -> T,
     begin: impl FnOnce() -> F,
-) -> Option<Reply<T, F>> {
+) -> Option<ActorReply<T, F>> {
     // No code of the script runs yet: a call that was cancelled meanwhile is noticed before its first step.
     if let Ok(call) = panic::catch_unwind(AssertUnwindSafe(begin)) {
-        Some(Reply { call, to: Some(to), broken })
+        Some(ActorReply { call, to: Some(to), broken })
     } else {
         drop(to.send(Box::new(broken(panicked()))));
         None
@@ -316,7 +320,7 @@ fn reply<T, F>(
 }
 
 /// A call and the channel of its result.
-struct Reply<T, F> {
+struct ActorReply<T, F> {
     call: F,
     /// `None` once the result is sent.
     to: Option<To<T>>,
@@ -324,9 +328,9 @@ struct Reply<T, F> {
 }
 
 // The call is never pinned through the reply.
-impl<T, F: Unpin> Unpin for Reply<T, F> {}
+impl<T, F: Unpin> Unpin for ActorReply<T, F> {}
 
-impl<T, F: Future<Output = T> + Unpin> Future for Reply<T, F> {
+impl<T, F: Future<Output = T> + Unpin> Future for ActorReply<T, F> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {

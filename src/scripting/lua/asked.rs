@@ -14,7 +14,7 @@ use futures::{
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    actor::{Request, To},
+    actor::{ActorRequest, To},
     raised,
 };
 use crate::logic::handlers::outcome::Raised;
@@ -23,34 +23,34 @@ use crate::logic::handlers::outcome::Raised;
 pub(super) type Stuck = Shared<BoxFuture<'static, ()>>;
 
 /// Sends a request and waits for its response; dropping it cancels the call.
-pub(super) struct Asked<T> {
+pub(super) struct ActorResponse<T> {
     /// Dropped once the request is sent.
     sending: Option<BoxFuture<'static, ()>>,
     answer: oneshot::Receiver<Box<T>>,
     /// Kept until the response: the actor of a replaced generation finishes its calls.
-    _requests: mpsc::Sender<Request>,
+    _requests: mpsc::Sender<ActorRequest>,
     stuck: Stuck,
     /// Converts the error if there will be no response.
     gone: fn(Raised) -> T,
 }
 
-impl<T: Send + 'static> Asked<T> {
+impl<T: Send + 'static> ActorResponse<T> {
     /// Creates a request that is not sent before the first poll.
     pub(super) fn new(
-        requests: mpsc::Sender<Request>,
+        requests: mpsc::Sender<ActorRequest>,
         stuck: Stuck,
-        request: impl FnOnce(To<T>) -> Request + Send + 'static,
+        request: impl FnOnce(To<T>) -> ActorRequest + Send + 'static,
         gone: fn(Raised) -> T,
     ) -> Self {
         let (to, answer) = oneshot::channel();
         let way = requests.clone();
         // A queue without a reader drops the request, which closes the response channel.
         let sending = async move { drop(way.send(request(to)).await) };
-        Asked { sending: Some(sending.boxed()), answer, _requests: requests, stuck, gone }
+        ActorResponse { sending: Some(sending.boxed()), answer, _requests: requests, stuck, gone }
     }
 }
 
-impl<T> Future for Asked<T> {
+impl<T> Future for ActorResponse<T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {

@@ -31,7 +31,7 @@ use crate::scripting::{
     handles::AnyHandle,
     values::{
         Filter, Nested,
-        errors::{Described, ErrorValue, Failed},
+        errors::{CallError, Described, ErrorValue},
     },
 };
 
@@ -138,7 +138,7 @@ fn call(lua: &Lua, function: &HostFunction, given: &MultiValue) -> mlua::Result<
     let done = match called {
         Ok(done) => done,
         // The wrapper of a waiting function ignores its results, and raises the error of the wait instead.
-        Err(failed @ Failed::Raised(_)) if function.waits() => {
+        Err(failed @ CallError::Raised(_)) if function.waits() => {
             wait_for(lua, &world, Box::pin(future::ready(Err(failed))), None);
             return Ok((LuaValue::Nil, LuaValue::Nil));
         }
@@ -173,7 +173,7 @@ fn call(lua: &Lua, function: &HostFunction, given: &MultiValue) -> mlua::Result<
 fn wait_for(
     lua: &Lua,
     world: &World,
-    wait: BoxFuture<'static, Result<(), Failed>>,
+    wait: BoxFuture<'static, Result<(), CallError>>,
     result: Option<u64>,
 ) {
     // Weak: a wait that never begins must not keep the VM.
@@ -189,10 +189,10 @@ fn wait_for(
 }
 
 /// Returns the error that the prelude raises for a failed call.
-fn raise(lua: &Lua, failed: Failed) -> mlua::Result<Ended> {
+fn raise(lua: &Lua, failed: CallError) -> mlua::Result<Ended> {
     match failed {
-        Failed::Told(error) => Err(mlua::Error::external(error)),
-        Failed::Raised(error) => Ok((error.into_lua(lua)?, LuaValue::Nil)),
+        CallError::Told(error) => Err(mlua::Error::external(error)),
+        CallError::Raised(error) => Ok((error.into_lua(lua)?, LuaValue::Nil)),
     }
 }
 
@@ -321,7 +321,7 @@ impl Argument for LuaPassed<'_> {
         Some(if is_list { Nested::List } else { Nested::Map })
     }
 
-    fn visit(&self, visit: &mut Visit<'_>) -> Result<(), Failed> {
+    fn visit(&self, visit: &mut Visit<'_>) -> Result<(), CallError> {
         let Some(table) = self.value.as_table() else { return Ok(()) };
         self.world.levels.fill(table).map_err(|it| it.to_string())?;
         let mut visited = Ok(());

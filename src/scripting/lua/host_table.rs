@@ -3,7 +3,7 @@
 use mlua::{AnyUserData, Function as LuaFunction, LightUserData, Lua, Table, Value as LuaValue};
 
 use super::{
-    functions, levels, library, modules::Modules, natives, push::Shapes, raised, views,
+    functions, levels, library, modules::LuaModules, natives, push::Shapes, raised, views,
     world::World,
 };
 use crate::scripting::values::text;
@@ -50,7 +50,7 @@ pub(super) struct Tools {
 }
 
 /// Sets the globals of the VM, closes the sandbox, and returns the function that resumes coroutines.
-pub(super) fn install(lua: &Lua, modules: Modules) -> mlua::Result<LuaFunction> {
+pub(super) fn install(lua: &Lua, modules: LuaModules) -> mlua::Result<LuaFunction> {
     let globals = lua.globals();
     for name in REMOVED {
         globals.raw_set(name, LuaValue::Nil)?;
@@ -59,7 +59,8 @@ pub(super) fn install(lua: &Lua, modules: Modules) -> mlua::Result<LuaFunction> 
     levels::install(lua, &host)?;
     natives::install(lua, &host)?;
     let prelude = lua.load(include_str!("prelude.lua")).set_name("=kopf");
-    let (drive, wait, pausing, raising, result_of, locking, trying) = prelude.call::<Made>(host)?;
+    let (drive, wait, pausing, raising, result_of, locking, trying) =
+        prelude.call::<PreludeResults>(host)?;
     let tools = Tools { pausing, raising, result_of, locking, trying };
     #[cfg(test)]
     super::tests::install(lua, &tools)?;
@@ -77,11 +78,11 @@ pub(super) fn install(lua: &Lua, modules: Modules) -> mlua::Result<LuaFunction> 
 }
 
 /// The results of the prelude: the function that resumes coroutines, the method `wait` of `ctx.stopped`, and [`Tools`].
-type Made =
+type PreludeResults =
     (LuaFunction, LuaFunction, LuaFunction, LuaFunction, LuaFunction, LuaFunction, LuaFunction);
 
 /// Creates the functions that only the prelude can use.
-fn host_functions(lua: &Lua, modules: Modules) -> mlua::Result<Table> {
+fn host_functions(lua: &Lua, modules: LuaModules) -> mlua::Result<Table> {
     let host = lua.create_table()?;
     let print = |lua: &Lua, text: mlua::LuaString| {
         let text = text.to_string_lossy();

@@ -133,7 +133,7 @@ impl Workshop {
 }
 
 /// Creates a function with which a test registers a fake.
-fn faking(lua: &Lua, (library, function): Named, what: Faked) -> mlua::Result<LuaFunction> {
+fn faking(lua: &Lua, (library, function): NamedFunction, what: Faked) -> mlua::Result<LuaFunction> {
     let place = format!("{}.{}", library.name, function.name);
     lua.create_function(move |lua, arguments: MultiValue| {
         let world = World::of(lua)?;
@@ -155,11 +155,11 @@ fn faking(lua: &Lua, (library, function): Named, what: Faked) -> mlua::Result<Lu
 }
 
 /// A function and its library.
-type Named = (&'static Library, &'static Function);
+type NamedFunction = (&'static Library, &'static Function);
 
 fn immediate(
     lua: &Lua,
-    (library, function): Named,
+    (library, function): NamedFunction,
     body: fn(&Call) -> Outcome,
 ) -> mlua::Result<LuaFunction> {
     let place = format!("{}.{}", library.name, function.name);
@@ -174,7 +174,7 @@ fn immediate(
 /// Creates a function that waits; the wait belongs to the running call.
 fn waiting(
     lua: &Lua,
-    (library, function): Named,
+    (library, function): NamedFunction,
     body: fn(Call) -> BoxFuture<'static, Outcome>,
 ) -> mlua::Result<LuaFunction> {
     let place = format!("{}.{}", library.name, function.name);
@@ -213,7 +213,7 @@ fn waiting(
 /// Creates a function that opens a stream; the stream belongs to the running call.
 fn streaming(
     lua: &Lua,
-    (library, function): Named,
+    (library, function): NamedFunction,
     body: fn(&Call) -> Result<Flow, Failure>,
 ) -> mlua::Result<mlua::Function> {
     let place: Rc<str> = format!("{}.{}", library.name, function.name).into();
@@ -230,13 +230,13 @@ fn streaming(
     })
 }
 
-fn call(world: &World, named: Named, arguments: &MultiValue) -> Result<Call, Failure> {
+fn call(world: &World, named: NamedFunction, arguments: &MultiValue) -> Result<Call, Failure> {
     call_of(world, named, arguments, world.present.borrow().clone())
 }
 
 fn call_of(
     world: &World,
-    named: Named,
+    named: NamedFunction,
     arguments: &MultiValue,
     present: Option<Arc<Invocation>>,
 ) -> Result<Call, Failure> {
@@ -312,7 +312,7 @@ fn shape_of(level: &Value) -> Shape {
 }
 
 /// Creates the check of the arguments of a function that is written in Lua. It returns the error, and whether no argument is userdata.
-fn checked(lua: &Lua, (library, function): Named) -> mlua::Result<LuaFunction> {
+fn checked(lua: &Lua, (library, function): NamedFunction) -> mlua::Result<LuaFunction> {
     lua.create_function(move |lua, arguments: MultiValue| {
         let world = World::of(lua)?;
         let shapes: Vec<_> = arguments.iter().map(|it| shape(&world, it)).collect();

@@ -37,9 +37,9 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use self::{
-    actor::{QUEUE_MAX, Request, Start, To},
-    asked::{Asked, Stuck},
-    script::{Print, Reason, Script},
+    actor::{ActorRequest, QUEUE_MAX, Start, To},
+    asked::{ActorResponse, Stuck},
+    script::{LuaScript, Print, Reason},
     vm::Vm,
 };
 use super::{LoadError, Loaded, Placement, Source, Terms};
@@ -48,7 +48,7 @@ use crate::logic::{
     change::filters::Question,
     handlers::{
         function::{Function, ScriptId},
-        outcome::{Ended, Raised},
+        outcome::{CallEnd, Raised},
     },
     object::resource::Resource,
 };
@@ -61,7 +61,7 @@ pub(crate) fn load(
     terms: &Terms,
 ) -> BoxFuture<'static, Result<Loaded, LoadError>> {
     let (source, placement) = (source.clone(), terms.placement);
-    let script = Arc::new(Script::new(script, source.clone(), terms));
+    let script = Arc::new(LuaScript::new(script, source.clone(), terms));
     Box::pin(async move {
         let failed = |message: String| LoadError {
             file: source.name.clone(),
@@ -93,7 +93,7 @@ pub(crate) fn load(
 
 /// Sends calls to the actor of one script. The actor ends when this engine and all its calls are dropped.
 struct LuaEngine {
-    script: Arc<Script>,
+    script: Arc<LuaScript>,
     placement: Placement,
     /// The declarations that every VM of this script must repeat.
     print: Print,
@@ -102,7 +102,7 @@ struct LuaEngine {
 
 /// The caller's side of an actor.
 struct Actor {
-    requests: mpsc::Sender<Request>,
+    requests: mpsc::Sender<ActorRequest>,
     /// Cancelled when the VM does not respond.
     stuck: CancellationToken,
     /// The same signal as a future, shared by all pending requests.
@@ -117,7 +117,7 @@ enum Home {
 }
 
 impl Actor {
-    fn start(script: &Arc<Script>, placement: Placement, start: Start) -> std::io::Result<Self> {
+    fn start(script: &Arc<LuaScript>, placement: Placement, start: Start) -> std::io::Result<Self> {
         let (requests, queue) = mpsc::channel(QUEUE_MAX);
         let stuck = CancellationToken::new();
         let script = Arc::clone(script);
@@ -149,7 +149,7 @@ const STACK: usize = 8 << 20;
 
 impl LuaEngine {
     /// Returns the channel to the actor. An actor that does not respond is abandoned and replaced.
-    fn actor(&self) -> (mpsc::Sender<Request>, Stuck) {
+    fn actor(&self) -> (mpsc::Sender<ActorRequest>, Stuck) {
         let mut actor = self.actor.lock();
         if actor.stuck.is_cancelled() {
             let start = Start::Again(self.print.clone());
@@ -165,11 +165,11 @@ impl LuaEngine {
     /// Sends a request and waits for its response; dropping the future cancels the call.
     fn request<T: Send + 'static>(
         &self,
-        request: impl FnOnce(To<T>) -> Request + Send + 'static,
+        request: impl FnOnce(To<T>) -> ActorRequest + Send + 'static,
         gone: fn(Raised) -> T,
     ) -> BoxFuture<'static, T> {
         let (requests, stuck) = self.actor();
-        Box::pin(Asked::new(requests, stuck, request, gone))
+        Box::pin(ActorResponse::new(requests, stuck, request, gone))
     }
 
     /// Sends a request to call a function that is not a handler.
@@ -177,13 +177,13 @@ impl LuaEngine {
         &self,
         begin: impl FnOnce(Rc<Vm>) -> LocalBoxFuture<'static, Result<T, Raised>> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, Raised>> {
-        self.request(|to| Request::Other(actor::job(to, begin)), Err)
+        self.request(|to| ActorRequest::Other(actor::job(to, begin)), Err)
     }
 }
 
 impl Scripts for LuaEngine {
-    fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended> {
-        self.request(|to| Request::Call(invocation, to), Ended::Raised)
+    fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, CallEnd> {
+        self.request(|to| ActorRequest::Call(invocation, to), CallEnd::Raised)
     }
 
     fn ask(

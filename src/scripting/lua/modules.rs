@@ -7,20 +7,20 @@ use mlua::{Function as LuaFunction, Lua, Table, chunk::ChunkMode};
 use super::world::World;
 use crate::scripting::{
     Source, functions,
-    script::modules::{self, Problem},
+    script::modules::{self, ModuleProblem},
 };
 
 /// The sources that the modules of one script are loaded from.
-pub(super) struct Modules {
+pub(super) struct LuaModules {
     available: modules::Modules,
     /// The name of the script in messages.
     script: String,
 }
 
-impl Modules {
+impl LuaModules {
     /// Returns the modules of this script.
     pub(super) fn of(source: &Source) -> Self {
-        Modules { available: source.modules.clone(), script: source.name.clone() }
+        LuaModules { available: source.modules.clone(), script: source.name.clone() }
     }
 
     /// Returns the key of a module, and its chunk unless a module with this key is already loaded.
@@ -30,7 +30,7 @@ impl Modules {
         name: &str,
         loaded: &Table,
     ) -> mlua::Result<(String, Option<LuaFunction>)> {
-        let failed = |it: Problem| mlua::Error::runtime(format!("module '{name}' {it}"));
+        let failed = |it: ModuleProblem| mlua::Error::runtime(format!("module '{name}' {it}"));
         if let Some(library) = modules::library_of(&with_slashes(name)) {
             return Ok((name.to_owned(), Some(library_chunk(lua, library)?)));
         }

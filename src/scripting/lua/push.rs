@@ -19,7 +19,7 @@ const SLOTS_PER_LEVEL: c_int = 4;
 /// The metatables that mark what a table was in JSON.
 #[derive(Clone)]
 pub(super) struct Shapes {
-    /// Of arrays.
+    /// The metatable of arrays.
     pub(super) array: Table,
     /// Of objects that came from the host.
     pub(super) object: Table,

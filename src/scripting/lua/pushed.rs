@@ -16,20 +16,20 @@ const PARTS: usize = 8;
 const ENTRIES: usize = TREES * PARTS;
 
 /// The keys of a part of a body; `None` for a tree as it is.
-pub(super) type Keys = Option<&'static [&'static str]>;
+pub(super) type BodyKeys = Option<&'static [&'static str]>;
 
 /// The tables of one VM.
 pub(super) struct Pushed {
     /// By place. Weak references: the cache does not keep a table alive.
     tables: Table,
     /// What the tables were created from, by place.
-    origins: RefCell<Vec<Option<Origin>>>,
+    origins: RefCell<Vec<Option<TableOrigin>>>,
 }
 
 /// What a table was created from. While this exists, the address of the tree is not reused.
-struct Origin {
+struct TableOrigin {
     tree: Weak<Value>,
-    keys: Keys,
+    keys: BodyKeys,
 }
 
 impl Pushed {
@@ -47,7 +47,7 @@ impl Pushed {
     pub(super) fn table(
         &self,
         tree: &Arc<Value>,
-        keys: Keys,
+        keys: BodyKeys,
         push: impl FnOnce() -> mlua::Result<LuaValue>,
     ) -> mlua::Result<LuaValue> {
         // A tree that only this call has cannot be looked up again.
@@ -65,7 +65,7 @@ impl Pushed {
         // Other values are small, or not frozen copies.
         if made.is_table() {
             self.tables.raw_set(place + 1, &made)?;
-            let origin = Origin { tree: Arc::downgrade(tree), keys };
+            let origin = TableOrigin { tree: Arc::downgrade(tree), keys };
             if let Some(entry) = self.origins.borrow_mut().get_mut(place) {
                 *entry = Some(origin);
             }
@@ -73,7 +73,7 @@ impl Pushed {
         Ok(made)
     }
 
-    fn is_of(&self, place: usize, tree: &Arc<Value>, keys: Keys) -> bool {
+    fn is_of(&self, place: usize, tree: &Arc<Value>, keys: BodyKeys) -> bool {
         let origins = self.origins.borrow();
         let origin = origins.get(place).and_then(Option::as_ref);
         origin.is_some_and(|it| ptr::eq(it.tree.as_ptr(), Arc::as_ptr(tree)) && it.keys == keys)
@@ -81,7 +81,7 @@ impl Pushed {
 }
 
 /// Returns the place of a table in the cache.
-fn place(tree: &Arc<Value>, keys: Keys) -> usize {
+fn place(tree: &Arc<Value>, keys: BodyKeys) -> usize {
     let part = match keys.map(<[_]>::last) {
         None => 0,
         Some(None) => 1,
@@ -102,7 +102,7 @@ mod tests {
     use super::{Arc, ENTRIES, Lua, LuaValue, Pushed, TREES, Value};
     use serde_json::json;
 
-    const SPEC: super::Keys = Some(&["spec"]);
+    const SPEC: super::BodyKeys = Some(&["spec"]);
 
     fn push(lua: &Lua) -> mlua::Result<LuaValue> {
         lua.create_table().map(LuaValue::Table)

@@ -6,7 +6,7 @@ use mlua::{LuaString, Value as LuaValue};
 
 use super::{
     watchdog::Abort,
-    world::{Limits, World},
+    world::{VmLimits, World},
 };
 use crate::logic::handlers::{
     declare::DeclareError,
@@ -18,13 +18,13 @@ use crate::scripting::{
     terms::Language,
     values::{
         diagnostics::STACK_TITLE,
-        errors::{self, DELAY_DEFAULT, Described, ErrorValue, Position, ScriptError},
+        errors::{self, DELAY_DEFAULT, Described, ErrorValue, ScriptError, SourcePosition},
         limits, text,
     },
 };
 
 /// Returns the error message of an aborted call.
-pub(super) fn of_abort(limits: &Limits, abort: Abort) -> String {
+pub(super) fn of_abort(limits: &VmLimits, abort: Abort) -> String {
     match abort {
         Abort::Time => limits::computed_too_long(limits.cpu),
         Abort::Memory => limits::too_much_memory(limits.sandbox.memory_limit),
@@ -32,7 +32,7 @@ pub(super) fn of_abort(limits: &Limits, abort: Abort) -> String {
 }
 
 /// Returns the error of an aborted call, with the default delay for a retry.
-pub(super) fn aborted(limits: &Limits, abort: Abort) -> Raised {
+pub(super) fn aborted(limits: &VmLimits, abort: Abort) -> Raised {
     let kind = RaisedKind::Aborted(Some(DELAY_DEFAULT));
     Raised { kind, message: of_abort(limits, abort), trace: None }
 }
@@ -142,7 +142,7 @@ fn text_of(value: &LuaValue) -> String {
 }
 
 /// Rewords errors of the VM that result from restrictions of the host, which the VM cannot explain.
-fn in_our_words(limits: &Limits, message: &str) -> String {
+fn in_our_words(limits: &VmLimits, message: &str) -> String {
     if message.contains("attempt to modify a readonly table") {
         return text::READ_ONLY.into();
     }
@@ -185,7 +185,7 @@ fn syntax_hint(message: &str, line: &str) -> Option<String> {
 }
 
 /// Splits `handlers.lua:12: text` if it begins with the name of a source of this VM.
-fn split_position<'a>(world: &World, text: &'a str) -> (Option<Position>, &'a str) {
+fn split_position<'a>(world: &World, text: &'a str) -> (Option<SourcePosition>, &'a str) {
     // A position in the host's own Lua is useless to users: the stack shows which line of the script called it.
     if let Some((line, message)) = text.strip_prefix("kopf:").and_then(|it| it.split_once(": "))
         && line.bytes().all(|it| it.is_ascii_digit())
@@ -197,7 +197,10 @@ fn split_position<'a>(world: &World, text: &'a str) -> (Option<Position>, &'a st
         let end = rest.find(|it: char| !it.is_ascii_digit()).unwrap_or(rest.len());
         let (line, message) = rest.split_at_checked(end)?;
         let message = message.strip_prefix(':').unwrap_or(message).trim_start();
-        Some((Position { file: name.into(), line: line.parse().ok()?, column: None }, message))
+        Some((
+            SourcePosition { file: name.into(), line: line.parse().ok()?, column: None },
+            message,
+        ))
     });
     found.map_or((None, text), |(position, message)| (Some(position), message))
 }

@@ -17,7 +17,7 @@ use crate::scripting::values::{
 };
 
 /// Converts values of one VM.
-pub(super) struct Reader<'a> {
+pub(super) struct LuaReader<'a> {
     shapes: &'a Shapes,
     levels: &'a Levels,
     account: Account<'a>,
@@ -25,10 +25,10 @@ pub(super) struct Reader<'a> {
     around: Vec<*const c_void>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> LuaReader<'a> {
     /// Creates a reader for the VM with these metatables.
     pub(super) fn new((shapes, levels): (&'a Shapes, &'a Levels), account: Account<'a>) -> Self {
-        Reader { shapes, levels, account, around: Vec::new() }
+        LuaReader { shapes, levels, account, around: Vec::new() }
     }
 
     /// Converts a value to JSON. Nil is null.
@@ -248,7 +248,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns list items by index and fields by key, both sorted: tables have no order.
-    fn entries(&self, table: &Table) -> Result<Entries, Refused> {
+    fn entries(&self, table: &Table) -> Result<TableEntries, Refused> {
         let (mut items, mut fields) = (BTreeMap::new(), BTreeMap::new());
         let mut problem = None;
         let walked = table.for_each(|key: LuaValue, value: LuaValue| {
@@ -289,7 +289,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-type Entries = (BTreeMap<i64, LuaValue>, BTreeMap<String, LuaValue>);
+type TableEntries = (BTreeMap<i64, LuaValue>, BTreeMap<String, LuaValue>);
 
 /// Returns the keys of an object's null fields, which a frozen table does not contain.
 fn nulls(table: &Table) -> Vec<String> {

@@ -19,25 +19,25 @@ use tokio::time::Instant;
 use super::{
     raised,
     vm::Vm,
-    watchdog::{Abort, Budget},
+    watchdog::{Abort, CpuBudget},
     world::World,
 };
 use crate::call::Invocation;
 use crate::scripting::{functions::locking, values::errors::ScriptError};
 
 /// The future that a call waits for, with the result for the script.
-pub(super) type Wait = LocalBoxFuture<'static, mlua::Result<MultiValue>>;
+pub(super) type LuaWait = LocalBoxFuture<'static, mlua::Result<MultiValue>>;
 
 /// Why a call has no result.
-pub(super) enum Failure {
-    /// The script failed.
+pub(super) enum CallFailure {
+    /// The script raised an error.
     Script(ScriptError),
-    /// It was aborted.
+    /// The host aborted it, for example at a limit.
     Aborted(Abort),
 }
 
 /// The arguments and the result of a call. Both methods run inside the call and count towards its running time.
-pub(super) trait Purpose: Unpin {
+pub(super) trait CallPurpose: Unpin {
     /// The outcome of the call.
     type Result;
 
@@ -53,24 +53,24 @@ pub(super) trait Purpose: Unpin {
 }
 
 /// A call in progress.
-pub(super) struct Running<P> {
+pub(super) struct RunningCall<P> {
     vm: Rc<Vm>,
     coroutine: Thread,
-    budget: Budget,
+    budget: CpuBudget,
     /// What the call is about.
     present: Option<Arc<Invocation>>,
     purpose: P,
-    next: Next,
+    next: CallContinuation,
 }
 
 /// How the call continues.
-enum Next {
-    /// With its arguments.
+enum CallContinuation {
+    /// It begins, with its arguments.
     Begin,
     /// After it has yielded to other calls, with the wait that it had set by then, if any.
-    Again(Option<Wait>),
+    Again(Option<LuaWait>),
     /// After this wait, which began at this time.
-    Wait(Wait, Instant),
+    Wait(LuaWait, Instant),
 }
 
 /// What a slice begins with.
@@ -89,7 +89,7 @@ enum Slice<T> {
     Ended(Result<T, ScriptError>),
 }
 
-impl<P: Purpose> Running<P> {
+impl<P: CallPurpose> RunningCall<P> {
     /// Creates a call that has not begun.
     pub(super) fn new(
         vm: Rc<Vm>,
@@ -98,8 +98,8 @@ impl<P: Purpose> Running<P> {
         purpose: P,
     ) -> mlua::Result<Self> {
         let coroutine = vm.coroutine(function)?;
-        let (budget, next) = (Budget::default(), Next::Begin);
-        Ok(Running { vm, coroutine, budget, present, purpose, next })
+        let (budget, next) = (CpuBudget::default(), CallContinuation::Begin);
+        Ok(RunningCall { vm, coroutine, budget, present, purpose, next })
     }
 
     /// Returns the VM that the call runs in.
@@ -125,21 +125,21 @@ impl<P: Purpose> Running<P> {
     }
 
     /// Returns the error of an aborted call, with the place at which it was aborted.
-    fn aborted(&self, slice: Slice<P::Result>, abort: Abort) -> Failure {
+    fn aborted(&self, slice: Slice<P::Result>, abort: Abort) -> CallFailure {
         let world = self.vm.world();
         let place = world.meter.take_place();
         let first = raised::of_suspended(world, abort, &place);
         match slice {
-            Slice::Ended(Err(_)) if first.has_place() => Failure::Script(first),
+            Slice::Ended(Err(_)) if first.has_place() => CallFailure::Script(first),
             Slice::Ended(Err(error)) if error.has_place() => {
-                Failure::Script(error.of_aborted(raised::of_abort(&world.limits, abort)))
+                CallFailure::Script(error.of_aborted(raised::of_abort(&world.limits, abort)))
             }
-            Slice::Ended(Ok(_)) => Failure::Aborted(abort),
+            Slice::Ended(Ok(_)) => CallFailure::Aborted(abort),
             // The interrupt may have hit the host's own Lua code: the coroutine still has its stack.
             Slice::Ended(Err(_)) | Slice::Waits | Slice::Interrupted => {
                 let stack = world.traceback.get().map(|it| it.call::<String>(&self.coroutine));
                 let stack = stack.and_then(Result::ok).unwrap_or_default();
-                Failure::Script(raised::of_suspended(world, abort, &stack))
+                CallFailure::Script(raised::of_suspended(world, abort, &stack))
             }
         }
     }
@@ -171,8 +171,8 @@ impl<P: Purpose> Running<P> {
     }
 }
 
-impl<P: Purpose> Future for Running<P> {
-    type Output = Result<P::Result, Failure>;
+impl<P: CallPurpose> Future for RunningCall<P> {
+    type Output = Result<P::Result, CallFailure>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         loop {
@@ -181,13 +181,13 @@ impl<P: Purpose> Future for Running<P> {
                 return Poll::Pending;
             }
             let with = match &mut self.next {
-                Next::Begin => With::Arguments,
-                Next::Again(wait) => {
+                CallContinuation::Begin => With::Arguments,
+                CallContinuation::Again(wait) => {
                     let wait = wait.take();
                     self.vm.world().restore_wait(wait);
                     With::Nothing
                 }
-                Next::Wait(wait, since) => {
+                CallContinuation::Wait(wait, since) => {
                     let result = ready!(wait.as_mut().poll(cx));
                     // Work of this call on another thread does not count as waiting.
                     let since = *since;
@@ -198,7 +198,7 @@ impl<P: Purpose> Future for Running<P> {
                 }
             };
             // The wait is freed before the call continues.
-            drop(mem::replace(&mut self.next, Next::Again(None)));
+            drop(mem::replace(&mut self.next, CallContinuation::Again(None)));
             let (slice, abort) = self.slice(with);
             let wait = self.vm.world().waited_for();
             if let Some(abort) = abort {
@@ -208,19 +208,19 @@ impl<P: Purpose> Future for Running<P> {
                 Slice::Ended(ended) => {
                     if self.vm.ended(self.present.as_ref()) {
                         self.vm.world().meter.exhaust();
-                        return Poll::Ready(Err(Failure::Aborted(Abort::Memory)));
+                        return Poll::Ready(Err(CallFailure::Aborted(Abort::Memory)));
                     }
-                    return Poll::Ready(ended.map_err(Failure::Script));
+                    return Poll::Ready(ended.map_err(CallFailure::Script));
                 }
                 Slice::Waits => match wait {
                     Some(wait) => {
                         self.vm.rest(&self.coroutine, self.present.as_ref());
-                        self.next = Next::Wait(wait, Instant::now());
+                        self.next = CallContinuation::Wait(wait, Instant::now());
                     }
                     None => return again(cx),
                 },
                 Slice::Interrupted => {
-                    self.next = Next::Again(wait);
+                    self.next = CallContinuation::Again(wait);
                     return again(cx);
                 }
             }
@@ -228,7 +228,7 @@ impl<P: Purpose> Future for Running<P> {
     }
 }
 
-impl<F> Drop for Running<F> {
+impl<F> Drop for RunningCall<F> {
     /// Ends the streams, locks and scratch files of the call; a garbage collection may come much later.
     fn drop(&mut self) {
         self.vm.world().streams.close(self.present.as_ref());

@@ -2,19 +2,19 @@
 
 use std::sync::{Arc, atomic::AtomicU32};
 
-use super::world::{LENT, Limits};
+use super::world::{LENT, VmLimits};
 use crate::logic::handlers::{function::ScriptId, handler::Handler, lifecycle::Chooser};
 use crate::scripting::{Source, Terms, values::memos::Memos};
 use crate::telemetry::ScriptUsage;
 
 /// What does not change when a VM is replaced.
-pub(super) struct Script {
+pub(super) struct LuaScript {
     /// Identifies the functions of the script.
     pub(super) id: ScriptId,
     /// Its text and modules.
     pub(super) source: Source,
     /// The limits of each VM.
-    pub(super) limits: Limits,
+    pub(super) limits: VmLimits,
     /// The size of what all its VMs have stored in memos.
     pub(super) memos: Arc<Memos>,
     /// The next slot to lend for a function of a call.
@@ -34,15 +34,15 @@ pub(super) enum Reason {
     Stuck,
 }
 
-impl Script {
+impl LuaScript {
     /// Creates a script on these terms.
     pub(super) fn new(id: ScriptId, source: Source, terms: &Terms) -> Self {
         let usage = terms.metrics.usage_of(&source.name, terms.limits.memory_limit);
-        Script {
+        LuaScript {
             id,
             source,
             usage,
-            limits: Limits { sandbox: terms.limits.clone(), cpu: terms.cpu_limit },
+            limits: VmLimits { sandbox: terms.limits.clone(), cpu: terms.cpu_limit },
             memos: Arc::new(Memos::new(terms.limits.memory_limit)),
             lent: Arc::new(AtomicU32::new(LENT)),
             terms: terms.clone(),
@@ -87,7 +87,7 @@ impl Reason {
 }
 
 /// The declarations of a script's top level: its handlers and the default lifecycles that it set, each in order.
-pub(super) type Declared = (Vec<Handler>, Vec<Chooser>);
+pub(super) type LuaDeclarations = (Vec<Handler>, Vec<Chooser>);
 
 /// Identifies a set of declarations. A VM must declare the same as the VM it replaces, because functions are identified by position.
 #[derive(Clone, PartialEq, Eq)]
@@ -95,7 +95,7 @@ pub(super) struct Print(String);
 
 impl Print {
     /// Returns the fingerprint of these declarations.
-    pub(super) fn of(declared: &Declared) -> Self {
+    pub(super) fn of(declared: &LuaDeclarations) -> Self {
         Print(format!("{declared:?}"))
     }
 }

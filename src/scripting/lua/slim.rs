@@ -24,7 +24,7 @@ const NATIVE_VALUES: isize = 20;
 
 /// A value on the stack.
 #[repr(C)]
-struct Slot([u64; 2]);
+struct StackSlot([u64; 2]);
 
 /// The beginning of Luau's `lua_State`.
 #[repr(C)]
@@ -32,24 +32,24 @@ struct Coroutine {
     header: [u8; 3],
     status: u8,
     flags: [u8; 3],
-    top: *mut Slot,
-    base: *mut Slot,
+    top: *mut StackSlot,
+    base: *mut StackSlot,
     global: *mut c_void,
-    call: *mut Call,
-    last_value: *mut Slot,
-    first_value: *mut Slot,
-    last_call: *mut Call,
-    first_call: *mut Call,
+    call: *mut CallInfo,
+    last_value: *mut StackSlot,
+    first_value: *mut StackSlot,
+    last_call: *mut CallInfo,
+    first_call: *mut CallInfo,
     values: c_int,
     calls: c_int,
 }
 
-/// Luau's `CallInfo`.
+/// The same layout as Luau's `CallInfo`.
 #[repr(C)]
-struct Call {
-    base: *mut Slot,
-    function: *mut Slot,
-    top: *mut Slot,
+struct CallInfo {
+    base: *mut StackSlot,
+    function: *mut StackSlot,
+    top: *mut StackSlot,
     prototype: *mut c_void,
     place: *mut c_void,
     results: c_int,

@@ -21,7 +21,7 @@ const OPEN_USUALLY: usize = 16;
 const OPEN_NEARLY: usize = 1000;
 
 /// A stream; `flow` is `None` while its next value is awaited, and after its end.
-struct Stream {
+struct LuaStream {
     flow: RefCell<Option<Flow>>,
     /// Whether the stream has ended.
     is_over: Cell<bool>,
@@ -31,7 +31,7 @@ struct Stream {
     place: Rc<str>,
 }
 
-impl Stream {
+impl LuaStream {
     fn end(&self) {
         self.is_over.set(true);
         drop(self.flow.take());
@@ -39,14 +39,14 @@ impl Stream {
 }
 
 /// The stream as a Lua value.
-struct Handle(Rc<Stream>);
+struct Handle(Rc<LuaStream>);
 
 impl UserData for Handle {}
 
 /// The streams of one VM that may be open.
 #[derive(Default)]
 pub(super) struct Streams {
-    open: RefCell<Vec<Weak<Stream>>>,
+    open: RefCell<Vec<Weak<LuaStream>>>,
     /// The number of open streams after the last collection.
     kept: Cell<usize>,
 }
@@ -106,8 +106,12 @@ pub(super) fn open(
     flow: Flow,
 ) -> mlua::Result<AnyUserData> {
     let (owner, place) = (world.present.borrow().clone(), Rc::clone(place));
-    let stream =
-        Rc::new(Stream { flow: RefCell::new(Some(flow)), is_over: Cell::new(false), owner, place });
+    let stream = Rc::new(LuaStream {
+        flow: RefCell::new(Some(flow)),
+        is_over: Cell::new(false),
+        owner,
+        place,
+    });
     world.streams.open.borrow_mut().push(Rc::downgrade(&stream));
     lua.create_userdata(Handle(stream))
 }

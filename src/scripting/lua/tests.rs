@@ -15,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 use super::{
     host_table::Tools,
     push::Style,
-    watchdog::{Budget, Watchdog},
-    world::{Limits, World},
+    watchdog::{CpuBudget, Watchdog},
+    world::{VmLimits, World},
 };
 use crate::call::Scripts as _;
 use crate::logic::{
@@ -86,14 +86,14 @@ async fn a_call_that_is_interrupted_before_it_waits_gets_what_it_has_waited_for(
 fn compute(lua: &Lua, watchdog: &Watchdog, native: impl FnOnce()) {
     let function = lua.create_function(|_, ()| Ok(())).expect("a function");
     let coroutine = lua.create_thread(function).expect("a coroutine");
-    let _slice = watchdog.begin(&coroutine, Budget::default());
+    let _slice = watchdog.begin(&coroutine, CpuBudget::default());
     native();
 }
 
 #[test]
 fn a_native_that_does_not_come_back_is_told_outside() {
     let lua = Lua::new();
-    let limits = Limits { sandbox: Sandbox::default(), cpu: Duration::from_millis(50) };
+    let limits = VmLimits { sandbox: Sandbox::default(), cpu: Duration::from_millis(50) };
     let stuck = CancellationToken::new();
     let watchdog = Watchdog::of(&lua, &Rc::new(limits), stuck.clone()).expect("a thread");
     // Never reaches the interrupt, and never waits.
@@ -108,7 +108,7 @@ fn a_native_that_does_not_come_back_is_told_outside() {
 #[test]
 fn writing_to_a_slow_reader_is_not_being_stuck() {
     let lua = Lua::new();
-    let limits = Limits { sandbox: Sandbox::default(), cpu: Duration::from_millis(50) };
+    let limits = VmLimits { sandbox: Sandbox::default(), cpu: Duration::from_millis(50) };
     let stuck = CancellationToken::new();
     let watchdog = Watchdog::of(&lua, &Rc::new(limits), stuck.clone()).expect("a thread");
     let began = tokio::time::Instant::now();

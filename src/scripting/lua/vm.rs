@@ -22,12 +22,12 @@ use tokio_util::sync::CancellationToken;
 use super::{
     host_table,
     levels::Levels,
-    modules::Modules,
+    modules::LuaModules,
     push::Style,
     pushed::Pushed,
     raised,
-    running::{Failure, Purpose, Running},
-    script::{Declared, Script},
+    running::{CallFailure, CallPurpose, RunningCall},
+    script::{LuaDeclarations, LuaScript},
     slim::Slimmer,
     streams::Streams,
     views::CtxView,
@@ -41,7 +41,7 @@ use crate::logic::{
     handlers::{
         function::Function,
         handler::Kind,
-        outcome::{Ended, Raised},
+        outcome::{CallEnd, Raised},
     },
     object::resource::Resource,
 };
@@ -50,7 +50,7 @@ use crate::scripting::{
     functions::{Surroundings, declaring::TopLevel},
     handles::{Border, ctx},
     values::{
-        errors::{ScriptError, Sources},
+        errors::{ScriptError, ScriptSources},
         refused::Refused,
     },
 };
@@ -83,9 +83,9 @@ pub(super) struct Vm {
 impl Vm {
     /// Creates a VM and runs the top level of the script in it.
     pub(super) async fn load(
-        script: &Script,
+        script: &LuaScript,
         stuck: CancellationToken,
-    ) -> Result<(Rc<Vm>, Declared), LoadError> {
+    ) -> Result<(Rc<Vm>, LuaDeclarations), LoadError> {
         let source = &script.source;
         let vm = Vm::new(script, stuck).map(Rc::new).map_err(|error| LoadError {
             file: source.name.clone(),
@@ -100,13 +100,13 @@ impl Vm {
         let chunk = chunk.set_mode(ChunkMode::Text).into_function();
         let chunk = chunk.map_err(|it| told(raised::of_error(&vm.world, &it)))?;
         let purpose = Simply::new(MultiValue::new(), |_, _| Ok(()));
-        let ended = match Running::new(Rc::clone(&vm), chunk, None, purpose) {
+        let ended = match RunningCall::new(Rc::clone(&vm), chunk, None, purpose) {
             Ok(running) => running.await,
-            Err(error) => Err(Failure::Script(raised::of_error(&vm.world, &error))),
+            Err(error) => Err(CallFailure::Script(raised::of_error(&vm.world, &error))),
         };
         match ended {
-            Err(Failure::Script(error)) => return Err(told(error)),
-            Err(Failure::Aborted(abort)) => {
+            Err(CallFailure::Script(error)) => return Err(told(error)),
+            Err(CallFailure::Aborted(abort)) => {
                 let error = mlua::Error::runtime(raised::of_abort(&vm.world.limits, abort));
                 return Err(told(raised::of_error(&vm.world, &error)));
             }
@@ -117,8 +117,8 @@ impl Vm {
         Ok((vm, declared))
     }
 
-    fn new(script: &Script, stuck: CancellationToken) -> mlua::Result<Vm> {
-        let Script { source, limits, .. } = script;
+    fn new(script: &LuaScript, stuck: CancellationToken) -> mlua::Result<Vm> {
+        let LuaScript { source, limits, .. } = script;
         let lua = Lua::new_with(StdLib::ALL_SAFE, LuaOptions::new())?;
         lua.set_memory_limit(limits.sandbox.memory_limit)?;
         let gc = GcIncParams::default().goal(GC_GOAL).step_multiplier(GC_STEP_MULTIPLIER);
@@ -126,7 +126,7 @@ impl Vm {
         // Without this, compiled code bypasses the replacements of these built-ins.
         let compiler = Compiler::new().set_disabled_builtins(REPLACED);
         lua.set_compiler(compiler.set_mutable_globals(["next"]));
-        let sources = Sources::default();
+        let sources = ScriptSources::default();
         sources.insert(&source.name, source.text.as_str().into());
         let limits = Rc::new(limits.clone());
         let watchdog = Watchdog::of(&lua, &limits, stuck).map_err(mlua::Error::external)?;
@@ -158,7 +158,7 @@ impl Vm {
             sources,
         });
         lua.set_app_data(Rc::clone(&world));
-        let drive = host_table::install(&lua, Modules::of(source))?;
+        let drive = host_table::install(&lua, LuaModules::of(source))?;
         let (spare, slimmer) = (RefCell::default(), Slimmer::of(&lua)?);
         Ok(Vm { watchdog, drive, spare, slimmer, world, lua })
     }
@@ -169,11 +169,11 @@ impl Vm {
     }
 
     /// Calls the function of a handler.
-    pub(super) fn call(self: &Rc<Self>, invocation: Arc<Invocation>) -> Calling {
+    pub(super) fn call(self: &Rc<Self>, invocation: Arc<Invocation>) -> HandlerCall {
         let slot = invocation.handler.function.slot;
         match self.run(slot, Some(invocation), Handling) {
-            Ok(running) => Calling::Runs(running),
-            Err(raised) => Calling::Failed(Some(Box::new(raised))),
+            Ok(running) => HandlerCall::Runs(running),
+            Err(raised) => HandlerCall::Failed(Some(Box::new(raised))),
         }
     }
 
@@ -264,21 +264,21 @@ impl Vm {
     }
 
     /// Creates a call of the function in this slot.
-    fn run<P: Purpose>(
+    fn run<P: CallPurpose>(
         self: &Rc<Self>,
         slot: u32,
         present: Option<Arc<Invocation>>,
         purpose: P,
-    ) -> Result<Running<P>, Raised> {
+    ) -> Result<RunningCall<P>, Raised> {
         let function = self.world.functions.get(slot).ok_or_else(raised::of_lost_vm)?;
-        let running = Running::new(Rc::clone(self), function, present, purpose);
+        let running = RunningCall::new(Rc::clone(self), function, present, purpose);
         running.map_err(|it| self.raised(&it))
     }
 
-    fn failed(&self, failure: Failure) -> Raised {
+    fn failed(&self, failure: CallFailure) -> Raised {
         match failure {
-            Failure::Script(error) => error.into_raised(&self.world.sources),
-            Failure::Aborted(abort) => raised::aborted(&self.world.limits, abort),
+            CallFailure::Script(error) => error.into_raised(&self.world.sources),
+            CallFailure::Aborted(abort) => raised::aborted(&self.world.limits, abort),
         }
     }
 
@@ -353,26 +353,26 @@ impl Vm {
 }
 
 /// The call of a handler. A separate, small future, because very many may wait.
-pub(super) enum Calling {
-    /// It has begun.
-    Runs(Running<Handling>),
+pub(super) enum HandlerCall {
+    /// The call has begun.
+    Runs(RunningCall<Handling>),
     /// It could not begin; `None` once the error is returned.
     Failed(Option<Box<Raised>>),
 }
 
-impl Future for Calling {
-    type Output = Ended;
+impl Future for HandlerCall {
+    type Output = CallEnd;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ended> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<CallEnd> {
         match self.get_mut() {
-            Calling::Runs(running) => {
+            HandlerCall::Runs(running) => {
                 let ended = ready!(running.poll_unpin(cx));
-                let failed = |failure| Ended::Raised(running.vm().failed(failure));
+                let failed = |failure| CallEnd::Raised(running.vm().failed(failure));
                 Poll::Ready(ended.unwrap_or_else(failed))
             }
-            Calling::Failed(raised) => {
+            HandlerCall::Failed(raised) => {
                 let raised = raised.take().map_or_else(raised::of_lost_vm, |it| *it);
-                Poll::Ready(Ended::Raised(raised))
+                Poll::Ready(CallEnd::Raised(raised))
             }
         }
     }
@@ -381,8 +381,8 @@ impl Future for Calling {
 /// The arguments and the result of a handler's function.
 pub(super) struct Handling;
 
-impl Purpose for Handling {
-    type Result = Ended;
+impl CallPurpose for Handling {
+    type Result = CallEnd;
 
     fn arguments(
         &mut self,
@@ -392,7 +392,7 @@ impl Purpose for Handling {
         present.map(|it| CtxView::new(Arc::clone(it))).into_lua_multi(lua)
     }
 
-    fn finish(&mut self, world: &World, value: &LuaValue) -> mlua::Result<Ended> {
+    fn finish(&mut self, world: &World, value: &LuaValue) -> mlua::Result<CallEnd> {
         let present = world.present.borrow().clone();
         match present.filter(|it| it.handler.kind == Kind::Index) {
             Some(call) => contribution(world, &call, value),
@@ -414,7 +414,7 @@ impl<T, F: FnOnce(&World, &LuaValue) -> mlua::Result<T>> Simply<F> {
     }
 }
 
-impl<T, F: FnOnce(&World, &LuaValue) -> mlua::Result<T> + Unpin> Purpose for Simply<F> {
+impl<T, F: FnOnce(&World, &LuaValue) -> mlua::Result<T> + Unpin> CallPurpose for Simply<F> {
     type Result = T;
 
     fn arguments(&mut self, _: &Lua, _: Option<&Arc<Invocation>>) -> mlua::Result<MultiValue> {
@@ -429,15 +429,15 @@ impl<T, F: FnOnce(&World, &LuaValue) -> mlua::Result<T> + Unpin> Purpose for Sim
 }
 
 /// Reads the result of a handler.
-fn result(world: &World, value: &LuaValue) -> mlua::Result<Ended> {
+fn result(world: &World, value: &LuaValue) -> mlua::Result<CallEnd> {
     let read = world.read_kept(value, None, 0).map_err(refused)?;
-    Ok(Ended::Returned((!read.is_null()).then_some(read)))
+    Ok(CallEnd::Returned((!read.is_null()).then_some(read)))
 }
 
 /// Reads the result of an index function, whose keys need not be strings.
-fn contribution(world: &World, call: &Invocation, value: &LuaValue) -> mlua::Result<Ended> {
+fn contribution(world: &World, call: &Invocation, value: &LuaValue) -> mlua::Result<CallEnd> {
     let ended = match world.read_keyed(value).map_err(refused)? {
-        Some(entries) => Ended::Keyed(entries),
+        Some(entries) => CallEnd::Keyed(entries),
         None => result(world, value)?,
     };
     world.memos.admit_to_index(call, &ended).map_err(mlua::Error::runtime)?;

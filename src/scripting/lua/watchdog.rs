@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     gauge::{self, Noticed},
     raised,
-    world::{Limits, World},
+    world::{VmLimits, World},
 };
 use crate::scripting::{
     functions::Pace,
@@ -65,9 +65,9 @@ pub(super) struct Watchdog {
 
 /// What the running call may still use; shared by the interrupt and the functions of the host.
 pub(super) struct Meter {
-    limits: Rc<Limits>,
+    limits: Rc<VmLimits>,
     /// The running call; `None` between calls.
-    present: Cell<Option<Present>>,
+    present: Cell<Option<WatchedCall>>,
     shared: Arc<Shared>,
     interrupt: Cell<Option<Interrupt>>,
     /// The stack at which the running call was first aborted. Kept because the script may catch the error.
@@ -79,14 +79,14 @@ pub(super) struct Meter {
 
 /// What one call has used. Each call keeps its own between slices, so it is small: many calls may wait.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Budget {
+pub(super) struct CpuBudget {
     spent: Duration,
 }
 
-/// The running call.
+/// The running call, with the CPU time that it has used.
 #[derive(Clone, Copy)]
-struct Present {
-    budget: Budget,
+struct WatchedCall {
+    budget: CpuBudget,
     /// The CPU time of the thread at the last measurement in this slice.
     measured: Option<Duration>,
     aborted: Option<Abort>,
@@ -126,7 +126,7 @@ impl Watchdog {
     /// Watches this VM from a separate thread; `stuck` is cancelled when the VM no longer responds.
     pub(super) fn of(
         lua: &Lua,
-        limits: &Rc<Limits>,
+        limits: &Rc<VmLimits>,
         stuck: CancellationToken,
     ) -> std::io::Result<Self> {
         let shared = Arc::new(Shared {
@@ -172,13 +172,13 @@ impl Watchdog {
     }
 
     /// Begins a slice of the call of this coroutine. It ends when the returned value is ended or dropped.
-    pub(super) fn begin(&self, coroutine: &Thread, budget: Budget) -> Slice<'_> {
+    pub(super) fn begin(&self, coroutine: &Thread, budget: CpuBudget) -> Slice<'_> {
         // A call that has used budget before is measured exactly.
         let is_long = !budget.spent.is_zero();
         let measured = is_long.then(running_time);
         let coroutine = coroutine.state();
         self.meter.place.take();
-        self.meter.present.set(Some(Present { budget, measured, aborted: None, coroutine }));
+        self.meter.present.set(Some(WatchedCall { budget, measured, aborted: None, coroutine }));
         self.shared.slice.fetch_add(1, Ordering::SeqCst);
         // Must come after the increment: the thread checks the count again after it has announced that it sleeps.
         if self.shared.asleep.load(Ordering::SeqCst) {
@@ -188,9 +188,9 @@ impl Watchdog {
     }
 
     /// Ends the slice. Returns what the call has used, and why it must be aborted, if it must.
-    fn end(&self) -> (Budget, Option<Abort>) {
+    fn end(&self) -> (CpuBudget, Option<Abort>) {
         let Watchdog { shared, meter, .. } = self;
-        let Some(mut present) = meter.present.take() else { return (Budget::default(), None) };
+        let Some(mut present) = meter.present.take() else { return (CpuBudget::default(), None) };
         shared.slice.fetch_add(1, Ordering::SeqCst);
         shared.due.store(false, Ordering::Relaxed);
         let looks = shared.looks.swap(0, Ordering::Relaxed);
@@ -227,7 +227,7 @@ impl Meter {
     /// Aborts the running call because the memory is full.
     pub(super) fn exhaust(&self) {
         self.exhausted.set(true);
-        let full = |it: Present| Present { aborted: Some(Abort::Memory), ..it };
+        let full = |it: WatchedCall| WatchedCall { aborted: Some(Abort::Memory), ..it };
         self.present.set(self.present.get().map(full));
         if let Some(interrupt) = self.interrupt.get() {
             interrupt.arm();
@@ -317,7 +317,7 @@ impl Meter {
     }
 
     /// Charges the running call with the time since the last measurement.
-    fn spend(&self, present: &mut Present) {
+    fn spend(&self, present: &mut WatchedCall) {
         let now = running_time();
         let used = present.measured.replace(now).map_or(SLICE, |it| now.saturating_sub(it));
         present.budget.spend(used);
@@ -348,7 +348,7 @@ pub(super) struct Slice<'a>(&'a Watchdog);
 
 impl Slice<'_> {
     /// Ends the slice. Returns what the call has used, and why it must be aborted, if it must.
-    pub(super) fn end(self) -> (Budget, Option<Abort>) {
+    pub(super) fn end(self) -> (CpuBudget, Option<Abort>) {
         self.0.end()
     }
 }
@@ -449,7 +449,7 @@ impl Interrupt {
     }
 }
 
-impl Budget {
+impl CpuBudget {
     fn spend(&mut self, used: Duration) {
         self.spent = self.spent.saturating_add(used);
     }

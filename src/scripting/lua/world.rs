@@ -20,8 +20,8 @@ use super::{
     levels::Levels,
     push::{self, Shapes, Style},
     pushed::Pushed,
-    read::Reader,
-    running::Wait,
+    read::LuaReader,
+    running::LuaWait,
     streams::Streams,
     watchdog::Meter,
 };
@@ -32,7 +32,7 @@ use crate::scripting::{
     handles::{Border, leftovers::Leftovers},
     values::{
         account::Account,
-        errors::Sources,
+        errors::ScriptSources,
         memos::Memos,
         refused::{Refused, SizeLimit},
     },
@@ -41,7 +41,7 @@ use crate::settings::Sandbox;
 
 /// The limits of one VM.
 #[derive(Clone, Debug)]
-pub(super) struct Limits {
+pub(super) struct VmLimits {
     /// Of the VM, and of what its calls leave in memory.
     pub(super) sandbox: Sandbox,
     /// The CPU time of one call.
@@ -51,7 +51,7 @@ pub(super) struct Limits {
 /// The host's data of one VM.
 pub(super) struct World {
     /// The limits of the VM.
-    pub(super) limits: Rc<Limits>,
+    pub(super) limits: Rc<VmLimits>,
     /// What the running call may still use.
     pub(super) meter: Rc<Meter>,
     pub(super) script: ScriptId,
@@ -71,7 +71,7 @@ pub(super) struct World {
     /// The invocation of the running call; `None` at the top level and in calls without one.
     pub(super) present: RefCell<Option<Arc<Invocation>>>,
     /// What that call is about to wait for.
-    pub(super) wait: RefCell<Option<Wait>>,
+    pub(super) wait: RefCell<Option<LuaWait>>,
     /// The method `wait` of `ctx.stopped`, created by the prelude.
     pub(super) wait_method: OnceCell<LuaFunction>,
     /// The open streams that scripts loop over.
@@ -87,7 +87,7 @@ pub(super) struct World {
     /// Whether the running call must end, for libraries that compute long.
     pub(super) pace: Pace,
     /// The source text of the script and its modules, by chunk name, for messages.
-    pub(super) sources: Sources,
+    pub(super) sources: ScriptSources,
 }
 
 impl World {
@@ -107,12 +107,12 @@ impl World {
     }
 
     /// Restores the wait of a call that was interrupted after it had set it, and before it could yield.
-    pub(super) fn restore_wait(&self, wait: Option<Wait>) {
+    pub(super) fn restore_wait(&self, wait: Option<LuaWait>) {
         self.wait.replace(wait);
     }
 
     /// Returns the wait of the call whose slice has just ended.
-    pub(super) fn waited_for(&self) -> Option<Wait> {
+    pub(super) fn waited_for(&self) -> Option<LuaWait> {
         self.wait.take()
     }
 
@@ -161,7 +161,7 @@ impl World {
         self.reader(self.account(self.room()).below(around)).read(value, like)
     }
 
-    /// Converts a table with keys other than strings to its items; `None` if it has no such keys: see [`Reader::read_keyed`].
+    /// Converts a table with keys other than strings to its items; `None` if it has no such keys: see [`LuaReader::read_keyed`].
     pub(super) fn read_keyed(
         &self,
         value: &LuaValue,
@@ -184,8 +184,8 @@ impl World {
         SizeLimit::Result(self.limits.sandbox.result_size)
     }
 
-    fn reader<'a>(&'a self, account: Account<'a>) -> Reader<'a> {
-        Reader::new((&self.shapes, &self.levels), account)
+    fn reader<'a>(&'a self, account: Account<'a>) -> LuaReader<'a> {
+        LuaReader::new((&self.shapes, &self.levels), account)
     }
 
     /// Converts Lua to JSON for a host function; errors start with the name of the argument.

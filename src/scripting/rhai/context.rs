@@ -34,11 +34,11 @@ use crate::scripting::{
 pub(super) struct Ctx {
     invocation: Arc<Invocation>,
     /// Trees and handles that were created for this call, so that each is created once.
-    made: Arc<Mutex<Vec<Made>>>,
+    made: Arc<Mutex<Vec<ContextField>>>,
 }
 
 /// A field and its value.
-type Made = (Cow<'static, str>, Dynamic);
+type ContextField = (Cow<'static, str>, Dynamic);
 
 /// `ctx.logger`
 #[derive(Clone, Debug)]

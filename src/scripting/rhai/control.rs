@@ -20,16 +20,16 @@ use tokio::{
 };
 
 use super::{
-    kept::{Hold, Kept},
+    kept::{KeptTree, KeptTrees},
     ledger::Ledger,
-    link::Link,
+    link::CallLink,
     pool::Lead,
     stopwatch::Stopwatch,
     turn::{Ticket, Turns},
 };
 use crate::call::Invocation;
 use crate::heap;
-use crate::logic::handlers::outcome::Ended;
+use crate::logic::handlers::outcome::CallEnd;
 use crate::ports::BoxFuture;
 use crate::scripting::{
     script::running_time::running_time,
@@ -61,7 +61,7 @@ pub(super) enum Budget {
 }
 
 /// A wait that a running call requests from the runtime.
-pub(super) struct Wait {
+pub(super) struct RhaiWait {
     /// What to wait for.
     pub(super) until: BoxFuture<'static, ()>,
     /// Receives how long the wait took; dropped if the call is aborted.
@@ -98,7 +98,7 @@ pub(super) struct Common {
     pub(super) result_size: usize,
     /// Maximum bytes of a string, and of a value that is passed to the host, as JSON.
     pub(super) string_size: usize,
-    pub(super) kept: Kept,
+    pub(super) kept: KeptTrees,
     /// How often the script was restarted: earlier calls have to end then. `fresh` wakes those that wait.
     restarts: AtomicU64,
     fresh: watch::Sender<()>,
@@ -108,9 +108,9 @@ pub(super) struct Common {
 #[derive(Debug)]
 pub(super) struct Control {
     common: Arc<Common>,
-    link: Arc<Link>,
+    link: Arc<CallLink>,
     /// `None` for inline calls, which never wait.
-    waits: Option<mpsc::Sender<Wait>>,
+    waits: Option<mpsc::Sender<RhaiWait>>,
     /// Restarts of the script when the call was created.
     restarts: u64,
     /// When the call was created, on the runtime's clock: tests may pause it, and threads of scripts do not read it.
@@ -165,7 +165,7 @@ impl Common {
             ledger,
             result_size: limits.result_size,
             string_size: limits.string_size,
-            kept: Kept::default(),
+            kept: KeptTrees::default(),
             restarts: AtomicU64::new(0),
             fresh: watch::Sender::default(),
         }
@@ -195,8 +195,8 @@ impl Common {
 impl Control {
     pub(super) fn new(
         common: Arc<Common>,
-        link: Arc<Link>,
-        waits: Option<mpsc::Sender<Wait>>,
+        link: Arc<CallLink>,
+        waits: Option<mpsc::Sender<RhaiWait>>,
     ) -> Self {
         let restarts = common.restarts();
         Control {
@@ -249,7 +249,7 @@ impl Control {
         self.link.pass_lead();
     }
 
-    /// Ends the turn.
+    /// Ends the turn, and adds the memory that it took to that of the script.
     fn pause(&self) {
         self.watch.set(self.watch.get().pause());
         // Before the turn's memory is summed up: this frees its list of new views.
@@ -492,15 +492,15 @@ pub(super) fn rooms() -> (SizeLimit, SizeLimit) {
 }
 
 /// Counts a tree of the host as the script's memory for as long as it is viewed; `None` if there is no running call.
-pub(super) fn hold(tree: &Arc<Value>) -> Option<Arc<Hold>> {
-    CURRENT.with_borrow(|current| current.as_ref().map(|it| Hold::of(&it.common, tree)))
+pub(super) fn hold(tree: &Arc<Value>) -> Option<Arc<KeptTree>> {
+    CURRENT.with_borrow(|current| current.as_ref().map(|it| KeptTree::of(&it.common, tree)))
 }
 
 /// Checks the size of what a function has returned for an index.
 ///
 /// # Errors
 /// The message for the script, if it is too large.
-pub(super) fn admit_to_index(call: &Invocation, result: &Ended) -> Result<(), String> {
+pub(super) fn admit_to_index(call: &Invocation, result: &CallEnd) -> Result<(), String> {
     given(|| with_memos(|it| it.admit_to_index(call, result))).unwrap_or(Ok(()))
 }
 
@@ -540,7 +540,7 @@ fn wait(
         control.step_aside();
         // Between turns, memory is not counted: the receiver frees what is sent.
         let (resume, resumed) = oneshot::channel();
-        let asked = waits.blocking_send(Wait { until, resume }).ok();
+        let asked = waits.blocking_send(RhaiWait { until, resume }).ok();
         // The runtime drops its end if the call is aborted.
         let passed = asked.and_then(|()| resumed.blocking_recv().ok());
         control.pay_back(passed.unwrap_or_default().saturating_sub(worked()));

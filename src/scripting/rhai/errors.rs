@@ -11,7 +11,7 @@ use crate::scripting::{
     handles::unknown::unknown_method,
     terms::Language,
     values::{
-        errors::{self, Described, ErrorValue, Failed, ScriptError, Sources as Texts},
+        errors::{self, CallError, Described, ErrorValue, ScriptError, ScriptSources},
         limits,
     },
 };
@@ -21,11 +21,11 @@ use crate::settings::Sandbox;
 pub(super) const CLOSURE: &str = "a closure";
 
 /// Converts the error of a host function into the one that the script catches.
-pub(super) fn raise(failed: Failed) -> Box<EvalAltResult> {
+pub(super) fn raise(failed: CallError) -> Box<EvalAltResult> {
     let value = match failed {
-        Failed::Told(DeclareError { message, hint: None }) => return problem(message),
-        Failed::Told(error) => Dynamic::from(error),
-        Failed::Raised(error) => Dynamic::from(error),
+        CallError::Told(DeclareError { message, hint: None }) => return problem(message),
+        CallError::Told(error) => Dynamic::from(error),
+        CallError::Raised(error) => Dynamic::from(error),
     };
     EvalAltResult::ErrorRuntime(value, Position::NONE).into()
 }
@@ -37,15 +37,15 @@ pub(super) fn problem(message: impl Into<String>) -> Box<EvalAltResult> {
 
 /// The texts and the limits of a script, which its error messages need.
 #[derive(Debug)]
-pub(super) struct Sources {
-    pub(super) texts: Texts,
+pub(super) struct ErrorSources {
+    pub(super) texts: ScriptSources,
     limits: Sandbox,
 }
 
-impl Sources {
+impl ErrorSources {
     /// Creates the sources of a script with these limits, without any text yet.
     pub(super) fn new(limits: Sandbox) -> Self {
-        Sources { texts: Texts::default(), limits }
+        ErrorSources { texts: ScriptSources::default(), limits }
     }
 
     /// Returns a value that a handler passes to the host; fails if it is too large.
@@ -71,7 +71,7 @@ impl Sources {
 }
 
 /// A frame in the call stack of an error.
-struct Frame {
+struct StackFrame {
     file: String,
     position: Position,
     function: String,
@@ -80,14 +80,14 @@ struct Frame {
 /// An error, split into its innermost cause and its frames, innermost first.
 struct Trail {
     cause: EvalAltResult,
-    frames: Vec<Frame>,
+    frames: Vec<StackFrame>,
 }
 
 impl Trail {
     fn of(error: EvalAltResult, file: &str) -> Self {
         let mut frames = Vec::new();
         let mut here =
-            Frame { file: file.to_owned(), position: Position::NONE, function: String::new() };
+            StackFrame { file: file.to_owned(), position: Position::NONE, function: String::new() };
         let mut error = error;
         loop {
             here.position = error.take_position();
@@ -102,19 +102,19 @@ impl Trail {
                     return Trail { cause: error, frames };
                 };
             let file = if file.is_empty() { here.file.clone() } else { file };
-            let next = Frame { file, position: Position::NONE, function: readable(&function) };
+            let next = StackFrame { file, position: Position::NONE, function: readable(&function) };
             frames.push(std::mem::replace(&mut here, next));
             error = *inner;
         }
     }
 
     /// Returns the innermost frame whose position is known.
-    fn place(&self) -> Option<&Frame> {
+    fn place(&self) -> Option<&StackFrame> {
         self.frames.iter().find(|frame| !frame.position.is_none())
     }
 
     /// Converts the error into one that is independent of Rhai.
-    fn taken_apart(self, sources: &Sources) -> ScriptError {
+    fn taken_apart(self, sources: &ErrorSources) -> ScriptError {
         let told = ScriptError::new(None, String::new());
         let told = if let Some(error) = self.thrown::<ErrorValue>() {
             told.of_value(error)
@@ -128,11 +128,11 @@ impl Trail {
         };
         let known = self.frames.into_iter().filter_map(|it| Some((it.position.line()?, it)));
         let (mut position, mut stack) = (None, Vec::new());
-        for (line, Frame { file, position: place, function }) in known {
+        for (line, StackFrame { file, position: place, function }) in known {
             let named = !function.is_empty() && function != CLOSURE;
             let function = if named { format!(" function {function}") } else { String::new() };
             stack.push(format!("{file}:{line}{function}"));
-            position.get_or_insert_with(|| errors::Position {
+            position.get_or_insert_with(|| errors::SourcePosition {
                 file,
                 line: u32::try_from(line).unwrap_or(u32::MAX),
                 column: Some(place.position().unwrap_or_default()),
@@ -142,14 +142,15 @@ impl Trail {
     }
 
     /// Returns the source line of the innermost known position; empty if there is none.
-    fn line(&self, sources: &Sources) -> String {
-        let line =
-            |it: &Frame| sources.texts.line(&it.file, u32::try_from(it.position.line()?).ok()?);
+    fn line(&self, sources: &ErrorSources) -> String {
+        let line = |it: &StackFrame| {
+            sources.texts.line(&it.file, u32::try_from(it.position.line()?).ok()?)
+        };
         self.place().and_then(line).unwrap_or_default()
     }
 
     /// Returns the message of the cause.
-    fn message(&self, sources: &Sources) -> String {
+    fn message(&self, sources: &ErrorSources) -> String {
         if let EvalAltResult::ErrorStackOverflow(..) = self.cause {
             return limits::too_deep_calls(sources.limits.call_depth);
         }
@@ -182,7 +183,7 @@ impl Trail {
     }
 
     /// Returns the class and the message of the cause; a thrown map may have both.
-    fn described(&self, sources: &Sources) -> (Option<String>, String) {
+    fn described(&self, sources: &ErrorSources) -> (Option<String>, String) {
         if let EvalAltResult::ErrorRuntime(value, _) = &self.cause
             && let Ok(fields) = value.as_map_ref()
             && let Some(message) = fields.get("message")
@@ -357,7 +358,7 @@ pub(super) fn is_anonymous(function: &str) -> bool {
 }
 
 /// Converts an error that a handler has not caught into what it means for the handler.
-pub(super) fn raised(error: EvalAltResult, file: &str, sources: &Sources) -> Raised {
+pub(super) fn raised(error: EvalAltResult, file: &str, sources: &ErrorSources) -> Raised {
     Trail::of(error, file).taken_apart(sources).into_raised(&sources.texts)
 }
 
@@ -388,7 +389,7 @@ pub(super) fn is_abort(error: &EvalAltResult) -> bool {
 pub(super) fn place_of_abort(
     error: EvalAltResult,
     abort: Abort,
-    (file, sources): (&str, &Sources),
+    (file, sources): (&str, &ErrorSources),
 ) -> Raised {
     if !is_abort(&error) {
         return aborted(abort);
@@ -447,7 +448,7 @@ pub(super) fn describe(abort: Abort) -> String {
 }
 
 /// Converts the error of a script that cannot be loaded, with its place and a hint, as compilers report it.
-pub(super) fn load_error(error: EvalAltResult, file: &str, sources: &Sources) -> LoadError {
+pub(super) fn load_error(error: EvalAltResult, file: &str, sources: &ErrorSources) -> LoadError {
     let trail = Trail::of(error, file);
     let line = trail.line(sources);
     let unset = matches!(trail.cause, EvalAltResult::ErrorVariableNotFound(..));

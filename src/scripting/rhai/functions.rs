@@ -18,19 +18,19 @@ use crate::logic::handlers::function::{Function, ScriptId};
 pub(super) struct Functions {
     script: ScriptId,
     next: AtomicU32,
-    slots: Arc<Slots>,
+    slots: Arc<FunctionSlots>,
 }
 
 /// Shared with the references, which free their slots.
 #[derive(Default)]
-struct Slots {
-    by_slot: Mutex<BTreeMap<u32, Slot>>,
+struct FunctionSlots {
+    by_slot: Mutex<BTreeMap<u32, FunctionSlot>>,
     /// Functions with captured values whose slots were freed. They are dropped on a thread of the script: the values may be nested deep,
     /// and count as the script's memory.
     freed: Mutex<Vec<FnPtr>>,
 }
 
-struct Slot {
+struct FunctionSlot {
     pointer: FnPtr,
     /// The existing reference, so that one function has one `Function`.
     reference: Weak<Guard>,
@@ -39,14 +39,14 @@ struct Slot {
 /// Frees a slot when the last reference to it is dropped.
 struct Guard {
     slot: u32,
-    slots: Arc<Slots>,
+    slots: Arc<FunctionSlots>,
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
         // Captured values may refer to other slots, so they are dropped after the lock is released.
         let freed = self.slots.lock().remove(&self.slot);
-        if let Some(Slot { pointer, .. }) = freed
+        if let Some(FunctionSlot { pointer, .. }) = freed
             && !pointer.curry().is_empty()
         {
             self.slots.freed().push(pointer);
@@ -54,8 +54,8 @@ impl Drop for Guard {
     }
 }
 
-impl Slots {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, Slot>> {
+impl FunctionSlots {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, FunctionSlot>> {
         self.by_slot.lock()
     }
 
@@ -92,7 +92,7 @@ impl Functions {
         // The host frees the slot and its guard.
         given(|| {
             let guard = Arc::new(Guard { slot, slots: Arc::clone(&self.slots) });
-            let entry = Slot { pointer, reference: Arc::downgrade(&guard) };
+            let entry = FunctionSlot { pointer, reference: Arc::downgrade(&guard) };
             self.slots.lock().insert(slot, entry);
             (slot, guard)
         })

@@ -20,13 +20,13 @@ use super::{
 use crate::call::Unsent;
 use crate::scripting::{
     handles::{
-        AnyHandle, ForEachType, Handle as _, HandleType, Keys, Method, StopFlag, Transformations,
-        Use, Wrap, for_each_type,
+        AnyHandle, ForEachType, Handle as _, HandleKeys, HandleType, Method, StopFlag,
+        Transformations, Use, Wrap, for_each_type,
     },
     terms::Language,
     values::{
-        Filter, HostValue, Key, Nested, Passed, account::Account, memos::Memos, refused::Refused,
-        stopped,
+        Filter, HostValue, LookupKey, Nested, Passed, account::Account, memos::Memos,
+        refused::Refused, stopped,
     },
 };
 
@@ -103,23 +103,23 @@ impl Passed for RhaiPassed<'_> {
 fn with_key<H: HandleType, T>(
     handle: &H,
     key: &Dynamic,
-    look: impl FnOnce(&Key<'_>) -> std::result::Result<T, String>,
+    look: impl FnOnce(&LookupKey<'_>) -> std::result::Result<T, String>,
 ) -> Result<T> {
     let name = key.as_immutable_string_ref().ok();
     let key = if let Some(name) = &name {
-        Key::Name(name)
+        LookupKey::Name(name)
     } else if let Ok(number) = key.as_int()
-        && H::KEYS != Keys::Names
+        && H::KEYS != HandleKeys::Names
     {
-        Key::Place(number, place(handle, number))
+        LookupKey::Place(number, place(handle, number))
     } else if let Some(marker) = key.read_lock::<Filter>() {
-        Key::Marker(marker.text().to_owned())
-    } else if H::KEYS == Keys::Selectors && key.is_array() {
-        Key::Data(to_json("the key", key).map_err(problem)?)
-    } else if H::KEYS == Keys::Any {
-        Key::Data(to_json("the key of an index", key).map_err(problem)?)
+        LookupKey::Marker(marker.text().to_owned())
+    } else if H::KEYS == HandleKeys::Selectors && key.is_array() {
+        LookupKey::Data(to_json("the key", key).map_err(problem)?)
+    } else if H::KEYS == HandleKeys::Any {
+        LookupKey::Data(to_json("the key of an index", key).map_err(problem)?)
     } else {
-        Key::Other(key.type_name())
+        LookupKey::Other(key.type_name())
     };
     look(&key).map_err(problem)
 }
@@ -132,7 +132,7 @@ fn place<H: HandleType>(handle: &H, number: INT) -> Option<usize> {
 
 fn get<H: HandleType>(handle: &H, key: &Dynamic) -> Result<Dynamic> {
     let found = with_key(handle, key, |key| handle.get(key))?;
-    if let (Keys::Places, HostValue::Nil) = (H::KEYS, &found) {
+    if let (HandleKeys::Places, HostValue::Nil) = (H::KEYS, &found) {
         let place = key.as_int().unwrap_or_default();
         return Err(EvalAltResult::ErrorArrayBounds(handle.len(), place, Position::NONE).into());
     }
@@ -142,7 +142,7 @@ fn get<H: HandleType>(handle: &H, key: &Dynamic) -> Result<Dynamic> {
 /// Returns an item of a list; `()` if there is none.
 pub(super) fn item<H: HandleType>(handle: &H, place: usize) -> Dynamic {
     let number = INT::try_from(place).unwrap_or(INT::MAX);
-    handle.get(&Key::Place(number, Some(place))).map_or(Dynamic::UNIT, native)
+    handle.get(&LookupKey::Place(number, Some(place))).map_or(Dynamic::UNIT, native)
 }
 
 /// Returns the value of a key; `()` if there is none.
@@ -243,7 +243,7 @@ impl ForEachType for Registering<'_> {
         }
         for name in H::FIELDS {
             engine.register_get(*name, |it: &mut Held<H>| {
-                it.0.get(&Key::Name(name)).map(native).map_err(problem)
+                it.0.get(&LookupKey::Name(name)).map(native).map_err(problem)
             });
         }
         for method in H::METHODS.iter().filter(|it| it.only != Some(Language::Lua)) {
@@ -255,7 +255,7 @@ impl ForEachType for Registering<'_> {
             });
             one.add_with_receiver(self.methods, TypeId::of::<Held<H>>());
         }
-        if H::KEYS != Keys::None {
+        if H::KEYS != HandleKeys::None {
             register_keys::<H>(engine);
         }
         if H::USE != Use::Wait {
@@ -267,7 +267,7 @@ impl ForEachType for Registering<'_> {
 fn register_keys<H: HandleType>(engine: &mut Engine) {
     // Pure for Rhai, because the handle itself never changes: so it may be a constant.
     let setter = FuncRegistration::new_index_setter().with_purity(true);
-    if H::KEYS == Keys::Names {
+    if H::KEYS == HandleKeys::Names {
         engine
             .register_indexer_get(|it: &mut Held<H>, key: ImmutableString| get(&it.0, &key.into()));
         setter.register_into_engine(
@@ -282,7 +282,7 @@ fn register_keys<H: HandleType>(engine: &mut Engine) {
             set(&it.0, &key, &value)
         });
     }
-    if H::KEYS == Keys::Places {
+    if H::KEYS == HandleKeys::Places {
         return;
     }
     engine

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use super::{
     control::{Budget, Common, Control, took},
-    link::Link,
+    link::CallLink,
     stopwatch::RealInstant,
 };
 use crate::telemetry::ScriptUsage;
@@ -33,7 +33,7 @@ const MEMORY_SHARE: isize = 4;
 /// The inline calls of one script.
 pub(super) struct Inline {
     /// Shared by all inline calls, which run one after another; none of them is cancelled or stuck.
-    link: Arc<Link>,
+    link: Arc<CallLink>,
     usage: ScriptUsage,
     spent: Mutex<Spent>,
 }

@@ -18,25 +18,25 @@ use super::{control::Common, ledger::Ledger};
 
 /// The trees that one script has views of.
 #[derive(Debug, Default)]
-pub(super) struct Kept(Mutex<Holds>);
+pub(super) struct KeptTrees(Mutex<Holds>);
 
 #[derive(Debug, Default)]
 struct Holds {
     /// By the address of the tree, so that a tree counts once.
-    by_address: BTreeMap<usize, Weak<Hold>>,
-    fresh: Vec<Weak<Hold>>,
+    by_address: BTreeMap<usize, Weak<KeptTree>>,
+    fresh: Vec<Weak<KeptTree>>,
 }
 
 /// A viewed tree; all views of it share this.
 #[derive(Debug)]
-pub(super) struct Hold {
+pub(super) struct KeptTree {
     tree: Arc<Value>,
     /// The bytes that it counts now.
     bytes: AtomicIsize,
     common: Arc<Common>,
 }
 
-impl Kept {
+impl KeptTrees {
     fn holds(&self) -> MutexGuard<'_, Holds> {
         self.0.lock()
     }
@@ -53,7 +53,7 @@ impl Kept {
     }
 }
 
-impl Hold {
+impl KeptTree {
     /// Returns the hold of a tree, for a view that a call of this script creates.
     pub(super) fn of(common: &Arc<Common>, tree: &Arc<Value>) -> Arc<Self> {
         let address = Arc::as_ptr(tree).addr();
@@ -62,14 +62,14 @@ impl Hold {
             return hold;
         }
         let bytes = AtomicIsize::new(0);
-        let hold = Arc::new(Hold { tree: Arc::clone(tree), bytes, common: Arc::clone(common) });
+        let hold = Arc::new(KeptTree { tree: Arc::clone(tree), bytes, common: Arc::clone(common) });
         holds.by_address.insert(address, Arc::downgrade(&hold));
         holds.fresh.push(Arc::downgrade(&hold));
         hold
     }
 }
 
-impl Drop for Hold {
+impl Drop for KeptTree {
     fn drop(&mut self) {
         self.common.ledger.add(-self.bytes.load(Ordering::Relaxed));
         let address = Arc::as_ptr(&self.tree).addr();

@@ -18,7 +18,7 @@ use super::{
 
 /// Shared by the call and its future.
 #[derive(Debug, Default)]
-pub(super) struct Link {
+pub(super) struct CallLink {
     cancelled: AtomicBool,
     state: Mutex<State>,
     /// Set when the call has a thread.
@@ -37,7 +37,7 @@ enum State {
     Abandoned,
 }
 
-impl Link {
+impl CallLink {
     /// Marks the call as cancelled: its result is no longer needed.
     pub(super) fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);

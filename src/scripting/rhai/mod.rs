@@ -39,8 +39,8 @@ use tokio::task::consume_budget;
 use self::{
     context::Ctx,
     control::{admit_to_index, given},
-    runner::Runner,
-    script::Script,
+    runner::JobRunner,
+    script::RhaiScript,
     value::plain,
     view::View,
     vm::Vm,
@@ -52,7 +52,7 @@ use crate::logic::{
     handlers::{
         function::{Function, ScriptId},
         handler::Kind,
-        outcome::{Ended, Raised},
+        outcome::{CallEnd, Raised},
     },
     object::resource::Resource,
 };
@@ -63,7 +63,7 @@ use crate::settings::Settings;
 /// A loaded script and the threads that it runs on.
 struct RhaiEngine {
     vm: Arc<Vm>,
-    runner: Arc<Runner>,
+    runner: Arc<JobRunner>,
 }
 
 /// Compiles a script, runs its top level, and collects its declarations.
@@ -72,7 +72,7 @@ pub(crate) fn load(
     source: &Source,
     terms: &Terms,
 ) -> BoxFuture<'static, Result<Loaded, LoadError>> {
-    let (runner, source) = (Runner::new(id, &source.name, terms), source.clone());
+    let (runner, source) = (JobRunner::new(id, &source.name, terms), source.clone());
     let terms = terms.clone();
     async move {
         let file = source.name.clone();
@@ -101,7 +101,7 @@ impl RhaiEngine {
     /// Runs a job with the script, on one of its threads.
     fn run<T: Send + 'static>(
         &self,
-        job: impl FnOnce(&Script) -> Result<T, Raised> + Send + 'static,
+        job: impl FnOnce(&RhaiScript) -> Result<T, Raised> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, Raised>> {
         let (vm, runner) = (Arc::clone(&self.vm), Arc::clone(&self.runner));
         async move {
@@ -116,7 +116,7 @@ impl RhaiEngine {
         &self,
         function: Function,
         invocation: Arc<Invocation>,
-        job: impl FnOnce(&Script, Dynamic) -> Result<T, Raised> + Send + 'static,
+        job: impl FnOnce(&RhaiScript, Dynamic) -> Result<T, Raised> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, Raised>> {
         // The parent handler, in the same script, holds a thread while it waits for its sub-handler.
         let is_within = invocation.handler.kind == Kind::Sub;
@@ -143,7 +143,7 @@ impl RhaiEngine {
         &self,
         stopped: Stopped,
         invocation: Arc<Invocation>,
-        job: impl FnOnce(&Script, Dynamic) -> Result<Option<T>, Raised> + Send + 'static,
+        job: impl FnOnce(&RhaiScript, Dynamic) -> Result<Option<T>, Raised> + Send + 'static,
     ) -> BoxFuture<'static, Result<Option<T>, Raised>> {
         let runner = Arc::clone(&self.runner);
         let keep = Arc::clone(&invocation);
@@ -164,7 +164,7 @@ impl RhaiEngine {
 fn about<T>(
     vm: Arc<Vm>,
     invocation: Arc<Invocation>,
-    job: impl FnOnce(&Script, Dynamic) -> Result<T, Raised>,
+    job: impl FnOnce(&RhaiScript, Dynamic) -> Result<T, Raised>,
 ) -> impl FnOnce() -> Result<T, Raised> {
     move || {
         let ctx = Dynamic::from(Ctx::new(Arc::clone(&invocation)));
@@ -189,7 +189,7 @@ impl Scripts for RhaiEngine {
         self.runner.limit(settings.execution.max_workers);
     }
 
-    fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended> {
+    fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, CallEnd> {
         let stopped = invocation.background().map(|it| it.stopped.clone());
         let function = invocation.handler.function.clone();
         let patch = match &invocation.cause {
@@ -197,13 +197,13 @@ impl Scripts for RhaiEngine {
             Cause::Activity(_) => None,
         };
         let index = (invocation.handler.kind == Kind::Index).then(|| Arc::clone(&invocation));
-        let job = move |script: &Script, ctx| {
+        let job = move |script: &RhaiScript, ctx| {
             let result = script.call(&function, vec![ctx])?;
             let result = given(|| script.result(&result))?;
             if let Some(call) = &index {
-                let ended = Ended::Returned((!result.is_null()).then_some(result));
+                let ended = CallEnd::Returned((!result.is_null()).then_some(result));
                 admit_to_index(call, &ended).map_err(errors::of_value)?;
-                let Ended::Returned(result) = ended else { return Ok(None) };
+                let CallEnd::Returned(result) = ended else { return Ok(None) };
                 return Ok(result);
             }
             if let Some(patch) = &patch {
@@ -215,7 +215,7 @@ impl Scripts for RhaiEngine {
             None => self.run_about(invocation.handler.function.clone(), invocation, job),
             Some(stopped) => self.run_background(stopped, invocation, job),
         };
-        ended.map(|it| it.map_or_else(Ended::Raised, Ended::Returned)).boxed()
+        ended.map(|it| it.map_or_else(CallEnd::Raised, CallEnd::Returned)).boxed()
     }
 
     fn ask(
@@ -268,7 +268,7 @@ impl Scripts for RhaiEngine {
             given(|| drop(body));
             drop(script.call(&function, vec![changed.clone()])?);
             let changed = changed.flatten();
-            given(|| Script::json("body", &changed))
+            given(|| RhaiScript::json("body", &changed))
         })
     }
 }

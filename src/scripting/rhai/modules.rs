@@ -15,17 +15,17 @@ use rhai::{
 
 use super::{
     api, control,
-    errors::{Sources, problem, raise},
+    errors::{ErrorSources, problem, raise},
     shadowed,
 };
 use crate::scripting::{Source, script::modules};
 
 /// Resolves the imports of one script.
-pub(super) struct Modules {
+pub(super) struct RhaiModules {
     available: modules::Modules,
     /// The name of the script, for messages.
     script: String,
-    sources: Arc<Sources>,
+    sources: Arc<ErrorSources>,
     loaded: Mutex<BTreeMap<PathBuf, Progress>>,
 }
 
@@ -35,11 +35,11 @@ enum Progress {
     Loaded(SharedModule<Module>),
 }
 
-impl Modules {
+impl RhaiModules {
     /// Creates the resolver of this script's modules.
-    pub(super) fn of(source: &Source, sources: Arc<Sources>) -> Self {
+    pub(super) fn of(source: &Source, sources: Arc<ErrorSources>) -> Self {
         let (available, script) = (source.modules.clone(), source.name.clone());
-        Modules { available, script, sources, loaded: Mutex::default() }
+        RhaiModules { available, script, sources, loaded: Mutex::default() }
     }
 
     /// Compiles a module and runs its top level.
@@ -123,7 +123,7 @@ impl Modules {
     }
 }
 
-impl ModuleResolver for Modules {
+impl ModuleResolver for RhaiModules {
     fn resolve(
         &self,
         engine: &Engine,

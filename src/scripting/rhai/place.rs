@@ -9,7 +9,7 @@ use serde_json::Value;
 #[derive(Clone, Debug)]
 pub(super) struct TreePosition {
     root: Arc<Value>,
-    /// Points into `root`.
+    /// Points to `root` itself or to a part of it.
     value: NonNull<Value>,
 }
 
@@ -25,7 +25,7 @@ impl TreePosition {
         TreePosition { root, value }
     }
 
-    /// Returns the value.
+    /// Returns the value at this place.
     pub(super) fn value(&self) -> &Value {
         // SAFETY: the pointer was created from a reference into `root`, either in `root` or in `step`. The tree lives as long as the field
         // `root`, which is private and never replaced. While it exists, there is no mutable reference to the tree: `Arc` provides one only

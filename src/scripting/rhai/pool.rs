@@ -201,7 +201,7 @@ mod tests {
     };
 
     use super::{
-        super::link::Link, Arc, Duration, Lead, Pool, Sandbox, ScriptId, ScriptUsage, Ticket,
+        super::link::CallLink, Arc, Duration, Lead, Pool, Sandbox, ScriptId, ScriptUsage, Ticket,
         Turns, thread,
     };
 
@@ -318,7 +318,7 @@ mod tests {
     #[test]
     fn a_job_that_is_stuck_and_given_up_holds_up_no_other() {
         let fixture = Fixture::new();
-        let link = Arc::new(Link::default());
+        let link = Arc::new(CallLink::default());
         let (open, gate) = channel::<()>();
         let (began, begins) = channel::<()>();
         let stuck = Arc::clone(&link);

@@ -23,10 +23,10 @@ use tokio::{
 use tracing::Dispatch;
 
 use super::{
-    control::{Budget, Common, Control, Wait},
+    control::{Budget, Common, Control, RhaiWait},
     inline::Inline,
     ledger::Ledger,
-    link::Link,
+    link::CallLink,
     pool::{Lead, Pool},
     turn::Turns,
 };
@@ -45,7 +45,7 @@ const WAITING_MAX: usize = 10_000;
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Runs jobs of one script.
-pub(super) struct Runner {
+pub(super) struct JobRunner {
     pool: Pool,
     inline: Inline,
     placement: Placement,
@@ -62,7 +62,7 @@ pub(super) struct Runner {
     told: AtomicBool,
 }
 
-/// Permits for threads.
+/// Permits for threads, and how many exist in total.
 struct Permits {
     free: Arc<Semaphore>,
     all: AtomicUsize,
@@ -82,7 +82,7 @@ pub(super) enum RunError {
     Stuck(Duration),
 }
 
-impl Runner {
+impl JobRunner {
     /// Creates the runner of a script with this name, on these terms.
     pub(super) fn new(script: ScriptId, name: &str, terms: &Terms) -> Self {
         let budget = match terms.placement {
@@ -92,7 +92,7 @@ impl Runner {
         let usage = terms.metrics.usage_of(name, terms.limits.memory_limit);
         let ledger = Ledger::new(terms.limits.memory_limit, usage.clone());
         let turns = Arc::<Turns>::default();
-        Runner {
+        JobRunner {
             inline: Inline::new(usage.clone()),
             pool: Pool::new(script, &terms.limits, Arc::clone(&turns), usage),
             placement: terms.placement,
@@ -153,7 +153,7 @@ impl Runner {
         is_short: impl FnOnce() -> bool,
         job: Job,
     ) -> Result<Result<T, RunError>, Job> {
-        let _running = Running::one(&self.running);
+        let _running = RunningGuard::one(&self.running);
         let result = self.inline.run(&self.common, is_short, job)?;
         Ok(result.map_err(|panic| RunError::Panicked(panic_text(&*panic))))
     }
@@ -199,7 +199,7 @@ impl Runner {
         let control =
             Control::new(Arc::clone(&self.common), Arc::clone(&link.0), Some(ask.clone()));
         let restarts = self.common.restarts();
-        let running = Running::one(&self.running);
+        let running = RunningGuard::one(&self.running);
         let (finish, finished) = oneshot::channel();
         let outside = self.outside();
         let work = move |ticket, lead| {
@@ -245,7 +245,7 @@ impl Runner {
 
     /// Waits until the job is stuck, abandons it, and returns the limit that it ignores. Never returns where operations are counted: the
     /// clock stands still while the job computes.
-    async fn stuck(&self, link: &Link) -> Duration {
+    async fn stuck(&self, link: &CallLink) -> Duration {
         match self.common.budget {
             Budget::Operations(_) => future::pending().await,
             Budget::Time(limit) => loop {
@@ -312,8 +312,8 @@ impl Runner {
     /// still meanwhile.
     async fn next_wait(
         &self,
-        mut waits: mpsc::Receiver<Wait>,
-    ) -> (Option<Wait>, mpsc::Receiver<Wait>) {
+        mut waits: mpsc::Receiver<RhaiWait>,
+    ) -> (Option<RhaiWait>, mpsc::Receiver<RhaiWait>) {
         match self.placement {
             Placement::Threads => {
                 let wait = waits.recv().await;
@@ -347,12 +347,12 @@ impl Permits {
 /// The receiver of a job's waits, during one of them. If it is dropped before the job has ended, a paused clock stands still until the job
 /// has ended and released what it holds, such as locks.
 struct Unended {
-    waits: Option<mpsc::Receiver<Wait>>,
+    waits: Option<mpsc::Receiver<RhaiWait>>,
     placement: Placement,
 }
 
 impl Unended {
-    fn take(mut self) -> mpsc::Receiver<Wait> {
+    fn take(mut self) -> mpsc::Receiver<RhaiWait> {
         self.waits.take().unwrap_or_else(|| mpsc::channel(1).1)
     }
 }
@@ -370,7 +370,7 @@ impl Drop for Unended {
 
 /// Cancels the job when the caller's future is dropped.
 #[derive(Default)]
-struct CancelOnDrop(Arc<Link>);
+struct CancelOnDrop(Arc<CallLink>);
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
@@ -379,16 +379,16 @@ impl Drop for CancelOnDrop {
 }
 
 /// Counts a call as running until it is dropped.
-struct Running(Arc<AtomicUsize>);
+struct RunningGuard(Arc<AtomicUsize>);
 
-impl Running {
+impl RunningGuard {
     fn one(of: &Arc<AtomicUsize>) -> Self {
         of.fetch_add(1, Ordering::Relaxed);
-        Running(Arc::clone(of))
+        RunningGuard(Arc::clone(of))
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningGuard {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

@@ -17,10 +17,10 @@ use super::{
     builtins,
     context::{self, Ctx},
     control,
-    errors::{self, Sources, problem},
+    errors::{self, ErrorSources, problem},
     functions::Functions,
     handles,
-    modules::Modules,
+    modules::RhaiModules,
     shadowed,
     short::{self, Short},
     value,
@@ -50,7 +50,7 @@ pub(super) struct Shared {
     /// The name for messages, and the engine's name for the main file.
     pub(super) name: ImmutableString,
     pub(super) functions: Functions,
-    pub(super) sources: Arc<Sources>,
+    pub(super) sources: Arc<ErrorSources>,
     /// What library functions need to know about the script.
     pub(super) surroundings: Arc<Surroundings>,
     pub(super) top_level: TopLevel,
@@ -65,10 +65,10 @@ pub(super) struct Shared {
 }
 
 /// A loaded script, its handlers, and the default lifecycles it set.
-type Declared = (Script, Vec<Handler>, Vec<Chooser>);
+type LoadedRhai = (RhaiScript, Vec<Handler>, Vec<Chooser>);
 
 /// A script whose top level has run.
-pub(super) struct Script {
+pub(super) struct RhaiScript {
     engine: Engine,
     shared: Arc<Shared>,
     /// The state with the imports of the top level, which every call starts from.
@@ -85,7 +85,7 @@ impl Shared {
         Shared {
             name: source.name.as_str().into(),
             functions: Functions::new(id),
-            sources: Arc::new(Sources::new(terms.limits.clone())),
+            sources: Arc::new(ErrorSources::new(terms.limits.clone())),
             surroundings: Surroundings::of(
                 terms,
                 &source.name,
@@ -204,7 +204,7 @@ impl Shared {
 }
 
 /// Compiles a script and runs its top level. Needs a deep stack.
-pub(super) fn load(id: ScriptId, source: &Source, terms: &Terms) -> Result<Declared, LoadError> {
+pub(super) fn load(id: ScriptId, source: &Source, terms: &Terms) -> Result<LoadedRhai, LoadError> {
     let limits = &terms.limits;
     let shared = Arc::new(Shared::of(id, source, terms));
     shared.sources.texts.insert(&source.name, source.text.as_str().into());
@@ -232,7 +232,7 @@ pub(super) fn load(id: ScriptId, source: &Source, terms: &Terms) -> Result<Decla
     let (handlers, lifecycles) = shared.top_level.finish();
     let globals = shared.globals().iter().map(|it| (it.0.clone(), short::is_plain(it.1))).collect();
     let short = short::find(&ast, &shared.functions.names(), &globals);
-    let script = Script { engine, shared, global, kept: Vec::new(), short };
+    let script = RhaiScript { engine, shared, global, kept: Vec::new(), short };
     Ok((script, handlers, lifecycles))
 }
 
@@ -253,7 +253,7 @@ fn engine(shared: &Arc<Shared>, source: &Source, limits: &Sandbox) -> Engine {
         .set_max_expr_depths(top, inside)
         .set_max_modules(MODULES_MAX)
         .disable_symbol("eval")
-        .set_module_resolver(Modules::of(source, Arc::clone(&shared.sources)))
+        .set_module_resolver(RhaiModules::of(source, Arc::clone(&shared.sources)))
         .on_progress(|_| control::operation().map(Dynamic::from))
         .on_print(move |text| print.print(text))
         .on_debug(move |text, source, position| {
@@ -391,7 +391,7 @@ fn loops(ast: &AST, assigned: &BTreeSet<String>) -> BTreeSet<String> {
     names.difference(&changed).cloned().collect()
 }
 
-impl Drop for Script {
+impl Drop for RhaiScript {
     fn drop(&mut self) {
         self.kept.clear();
         self.shared.functions.clear();
@@ -401,7 +401,7 @@ impl Drop for Script {
     }
 }
 
-impl Script {
+impl RhaiScript {
     /// Frees the scratch data of a call that has ended.
     pub(super) fn ended(&self, call: &Arc<Invocation>) {
         self.shared.surroundings.scratch.free(Some(call));

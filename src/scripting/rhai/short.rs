@@ -121,7 +121,7 @@ struct Search<'a> {
 }
 
 /// A function that is examined.
-struct Function<'a, 'b> {
+struct ExaminedFunction<'a, 'b> {
     search: &'a mut Search<'b>,
     /// The variables that it may use.
     variables: BTreeSet<String>,
@@ -152,14 +152,14 @@ impl Search<'_> {
         let constants = self.globals.iter().filter(|it| *it.1).map(|it| it.0.clone());
         variables.extend(constants);
         let is_defined = self.defined.contains(name);
-        let function = Function { search: self, variables, allowed: Vec::new() };
+        let function = ExaminedFunction { search: self, variables, allowed: Vec::new() };
         let cost = function.cost(&alone).filter(|_| is_defined);
         self.costs.insert(name.to_owned(), cost);
         cost
     }
 }
 
-impl Function<'_, '_> {
+impl ExaminedFunction<'_, '_> {
     /// Returns the cost of all its nodes; `None` if it is not short.
     fn cost(mut self, alone: &AST) -> Option<usize> {
         let mut sum = 0;

@@ -29,7 +29,7 @@ impl Stopwatch {
         Stopwatch { before: self.before.saturating_sub(by), ..self }
     }
 
-    /// Pauses the stopwatch.
+    /// Returns the stopwatch, paused: it keeps the running time until now.
     pub(super) fn pause(self) -> Self {
         Stopwatch { before: self.elapsed(), since: None }
     }

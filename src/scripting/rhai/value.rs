@@ -46,7 +46,7 @@ pub(super) fn to_json(name: &str, value: &Dynamic) -> Result<Value, String> {
 /// Converts a value that the host stores below `around` levels: a result, a part of a patch or of a memo. Errors are as for [`to_json`].
 pub(super) fn to_kept(name: &str, value: &Dynamic, around: usize) -> Result<Value, String> {
     let (room, _) = control::rooms();
-    let mut account = Account::new(room, 0, &Running).below(around);
+    let mut account = Account::new(room, 0, &CallDeadline).below(around);
     convert(value, 0, &mut account).map_err(|it| it.at(name))
 }
 
@@ -57,7 +57,7 @@ pub(super) fn to_refusable(value: &Dynamic) -> Result<Value, Refused> {
 
 /// Returns the account that limits a value which is passed or shown.
 pub(super) fn account() -> Account<'static> {
-    Account::new(control::rooms().1, 0, &Running)
+    Account::new(control::rooms().1, 0, &CallDeadline)
 }
 
 /// Returns the JSON of a value; `None` if it has none.
@@ -66,9 +66,9 @@ pub(super) fn json_of(value: &Dynamic) -> Option<Value> {
 }
 
 /// The deadline of this thread's running call.
-struct Running;
+struct CallDeadline;
 
-impl Deadline for Running {
+impl Deadline for CallDeadline {
     fn is_over(&self) -> bool {
         control::overdue().is_some()
     }

@@ -12,7 +12,7 @@ use super::{
     control,
     errors::problem,
     handles::register_equality,
-    kept::Hold,
+    kept::KeptTree,
     place::TreePosition,
     value::{plain, same},
 };
@@ -27,7 +27,7 @@ use crate::scripting::values::{
 pub(super) struct View {
     place: Option<TreePosition>,
     /// Counts a tree of the host as the script's memory.
-    hold: Option<Arc<Hold>>,
+    hold: Option<Arc<KeptTree>>,
 }
 
 impl View {
@@ -110,7 +110,7 @@ impl View {
 }
 
 /// Returns a read-only value: maps become views, which copy nothing; lists become lists of such values.
-fn frozen(place: TreePosition, hold: Option<&Arc<Hold>>) -> Dynamic {
+fn frozen(place: TreePosition, hold: Option<&Arc<KeptTree>>) -> Dynamic {
     match place.value() {
         Value::Object(_) => Dynamic::from(View { place: Some(place), hold: hold.cloned() }),
         Value::Array(items) => {

@@ -1,6 +1,6 @@
 //! The current state of a script, and its restart when its memory is full.
 //!
-//! All data of a script belongs to its [`Script`]. If a call is aborted because the memory is full, and more than half of it is still in
+//! All data of a script belongs to its [`RhaiScript`]. If a call is aborted because the memory is full, and more than half of it is still in
 //! use afterwards, the script restarts: the next call runs its top level again. Function references that the operator holds remain valid,
 //! because the same text declares the same functions in the same order.
 
@@ -12,8 +12,8 @@ use tokio::time::Instant;
 use super::{
     control::{self, Abort, given},
     errors,
-    runner::Runner,
-    script::{self, Script},
+    runner::JobRunner,
+    script::{self, RhaiScript},
 };
 use crate::call::Invocation;
 use crate::logic::handlers::{
@@ -33,15 +33,15 @@ pub(super) struct Vm {
     id: ScriptId,
     source: Source,
     terms: Terms,
-    runner: Arc<Runner>,
+    runner: Arc<JobRunner>,
     state: Mutex<State>,
 }
 
 struct State {
     /// `None` if the script has to restart.
-    script: Option<Arc<Script>>,
+    script: Option<Arc<RhaiScript>>,
     /// What the script has declared, and must declare again after a restart.
-    declared: Vec<Declared>,
+    declared: Vec<DeclaredFunction>,
     /// All slots that earlier states have assigned are below this one.
     slots: u32,
     losses: VecDeque<Instant>,
@@ -49,11 +49,11 @@ struct State {
 
 /// The id of a handler, and the slot and the name of its function.
 #[derive(Debug, PartialEq)]
-struct Declared(Arc<str>, u32, Arc<str>);
+struct DeclaredFunction(Arc<str>, u32, Arc<str>);
 
-fn declared(handlers: &[Handler]) -> Vec<Declared> {
+fn declared(handlers: &[Handler]) -> Vec<DeclaredFunction> {
     let one = |it: &Handler| {
-        Declared(Arc::clone(&it.id), it.function.slot, Arc::clone(&it.function.name))
+        DeclaredFunction(Arc::clone(&it.id), it.function.slot, Arc::clone(&it.function.name))
     };
     handlers.iter().map(one).collect()
 }
@@ -63,8 +63,8 @@ impl Vm {
     pub(super) fn new(
         id: ScriptId,
         (source, terms): (Source, Terms),
-        runner: Arc<Runner>,
-        (script, handlers): (Script, &[Handler]),
+        runner: Arc<JobRunner>,
+        (script, handlers): (RhaiScript, &[Handler]),
     ) -> Self {
         let state = State {
             script: Some(Arc::new(script)),
@@ -78,7 +78,7 @@ impl Vm {
     /// Runs a job with the script, on the calling thread; restarts the script before if necessary.
     pub(super) fn with<T>(
         &self,
-        job: impl FnOnce(&Script) -> Result<T, Raised>,
+        job: impl FnOnce(&RhaiScript) -> Result<T, Raised>,
     ) -> Result<T, Raised> {
         let present = self.state.lock().script.clone();
         let script = match present {
@@ -100,7 +100,7 @@ impl Vm {
     }
 
     /// Discards the state of a script that filled its memory if, after the call, more than half of the memory is still in use.
-    fn wear(&self, script: &Arc<Script>) {
+    fn wear(&self, script: &Arc<RhaiScript>) {
         let half = isize::try_from(self.terms.limits.memory_limit / 2).unwrap_or(isize::MAX);
         if control::holds() <= half {
             return;
@@ -121,7 +121,7 @@ impl Vm {
     }
 
     /// Restarts the script, within the call that needs it. Fails if its top level fails or declares other handlers than before.
-    fn renew(&self) -> Result<Arc<Script>, Raised> {
+    fn renew(&self) -> Result<Arc<RhaiScript>, Raised> {
         self.forgive()?;
         let (id, source, terms) = (self.id, &self.source, &self.terms);
         let (mut script, handlers, _) = script::load(id, source, terms).map_err(|error| {

@@ -1,7 +1,7 @@
 //! Finds entries by the name that a user enters: `kopf.on_create`, `on_create`, `kube.get`, `ctx.spec`, `logger.info`,
 //! `settings.posting.level`.
 
-use super::{Item, Section, Shape, Surface};
+use super::{Item, ItemShape, Section, Surface};
 use crate::logic::text::nearest::nearest;
 
 /// An entry with documentation.
@@ -62,7 +62,7 @@ impl Surface {
 fn put<'a>(items: &mut Vec<(String, &'a Item)>, prefix: &str, more: &'a [Item]) {
     for item in more {
         let path = format!("{prefix}.{}", item.name);
-        if let Shape::Table(inner) = &item.shape {
+        if let ItemShape::Table(inner) = &item.shape {
             put(items, &path, inner);
         }
         items.push((path, item));

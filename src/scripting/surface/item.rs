@@ -28,14 +28,14 @@ pub struct Item {
     /// The documentation; its first sentence is the summary.
     pub doc: &'static str,
     /// A value, a function, a method or a table.
-    pub shape: Shape,
+    pub shape: ItemShape,
     /// The languages that have it.
     pub spoken: Spoken,
 }
 
 /// The kind of an item.
 #[derive(Clone, Debug)]
-pub enum Shape {
+pub enum ItemShape {
     /// A value of this type.
     Value(Ty),
     /// A function below a global.
@@ -120,9 +120,9 @@ impl Section {
 impl Item {
     pub(super) fn of(entry: &Entry) -> Self {
         let shape = match entry.form {
-            Form::Value(ty) => Shape::Value(ty),
-            Form::Function(call) => Shape::Function(Signature::of(&call)),
-            Form::Method(call) => Shape::Method(Signature::of(&call)),
+            EntryForm::Value(ty) => ItemShape::Value(ty),
+            EntryForm::Function(call) => ItemShape::Function(Signature::of(&call)),
+            EntryForm::Method(call) => ItemShape::Method(Signature::of(&call)),
         };
         Item { name: entry.name, doc: entry.doc, shape, spoken: entry.spoken }
     }
@@ -130,14 +130,14 @@ impl Item {
     /// Returns the signature of a function or a method.
     pub fn signature(&self) -> Option<&Signature> {
         match &self.shape {
-            Shape::Function(signature) | Shape::Method(signature) => Some(signature),
-            Shape::Value(_) | Shape::Table(_) => None,
+            ItemShape::Function(signature) | ItemShape::Method(signature) => Some(signature),
+            ItemShape::Value(_) | ItemShape::Table(_) => None,
         }
     }
 }
 
 impl Signature {
-    pub(super) fn of(call: &Calling) -> Self {
+    pub(super) fn of(call: &CallSignature) -> Self {
         Signature {
             parameters: call.parameters.to_vec(),
             rest: call.rest,
@@ -206,7 +206,7 @@ pub(crate) struct Entry {
     /// The name in scripts.
     pub(crate) name: &'static str,
     doc: &'static str,
-    form: Form,
+    form: EntryForm,
     spoken: Spoken,
     /// The implementation of a function of `kopf`.
     pub(crate) body: Option<Body>,
@@ -214,15 +214,15 @@ pub(crate) struct Entry {
 
 /// The kind of an entry.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Form {
+pub(super) enum EntryForm {
     Value(Ty),
-    Function(Calling),
-    Method(Calling),
+    Function(CallSignature),
+    Method(CallSignature),
 }
 
 /// The signature of a function of a table.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Calling {
+pub(super) struct CallSignature {
     parameters: &'static [Parameter],
     rest: Option<Parameter>,
     options: &'static [Parameter],
@@ -230,20 +230,20 @@ pub(super) struct Calling {
 }
 
 pub(super) const fn value(name: &'static str, ty: Ty, doc: &'static str) -> Entry {
-    Entry { name, doc, form: Form::Value(ty), spoken: Spoken::Both, body: None }
+    Entry { name, doc, form: EntryForm::Value(ty), spoken: Spoken::Both, body: None }
 }
 
-pub(super) const fn function(name: &'static str, call: Calling, doc: &'static str) -> Entry {
-    Entry { name, doc, form: Form::Function(call), spoken: Spoken::Both, body: None }
+pub(super) const fn function(name: &'static str, call: CallSignature, doc: &'static str) -> Entry {
+    Entry { name, doc, form: EntryForm::Function(call), spoken: Spoken::Both, body: None }
 }
 
-pub(super) const fn method(name: &'static str, call: Calling, doc: &'static str) -> Entry {
-    Entry { name, doc, form: Form::Method(call), spoken: Spoken::Both, body: None }
+pub(super) const fn method(name: &'static str, call: CallSignature, doc: &'static str) -> Entry {
+    Entry { name, doc, form: EntryForm::Method(call), spoken: Spoken::Both, body: None }
 }
 
 /// Returns a signature with these parameters, without a result.
-pub(super) const fn taking(parameters: &'static [Parameter]) -> Calling {
-    Calling { parameters, rest: None, options: &[], returns: None }
+pub(super) const fn taking(parameters: &'static [Parameter]) -> CallSignature {
+    CallSignature { parameters, rest: None, options: &[], returns: None }
 }
 
 impl Entry {
@@ -258,24 +258,24 @@ impl Entry {
 
     /// Returns how many arguments the function takes.
     pub(crate) fn arguments(&self) -> RangeInclusive<usize> {
-        let (Form::Function(call) | Form::Method(call)) = self.form else { return 0..=0 };
+        let (EntryForm::Function(call) | EntryForm::Method(call)) = self.form else { return 0..=0 };
         let least = call.parameters.iter().filter(|it| it.required).count();
         let most = call.parameters.len() + usize::from(!call.options.is_empty());
         least..=if call.rest.is_some() { usize::MAX } else { most }
     }
 }
 
-impl Calling {
+impl CallSignature {
     pub(super) const fn giving(self, ty: Ty) -> Self {
-        Calling { returns: Some(ty), ..self }
+        CallSignature { returns: Some(ty), ..self }
     }
 
     pub(super) const fn then(self, rest: Parameter) -> Self {
-        Calling { rest: Some(rest), ..self }
+        CallSignature { rest: Some(rest), ..self }
     }
 
     pub(super) const fn with(self, options: &'static [Parameter]) -> Self {
-        Calling { options, ..self }
+        CallSignature { options, ..self }
     }
 }
 

@@ -1,13 +1,13 @@
 //! The section `kopf`.
 
 use super::{
-    Callback, Entry, Item, Language, Parameter, Section, Shape, Signature, Spoken, Ty, function,
-    optional, required, taking, value,
+    Callback, Entry, Item, ItemShape, Language, Parameter, Section, Signature, Spoken, Ty,
+    function, optional, required, taking, value,
 };
 use crate::logic::{
     configure::STORAGES,
     handlers::{
-        declare::{OptionSpec, Takes, options_of},
+        declare::{OptionSpec, OptionType, options_of},
         handler::{Callback as Combined, Category, Kind},
         lifecycle::Lifecycle,
     },
@@ -173,11 +173,11 @@ pub(super) fn section() -> Section {
 }
 
 fn table(entry: &Entry, items: impl Iterator<Item = Item>) -> Item {
-    Item { shape: Shape::Table(items.collect()), ..Item::of(entry) }
+    Item { shape: ItemShape::Table(items.collect()), ..Item::of(entry) }
 }
 
 fn text(name: &'static str, doc: &'static str) -> Item {
-    Item { name, doc, shape: Shape::Value(Ty::Text), spoken: Spoken::Both }
+    Item { name, doc, shape: ItemShape::Value(Ty::Text), spoken: Spoken::Both }
 }
 
 fn mode((name, mode): &(&'static str, &str)) -> Item {
@@ -189,7 +189,7 @@ fn mode((name, mode): &(&'static str, &str)) -> Item {
         "temporary" => (Ty::Words(&["temporary"]), "Retry after the `backoff`."),
         _ => (Ty::Words(&["permanent"]), "Do not retry."),
     };
-    Item { name, doc, shape: Shape::Value(ty), spoken: Spoken::Both }
+    Item { name, doc, shape: ItemShape::Value(ty), spoken: Spoken::Both }
 }
 
 fn lifecycle((name, lifecycle): (&'static str, Lifecycle)) -> Item {
@@ -218,7 +218,7 @@ fn declaring(name: &'static str, it: &Declaring) -> Item {
         signature.options = options_of(kind).map(|it| option(kind, it)).collect();
     }
     let spoken = if it.kind.is_some() { Spoken::Both } else { Spoken::Later };
-    Item { name, doc: it.doc, shape: Shape::Function(signature), spoken }
+    Item { name, doc: it.doc, shape: ItemShape::Function(signature), spoken }
 }
 
 /// Returns the argument of a declaration that selects no resource.
@@ -245,31 +245,33 @@ const OPERATIONS: &[&str] = &["CREATE", "UPDATE", "DELETE", "CONNECT"];
 
 fn option(kind: Kind, spec: &OptionSpec) -> Parameter {
     let ty = match spec.takes {
-        Takes::Text => Ty::Text,
-        Takes::Any => Ty::Any,
-        Takes::Errors => Ty::Words(ERRORS),
-        Takes::Duration => Ty::Duration,
-        Takes::Integer => Ty::Integer,
-        Takes::Boolean => Ty::Boolean,
-        Takes::Criteria => CRITERIA,
-        Takes::Condition => match ctx_class(kind.category()) {
+        OptionType::Text => Ty::Text,
+        OptionType::Any => Ty::Any,
+        OptionType::Errors => Ty::Words(ERRORS),
+        OptionType::Duration => Ty::Duration,
+        OptionType::Integer => Ty::Integer,
+        OptionType::Boolean => Ty::Boolean,
+        OptionType::Criteria => CRITERIA,
+        OptionType::Condition => match ctx_class(kind.category()) {
             // In a filter, `ctx` is the same as in the handler, without the fields about attempts.
             "ChangeCtx" => Ty::Either(&[Ty::Function(&OF_CHANGE), Ty::Class("Condition")]),
             "EventCtx" => Ty::Either(&[Ty::Function(&OF_EVENT), Ty::Class("Condition")]),
             "AdmissionCtx" => Ty::Either(&[Ty::Function(&OF_REQUEST), Ty::Class("Condition")]),
             _ => Ty::Either(&[Ty::Function(&OF_OBJECT), Ty::Class("Condition")]),
         },
-        Takes::Path | Takes::Kinds | Takes::Texts => Ty::Either(&[Ty::Text, Ty::ListOf(&Ty::Text)]),
-        Takes::Delay => Ty::Either(&[Ty::Duration, Ty::Function(&DELAYING)]),
-        Takes::Times => Ty::Either(&[Ty::Text, Ty::Function(&TIMES)]),
-        Takes::Missed => Ty::Words(&["skip", "once"]),
-        Takes::Operation => Ty::Words(OPERATIONS),
-        Takes::Operations => Ty::ListOf(&Ty::Words(OPERATIONS)),
-        Takes::Conditions => Ty::ListOf(&Ty::Map),
-        Takes::Labels => Ty::Map,
-        Takes::Watches => Ty::Either(&[Ty::Text, Ty::List]),
-        Takes::Call => Ty::Function(&FINALIZING),
-        Takes::MatchPolicy => Ty::Words(&["Exact", "Equivalent"]),
+        OptionType::Path | OptionType::Kinds | OptionType::Texts => {
+            Ty::Either(&[Ty::Text, Ty::ListOf(&Ty::Text)])
+        }
+        OptionType::Delay => Ty::Either(&[Ty::Duration, Ty::Function(&DELAYING)]),
+        OptionType::Times => Ty::Either(&[Ty::Text, Ty::Function(&TIMES)]),
+        OptionType::Missed => Ty::Words(&["skip", "once"]),
+        OptionType::Operation => Ty::Words(OPERATIONS),
+        OptionType::Operations => Ty::ListOf(&Ty::Words(OPERATIONS)),
+        OptionType::Conditions => Ty::ListOf(&Ty::Map),
+        OptionType::Labels => Ty::Map,
+        OptionType::Watches => Ty::Either(&[Ty::Text, Ty::List]),
+        OptionType::Call => Ty::Function(&FINALIZING),
+        OptionType::MatchPolicy => Ty::Words(&["Exact", "Equivalent"]),
     };
     Parameter { name: spec.name, ty, required: false, doc: spec.doc }
 }
@@ -289,11 +291,11 @@ const TIMES: Callback =
 const DELAYING: Callback =
     Callback { parameters: &[("ctx", Ty::Class("ObjectCtx"))], returns: Ty::Duration };
 
-fn posted(name: &'static str, function: posting::Function) -> Item {
+fn posted(name: &'static str, function: posting::PostKind) -> Item {
     let by_place = function.positions();
     let mut signature = Signature { parameters: vec![OBJECTS], ..Signature::default() };
     signature.parameters.extend(POSTED.iter().filter(|it| by_place.contains(&it.name)));
-    let is_exception = function == posting::Function::Exception;
+    let is_exception = function == posting::PostKind::Exception;
     if is_exception {
         signature.parameters.push(REPORTED_ERROR);
     }
@@ -301,7 +303,7 @@ fn posted(name: &'static str, function: posting::Function) -> Item {
     signature.options = POSTED.iter().filter(is_option).copied().collect();
     signature.options.extend(is_exception.then_some(REPORTED_ERROR));
     signature.options.push(BACKOFFS);
-    Item { name, doc: function.doc(), shape: Shape::Function(signature), spoken: Spoken::Both }
+    Item { name, doc: function.doc(), shape: ItemShape::Function(signature), spoken: Spoken::Both }
 }
 
 fn helper(helper: &Helper) -> Item {
@@ -318,7 +320,7 @@ fn helper(helper: &Helper) -> Item {
     Item {
         name: helper.name,
         doc: helper.doc,
-        shape: Shape::Function(signature),
+        shape: ItemShape::Function(signature),
         spoken: Spoken::Both,
     }
 }
@@ -336,7 +338,7 @@ fn storage(name: &'static str) -> Item {
     } else {
         "A value for `ctx.settings.persistence.diffbase_storage`."
     };
-    Item { name, doc, shape: Shape::Function(signature), spoken: Spoken::Both }
+    Item { name, doc, shape: ItemShape::Function(signature), spoken: Spoken::Both }
 }
 
 fn login(name: &'static str) -> Item {
@@ -355,5 +357,5 @@ fn login(name: &'static str) -> Item {
     } else {
         "Returns the credentials of the pod's service account. The script does not see them."
     };
-    Item { name, doc, shape: Shape::Function(signature), spoken: Spoken::Both }
+    Item { name, doc, shape: ItemShape::Function(signature), spoken: Spoken::Both }
 }

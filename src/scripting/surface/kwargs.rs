@@ -2,7 +2,7 @@
 
 use super::{Callback, Section, Ty, types::ctx_class};
 use crate::logic::handlers::handler::Category;
-use crate::scripting::surface::{Item, Shape, Spoken};
+use crate::scripting::surface::{Item, ItemShape, Spoken};
 
 /// A field of `ctx`.
 #[derive(Clone, Copy, Debug)]
@@ -80,7 +80,12 @@ pub(crate) const KWARGS: &[Kwarg] = &[
 
 impl Kwarg {
     fn item(&self) -> Item {
-        Item { name: self.name, doc: self.doc, shape: Shape::Value(self.ty), spoken: Spoken::Both }
+        Item {
+            name: self.name,
+            doc: self.doc,
+            shape: ItemShape::Value(self.ty),
+            spoken: Spoken::Both,
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The sections of the libraries, from their table.
 
-use super::{Item, Parameter, Section, Shape, Signature, Spoken, Ty, types::COMBINING};
+use super::{Item, ItemShape, Parameter, Section, Signature, Spoken, Ty, types::COMBINING};
 use crate::scripting::functions::{self, LIBRARIES, types::Body};
 
 /// Returns a section for each library.
@@ -31,7 +31,7 @@ fn item(function: &functions::types::Function) -> Item {
     Item {
         name: function.name,
         doc: function.doc,
-        shape: Shape::Function(signature),
+        shape: ItemShape::Function(signature),
         spoken: Spoken::Both,
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{
-    Callback, CustomKind, Item, Language, Parameter, Section, Shape, Signature, Surface, Ty,
+    Callback, CustomKind, Item, ItemShape, Language, Parameter, Section, Signature, Surface, Ty,
     ctx_class,
 };
 use crate::logic::handlers::handler::Kind;
@@ -85,7 +85,7 @@ fn of_class(text: &mut String, class: &Section) {
     let parent = class.parent.map(|it| format!(": {}", class_name(it))).unwrap_or_default();
     put(text, &format!("---@class {name}{parent}"));
     for item in class.items.iter().filter(|it| it.spoken.in_language(Language::Lua)) {
-        if let Shape::Value(ty) = item.shape {
+        if let ItemShape::Value(ty) = item.shape {
             let (optional, ty) = if let Ty::Maybe(inner) = ty { ("?", *inner) } else { ("", ty) };
             put(text, &format!("---@field {}{optional} {} {}", item.name, of(ty), item.doc));
         }
@@ -99,7 +99,7 @@ fn of_class(text: &mut String, class: &Section) {
     }
     put(text, &format!("local {} = {{}}", class.name));
     for item in class.items.iter().filter(|it| it.spoken.in_language(Language::Lua)) {
-        if let Shape::Method(signature) = &item.shape {
+        if let ItemShape::Method(signature) = &item.shape {
             of_function(text, item, signature, &format!("function {}:{}", class.name, item.name));
         }
     }
@@ -115,17 +115,21 @@ fn of_table(text: &mut String, path: &str, doc: &str, items: &[Item], kinds: &[C
     for item in items.iter().filter(|it| it.spoken.in_language(Language::Lua)) {
         let path = format!("{path}.{}", item.name);
         match &item.shape {
-            Shape::Value(ty) => {
+            ItemShape::Value(ty) => {
                 text.push('\n');
                 comment(text, item.doc);
                 put(text, &format!("---@type {}", of(*ty)));
                 put(text, &format!("{path} = nil"));
             }
-            Shape::Table(items) => of_table(text, &path, item.doc, items, kinds),
-            Shape::Function(signature) | Shape::Method(signature) => match signature.handler {
-                Some(Ty::Handler(kind)) => declaring(text, (&path, item), (signature, kind), kinds),
-                Some(_) | None => of_function(text, item, signature, &spelled(&path)),
-            },
+            ItemShape::Table(items) => of_table(text, &path, item.doc, items, kinds),
+            ItemShape::Function(signature) | ItemShape::Method(signature) => {
+                match signature.handler {
+                    Some(Ty::Handler(kind)) => {
+                        declaring(text, (&path, item), (signature, kind), kinds)
+                    }
+                    Some(_) | None => of_function(text, item, signature, &spelled(&path)),
+                }
+            }
         }
     }
 }

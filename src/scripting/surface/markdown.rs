@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::{Item, Parameter, Section, Shape, Spoken, Surface, Ty, summary};
+use super::{Item, ItemShape, Parameter, Section, Spoken, Surface, Ty, summary};
 
 /// A page of the reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page {
+pub struct ReferencePage {
     /// The name of its file, such as `kopf.md`.
     pub file: String,
     /// Its content in Markdown.
@@ -16,7 +16,7 @@ pub struct Page {
 const MADE: &str = "<!-- Made from src/scripting/surface by the test `scripting::surface::the_reference_is_that_of_the_table`. -->\n";
 
 /// Returns the reference: a page for each global, one for `ctx`, one for the other values, and an index.
-pub fn pages(surface: &Surface) -> Vec<Page> {
+pub fn pages(surface: &Surface) -> Vec<ReferencePage> {
     let mut pages = vec![index(surface)];
     for global in &surface.globals {
         let mut text = format!("# {}\n\n{MADE}\n{}\n", global.name, global.doc);
@@ -24,7 +24,7 @@ pub fn pages(surface: &Surface) -> Vec<Page> {
         for it in &global.items {
             put_item(&mut text, global.name, it, 2);
         }
-        pages.push(Page { file: format!("{}.md", global.name), text });
+        pages.push(ReferencePage { file: format!("{}.md", global.name), text });
     }
     let is_settings = |it: &&Section| is_settings(it);
     let is_ctx = |it: &&Section| it.name.ends_with("Ctx");
@@ -34,14 +34,14 @@ pub fn pages(surface: &Surface) -> Vec<Page> {
     for class in surface.classes.iter().filter(is_ctx) {
         put_class(&mut text, class);
     }
-    pages.push(Page { file: "ctx.md".into(), text });
+    pages.push(ReferencePage { file: "ctx.md".into(), text });
     let mut text = format!(
         "# Values\n\n{MADE}\nValues that handlers and functions take and return. Methods are called `value:name(…)` in Lua and `value.name(…)` in Rhai. [Settings](../settings.md) have a separate page.\n"
     );
     for class in surface.classes.iter().filter(|it| !is_ctx(it) && !is_settings(it)) {
         put_class(&mut text, class);
     }
-    pages.push(Page { file: "values.md".into(), text });
+    pages.push(ReferencePage { file: "values.md".into(), text });
     pages
 }
 
@@ -50,7 +50,7 @@ fn is_settings(class: &Section) -> bool {
     class.name == "Settings" || class.name.starts_with(|it: char| it.is_ascii_lowercase())
 }
 
-fn index(surface: &Surface) -> Page {
+fn index(surface: &Surface) -> ReferencePage {
     let mut text = format!(
         "# Reference\n\n{MADE}\nEverything that scripts can use. In a terminal: `kopf docs`, `kopf docs kopf.on_create`; in an editor: `kopf stubs`.\n\n| page | content |\n|---|---|\n"
     );
@@ -68,7 +68,7 @@ fn index(surface: &Surface) -> Page {
     for global in &surface.globals {
         row(&format!("{}.md", global.name), &format!("`{}`", global.name), global.doc);
     }
-    Page { file: "README.md".into(), text }
+    ReferencePage { file: "README.md".into(), text }
 }
 
 /// Renders one entry, for `kopf docs NAME`.
@@ -111,11 +111,11 @@ fn put_class(text: &mut String, class: &Section) {
     text.push_str("\n| name | type | description |\n|---|---|---|\n");
     for it in &class.items {
         let what = match &it.shape {
-            Shape::Value(ty) => ty.told(),
-            Shape::Function(signature) | Shape::Method(signature) => {
+            ItemShape::Value(ty) => ty.told(),
+            ItemShape::Function(signature) | ItemShape::Method(signature) => {
                 signature.returns.map_or_else(String::new, |it| format!("returns {}", it.told()))
             }
-            Shape::Table(_) => String::new(),
+            ItemShape::Table(_) => String::new(),
         };
         let call = it.signature().map(super::Signature::told).unwrap_or_default();
         let doc = format!("{} {}", it.doc, it.spoken.note());
@@ -131,14 +131,14 @@ fn put_item(text: &mut String, table: &str, item: &Item, level: usize) {
     // Writing to a string cannot fail.
     let _fits = write!(text, "\n{head} {path}\n");
     match &item.shape {
-        Shape::Value(ty) => {
+        ItemShape::Value(ty) => {
             let _fits = write!(text, "\n{}\n\nType: {}.\n", item.doc, ty.told());
         }
-        Shape::Table(items) => {
+        ItemShape::Table(items) => {
             let _fits = write!(text, "\n{}\n", item.doc);
             overview(text, items);
         }
-        Shape::Function(signature) | Shape::Method(signature) => {
+        ItemShape::Function(signature) | ItemShape::Method(signature) => {
             let _fits = write!(text, "\n`{path}{}`\n\n{}\n", signature.told(), item.doc);
             for (language, example) in item.examples(&path).into_iter().flatten() {
                 let _fits = write!(text, "\n- {language}: `{example}`");

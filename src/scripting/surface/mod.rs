@@ -25,10 +25,10 @@ use self::item::{function, method, optional, required, taking, value};
 pub use self::{
     crd::CustomKind,
     find::Documented,
-    item::{Item, Parameter, Section, Shape, Signature, Spoken, summary},
+    item::{Item, ItemShape, Parameter, Section, Signature, Spoken, summary},
     lua::stubs as lua_stubs,
     luau::stubs as luau_stubs,
-    markdown::{Page, entry, pages, section as section_page},
+    markdown::{ReferencePage, entry, pages, section as section_page},
     rhai::stubs as rhai_stubs,
     types::{Callback, Ty, ctx_class},
 };

@@ -1,6 +1,6 @@
 //! Renders the surface as definitions of Rhai, in the format of Rhai itself.
 
-use super::{Item, Language, Section, Shape, Signature, Surface, Ty};
+use super::{Item, ItemShape, Language, Section, Signature, Surface, Ty};
 use crate::sorted;
 
 const HEADER: &str = "\
@@ -55,15 +55,15 @@ fn of_class(text: &mut String, class: &Section) {
     let own = class_name(class.name);
     for item in class.items.iter().filter(|it| it.spoken.in_language(Language::Rhai)) {
         match &item.shape {
-            Shape::Value(ty) => {
+            ItemShape::Value(ty) => {
                 text.push('\n');
                 comment(text, 0, item.doc);
                 put(text, 0, &format!("fn get {}(_: {own}) -> {};", item.name, of(*ty)));
             }
-            Shape::Function(signature) | Shape::Method(signature) => {
+            ItemShape::Function(signature) | ItemShape::Method(signature) => {
                 functions(text, 0, item, signature, Some(&own));
             }
-            Shape::Table(_) => {}
+            ItemShape::Table(_) => {}
         }
     }
 }
@@ -74,13 +74,13 @@ fn of_module(text: &mut String, (name, doc): (&str, &str), items: &[Item], inden
     put(text, indent, &format!("module {name} {{"));
     for item in items.iter().filter(|it| it.spoken.in_language(Language::Rhai)) {
         match &item.shape {
-            Shape::Value(ty) => {
+            ItemShape::Value(ty) => {
                 text.push('\n');
                 comment(text, indent + 1, item.doc);
                 put(text, indent + 1, &format!("const {}: {};", item.name, of(*ty)));
             }
-            Shape::Table(items) => of_module(text, (item.name, item.doc), items, indent + 1),
-            Shape::Function(signature) | Shape::Method(signature) => {
+            ItemShape::Table(items) => of_module(text, (item.name, item.doc), items, indent + 1),
+            ItemShape::Function(signature) | ItemShape::Method(signature) => {
                 functions(text, indent + 1, item, signature, None);
             }
         }

@@ -1,6 +1,6 @@
 //! The settings as fields of `ctx.settings`, from their table.
 
-use super::{Item, Section, Shape, Spoken, Ty};
+use super::{Item, ItemShape, Section, Spoken, Ty};
 use crate::logic::{
     configure::{self, TABLE},
     text::{duration, size},
@@ -35,7 +35,7 @@ pub(super) fn sections() -> Vec<Section> {
 }
 
 fn item(name: &'static str, ty: Ty, doc: &'static str) -> Item {
-    Item { name, doc, shape: Shape::Value(ty), spoken: Spoken::Both }
+    Item { name, doc, shape: ItemShape::Value(ty), spoken: Spoken::Both }
 }
 
 /// Returns the type of a setting, from the description in its table.

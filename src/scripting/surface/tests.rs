@@ -1,6 +1,6 @@
 //! The documentation in the tables of the surface has one style.
 
-use super::{Item, Parameter, Shape, Surface};
+use super::{Item, ItemShape, Parameter, Surface};
 
 fn check_items(place: &str, items: &[Item]) {
     for item in items {
@@ -12,7 +12,7 @@ fn check_items(place: &str, items: &[Item]) {
         for it in parameters {
             assert!(it.doc.ends_with('.'), "{place}: `{}` {:?} is no sentence", it.name, it.doc);
         }
-        if let Shape::Table(items) = &item.shape {
+        if let ItemShape::Table(items) = &item.shape {
             check_items(&place, items);
         }
     }

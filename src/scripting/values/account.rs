@@ -11,7 +11,7 @@ use super::{
     refused::{DEPTH_MAX, Refused, SizeLimit},
 };
 use crate::call::Index;
-use crate::logic::background::indexing::{Item, Values};
+use crate::logic::background::indexing::{IndexItem, IndexValues};
 
 /// What is left of the limits for one value.
 pub(crate) struct Account<'a> {
@@ -139,10 +139,14 @@ impl<'a> Account<'a> {
     }
 
     /// Copies the values under one key of an index.
-    pub(crate) fn copy_values(&mut self, values: &Values, depth: usize) -> Result<Value, Refused> {
+    pub(crate) fn copy_values(
+        &mut self,
+        values: &IndexValues,
+        depth: usize,
+    ) -> Result<Value, Refused> {
         self.enter(depth)?;
         self.take_items(values.len())?;
-        values.iter().filter_map(Item::value).map(|it| self.copy(it, depth + 1)).collect()
+        values.iter().filter_map(IndexItem::value).map(|it| self.copy(it, depth + 1)).collect()
     }
 
     /// Copies an index. It is not locked meanwhile.

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::call::ObjectCause;
 use crate::logic::{
     change::patch::Transformation,
-    object::conditions::{self, Change, Condition, Status},
+    object::conditions::{self, Condition, ConditionChange, ConditionStatus},
 };
 use crate::ports::Clock;
 
@@ -46,10 +46,11 @@ impl Conditions {
         };
         let condition = self.read(kind, status, reason, message);
         let condition = condition.map_err(|it| format!("ctx.conditions.set: {it}"))?;
-        self.change(Change::Set(condition)).map_err(|it| format!("ctx.conditions.set: {it}"))
+        self.change(ConditionChange::Set(condition))
+            .map_err(|it| format!("ctx.conditions.set: {it}"))
     }
 
-    fn change(&self, change: Change) -> Result<(), String> {
+    fn change(&self, change: ConditionChange) -> Result<(), String> {
         let mut patch = self.cause.patch.lock();
         let is_other = |it: &&Transformation| matches!(it, Transformation::Condition(it) if it.kind() != change.kind());
         if patch.transformations.iter().filter(is_other).count() >= CONDITIONS_MAX {
@@ -67,7 +68,7 @@ impl Conditions {
         message: &Value,
     ) -> Result<Condition, String> {
         let kind = checked_kind(kind)?;
-        let status = Status::read(status)?;
+        let status = ConditionStatus::read(status)?;
         let reason = conditions::reason(optional("reason", reason)?, &kind, status)?;
         let message = conditions::message(optional("message", message)?, &reason);
         Ok(Condition {
@@ -98,13 +99,14 @@ impl Conditions {
     /// Returns whether the condition of this type is true.
     pub(crate) fn holds(&self, kind: &Value) -> Result<bool, String> {
         let kind = checked_kind(kind).map_err(|it| format!("ctx.conditions.is_true: {it}"))?;
-        Ok(conditions::has(&self.shown(), &kind, Status::True))
+        Ok(conditions::has(&self.shown(), &kind, ConditionStatus::True))
     }
 
     /// Removes the condition of this type, even if it is not there: the latest version of the object may have it.
     pub(crate) fn remove(&self, kind: &Value) -> Result<(), String> {
         let kind = checked_kind(kind).map_err(|it| format!("ctx.conditions.remove: {it}"))?;
-        self.change(Change::Remove(kind)).map_err(|it| format!("ctx.conditions.remove: {it}"))
+        self.change(ConditionChange::Remove(kind))
+            .map_err(|it| format!("ctx.conditions.remove: {it}"))
     }
 
     /// Returns all of them, as a list.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{
     diagnostics::{Columns, FRAMES_MAX, LoadError, STACK_TITLE, excerpt},
     limits,
-    refusal::Refusal,
+    refusal::ServerRefusal,
 };
 use crate::logic::handlers::{
     declare::DeclareError,
@@ -72,7 +72,7 @@ pub(crate) struct ErrorValue {
     pub(crate) kind: RaisedKind,
     /// The string that it prints as.
     pub(crate) message: String,
-    refusal: Option<Box<Refusal>>,
+    refusal: Option<Box<ServerRefusal>>,
 }
 
 impl ErrorValue {
@@ -86,7 +86,7 @@ impl ErrorValue {
     }
 
     /// Returns the error value for a refusal by a server.
-    pub(crate) fn of_server(refusal: Box<Refusal>) -> Self {
+    pub(crate) fn of_server(refusal: Box<ServerRefusal>) -> Self {
         let kind = RaisedKind::Arbitrary(refusal.class.to_owned());
         ErrorValue { kind, message: refusal.message.clone(), refusal: Some(refusal) }
     }
@@ -111,30 +111,30 @@ impl ErrorValue {
 
 /// Why a function of the host failed.
 #[derive(Clone, Debug)]
-pub(crate) enum Failed {
+pub(crate) enum CallError {
     /// What is wrong with the call.
     Told(DeclareError),
     /// A value that scripts can inspect when they catch it.
     Raised(ErrorValue),
 }
 
-impl From<String> for Failed {
+impl From<String> for CallError {
     fn from(message: String) -> Self {
-        Failed::Told(message.into())
+        CallError::Told(message.into())
     }
 }
 
-impl From<DeclareError> for Failed {
+impl From<DeclareError> for CallError {
     fn from(error: DeclareError) -> Self {
-        Failed::Told(error)
+        CallError::Told(error)
     }
 }
 
 /// The sources of a script and of its modules, by the names used in positions.
 #[derive(Debug, Default)]
-pub(crate) struct Sources(Mutex<BTreeMap<String, Arc<str>>>);
+pub(crate) struct ScriptSources(Mutex<BTreeMap<String, Arc<str>>>);
 
-impl Sources {
+impl ScriptSources {
     /// Adds a source, or replaces it.
     pub(crate) fn insert(&self, name: &str, text: Arc<str>) {
         self.0.lock().insert(name.to_owned(), text);
@@ -154,7 +154,7 @@ impl Sources {
 
 /// A position in a source of the script.
 #[derive(Clone, Debug)]
-pub(crate) struct Position {
+pub(crate) struct SourcePosition {
     pub(crate) file: String,
     pub(crate) line: u32,
     /// Unknown in some languages.
@@ -167,7 +167,7 @@ pub(crate) struct ScriptError {
     pub(crate) kind: RaisedKind,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
-    pub(crate) position: Option<Position>,
+    pub(crate) position: Option<SourcePosition>,
     /// The frames of the script and its modules, innermost first; those of the host are left out.
     pub(crate) stack: Vec<String>,
 }
@@ -200,7 +200,7 @@ impl ScriptError {
     pub(crate) fn into_text(self) -> String {
         let ScriptError { message, position, .. } = self.hinted();
         match position {
-            Some(Position { file, line, .. }) => format!("{file}:{line}: {message}"),
+            Some(SourcePosition { file, line, .. }) => format!("{file}:{line}: {message}"),
             None => message,
         }
     }
@@ -214,10 +214,10 @@ impl ScriptError {
     }
 
     /// Returns the error of a call: with the position, its source line, and the calls that led there, innermost first.
-    pub(crate) fn into_raised(self, sources: &Sources) -> Raised {
+    pub(crate) fn into_raised(self, sources: &ScriptSources) -> Raised {
         let this = self.hinted();
         let mut lines = Vec::new();
-        if let Some(Position { file, line, column }) = &this.position {
+        if let Some(SourcePosition { file, line, column }) = &this.position {
             let place = column.map_or_else(String::new, |it| format!(":{it}"));
             lines.push(format!("{file}:{line}{place}: {}", this.message));
             let source = sources.line(file, *line).map(|text| match column {
@@ -241,7 +241,7 @@ impl ScriptError {
     /// Returns the error of loading the script in this file; `hint` makes one of the message and the source line.
     pub(crate) fn into_load_error(
         self,
-        sources: &Sources,
+        sources: &ScriptSources,
         file: &str,
         hint: impl FnOnce(&str, &str) -> Option<String>,
     ) -> LoadError {

@@ -4,9 +4,9 @@ use std::{fmt, sync::Arc};
 
 /// Reads files next to a script. They are looked up like its modules.
 #[derive(Clone, Default)]
-pub(crate) struct Files(Option<Arc<Read>>);
+pub(crate) struct FileReader(Option<Arc<ReadFile>>);
 
-type Read = dyn Fn(&str) -> Result<Arc<str>, Unread> + Send + Sync;
+type ReadFile = dyn Fn(&str) -> Result<Arc<str>, Unread> + Send + Sync;
 
 /// Why a file was not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,12 +17,12 @@ pub(crate) enum Unread {
     Missing(String),
 }
 
-impl Files {
+impl FileReader {
     /// Returns a reader that calls this function.
     pub(crate) fn by(
         read: impl Fn(&str) -> Result<Arc<str>, Unread> + Send + Sync + 'static,
     ) -> Self {
-        Files(Some(Arc::new(read)))
+        FileReader(Some(Arc::new(read)))
     }
 
     /// Returns the content of a file.
@@ -34,7 +34,7 @@ impl Files {
     }
 }
 
-impl fmt::Debug for Files {
+impl fmt::Debug for FileReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Files")
     }

@@ -98,8 +98,8 @@ pub(crate) fn too_large_as_text(what: &str, limit: usize) -> String {
 /// Returns whether a value fits into `limit` bytes of JSON.
 pub(crate) fn is_within(value: &impl Serialize, limit: usize) -> bool {
     /// Counts the written bytes, and fails beyond the limit.
-    struct Budget(usize);
-    impl io::Write for Budget {
+    struct ByteBudget(usize);
+    impl io::Write for ByteBudget {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::FileTooLarge)?;
             Ok(bytes.len())
@@ -109,7 +109,7 @@ pub(crate) fn is_within(value: &impl Serialize, limit: usize) -> bool {
             Ok(())
         }
     }
-    serde_json::to_writer(Budget(limit), value).is_ok()
+    serde_json::to_writer(ByteBudget(limit), value).is_ok()
 }
 
 /// The bytes of a string as JSON, without its content.

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::limits;
 use crate::call::{Invocation, SharedDocument, WeakDocument};
-use crate::logic::{background::indexing::entry_bytes, handlers::outcome::Ended};
+use crate::logic::{background::indexing::entry_bytes, handlers::outcome::CallEnd};
 
 /// Minimum number of notes before those of dropped memos are removed.
 const NOTES_MIN: usize = 64;
@@ -52,18 +52,18 @@ impl Memos {
     ///
     /// # Errors
     /// The message for the script, if it is too large.
-    pub(crate) fn admit_to_index(&self, call: &Invocation, result: &Ended) -> Result<(), String> {
+    pub(crate) fn admit_to_index(&self, call: &Invocation, result: &CallEnd) -> Result<(), String> {
         let (entries, bytes) = match result {
-            Ended::Keyed(entries) => {
+            CallEnd::Keyed(entries) => {
                 let bytes = entries.iter().map(|(key, it)| entry_bytes(limits::weight(key), it));
                 (entries.len(), bytes.sum::<usize>())
             }
-            Ended::Returned(Some(Value::Object(fields))) => {
+            CallEnd::Returned(Some(Value::Object(fields))) => {
                 let bytes = fields.iter().map(|(key, it)| entry_bytes(key.len(), it));
                 (fields.len(), bytes.sum())
             }
-            Ended::Returned(Some(value)) => (1, entry_bytes(0, value)),
-            Ended::Returned(None) | Ended::Raised(_) => return Ok(()),
+            CallEnd::Returned(Some(value)) => (1, entry_bytes(0, value)),
+            CallEnd::Returned(None) | CallEnd::Raised(_) => return Ok(()),
         };
         if entries > ENTRIES_MAX {
             return Err(format!(

@@ -73,7 +73,7 @@ impl HostValue {
 }
 
 /// A key that a script looks up.
-pub(crate) enum Key<'a> {
+pub(crate) enum LookupKey<'a> {
     /// A name, such as that of a field.
     Name(&'a str),
     /// An integer as it is written, and the index from 0 that it means in a list, if it can mean one.
@@ -86,18 +86,18 @@ pub(crate) enum Key<'a> {
     Other(&'static str),
 }
 
-impl<'a> Key<'a> {
+impl<'a> LookupKey<'a> {
     /// Returns the key that a name or a number stands for.
     ///
     /// # Errors
     /// It is of another type.
     pub(crate) fn name(&self) -> Result<Cow<'a, str>, String> {
         let kind = match self {
-            Key::Name(name) => return Ok(Cow::Borrowed(name)),
-            Key::Place(number, _) => return Ok(number.to_string().into()),
-            Key::Data(Value::Array(_) | Value::Object(_)) => "table",
-            Key::Data(_) | Key::Marker(_) => "value of another type",
-            Key::Other(kind) => kind,
+            LookupKey::Name(name) => return Ok(Cow::Borrowed(name)),
+            LookupKey::Place(number, _) => return Ok(number.to_string().into()),
+            LookupKey::Data(Value::Array(_) | Value::Object(_)) => "table",
+            LookupKey::Data(_) | LookupKey::Marker(_) => "value of another type",
+            LookupKey::Other(kind) => kind,
         };
         Err(format!("a key must be a string, not a {kind}"))
     }
@@ -105,11 +105,12 @@ impl<'a> Key<'a> {
     /// Returns the key that this value stands for.
     pub(crate) fn of(value: &'a Value) -> Self {
         if let Some(name) = value.as_str() {
-            return Key::Name(name);
+            return LookupKey::Name(name);
         }
-        value
-            .as_i64()
-            .map_or_else(|| Key::Data(value.clone()), |it| Key::Place(it, usize::try_from(it).ok()))
+        value.as_i64().map_or_else(
+            || LookupKey::Data(value.clone()),
+            |it| LookupKey::Place(it, usize::try_from(it).ok()),
+        )
     }
 }
 

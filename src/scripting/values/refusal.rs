@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// What a server refused, or could not do.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Refusal {
+pub(crate) struct ServerRefusal {
     /// The class of the error, which the log shows if no script catches it.
     pub(crate) class: &'static str,
     /// The field `status`: the HTTP status; `None` if there was no response.
@@ -17,7 +17,7 @@ pub(crate) struct Refusal {
     pub(crate) details: Value,
 }
 
-impl Refusal {
+impl ServerRefusal {
     /// Returns a field; null if there is none of this name.
     pub(crate) fn field(&self, name: &str) -> Value {
         match name {

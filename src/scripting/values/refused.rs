@@ -22,11 +22,11 @@ pub(crate) const NOT_FINITE: &str = "NaN and infinity are not valid in JSON";
 pub(crate) struct Refused {
     /// From the inside out: `.key` or `[1]`.
     path: Vec<String>,
-    problem: Problem,
+    problem: RefusedProblem,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Problem {
+enum RefusedProblem {
     Here(String),
     /// The value is too deep or contains itself.
     Endless(String),
@@ -65,22 +65,22 @@ impl SizeLimit {
 impl Refused {
     /// Refuses the current value.
     pub(crate) fn because(problem: impl Into<String>) -> Self {
-        Refused { path: Vec::new(), problem: Problem::Here(problem.into()) }
+        Refused { path: Vec::new(), problem: RefusedProblem::Here(problem.into()) }
     }
 
     /// Refuses a value that contains itself, or takes too long to read.
     pub(crate) fn endless(problem: impl Into<String>) -> Self {
-        Refused { path: Vec::new(), problem: Problem::Endless(problem.into()) }
+        Refused { path: Vec::new(), problem: RefusedProblem::Endless(problem.into()) }
     }
 
     /// Refuses a value for its size: it has this many bytes up to the current one.
     pub(crate) fn too_large(room: SizeLimit, bytes: usize) -> Self {
-        Refused { path: Vec::new(), problem: Problem::TooLarge(room, bytes) }
+        Refused { path: Vec::new(), problem: RefusedProblem::TooLarge(room, bytes) }
     }
 
     /// Refuses a value for the number of its items and fields, nested ones included: it has this many up to the current one.
     pub(crate) fn too_many_items(count: usize) -> Self {
-        Refused { path: Vec::new(), problem: Problem::TooManyItems(count) }
+        Refused { path: Vec::new(), problem: RefusedProblem::TooManyItems(count) }
     }
 
     /// Refuses a value for its depth.
@@ -91,8 +91,10 @@ impl Refused {
     /// Returns whether the size or the depth of the value is the problem, not its content.
     pub(crate) fn is_bound(&self) -> bool {
         match &self.problem {
-            Problem::Endless(_) | Problem::TooLarge(..) | Problem::TooManyItems(_) => true,
-            Problem::Here(_) => false,
+            RefusedProblem::Endless(_)
+            | RefusedProblem::TooLarge(..)
+            | RefusedProblem::TooManyItems(_) => true,
+            RefusedProblem::Here(_) => false,
         }
     }
 
@@ -109,14 +111,14 @@ impl Refused {
         let path: String = self.path.iter().rev().take(SHOWN).map(String::as_str).collect();
         let more = if self.path.len() > SHOWN { "…" } else { "" };
         match &self.problem {
-            Problem::Here(problem) | Problem::Endless(problem) => {
+            RefusedProblem::Here(problem) | RefusedProblem::Endless(problem) => {
                 format!("{place}{path}{more}: {problem}")
             }
-            Problem::TooLarge(room, bytes) => {
+            RefusedProblem::TooLarge(room, bytes) => {
                 let whole = room.exceeded(place);
                 format!("{whole}: {} up to {place}{path}{more}", size::about(*bytes))
             }
-            Problem::TooManyItems(count) => {
+            RefusedProblem::TooManyItems(count) => {
                 let whole = limits::too_many_items(place, limits::ITEMS_MAX);
                 format!("{whole}: {count} up to {place}{path}{more}")
             }

@@ -29,16 +29,16 @@ pin_project! {
     /// Waits until the daemon must stop, or for a time. Returns whether it must stop.
     ///
     /// The flag decides, whichever came first. All of it is one allocation: many thousands may wait.
-    pub(in crate::scripting) struct Wait {
+    pub(in crate::scripting) struct StopWait {
         waiting: StopWaiter,
         #[pin]
-        pause: Pause,
+        pause: StopPause,
     }
 }
 
 pin_project! {
     #[project = PauseProjected]
-    enum Pause {
+    enum StopPause {
         ForEver,
         // The timer is created at the first poll: it must count from the moment when the wait begins.
         For { duration: Duration },
@@ -47,15 +47,15 @@ pin_project! {
 }
 
 /// Waits for the flag; without a timeout, indefinitely.
-pub(in crate::scripting) fn wait(stopped: &Stopped, timeout: Option<Duration>) -> Wait {
+pub(in crate::scripting) fn wait(stopped: &Stopped, timeout: Option<Duration>) -> StopWait {
     let pause = match timeout {
-        Some(timeout) => Pause::For { duration: timeout.min(SLEEP_MAX) },
-        None => Pause::ForEver,
+        Some(timeout) => StopPause::For { duration: timeout.min(SLEEP_MAX) },
+        None => StopPause::ForEver,
     };
-    Wait { waiting: stopped.waiting(), pause }
+    StopWait { waiting: stopped.waiting(), pause }
 }
 
-impl Future for Wait {
+impl Future for StopWait {
     type Output = bool;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<bool> {
@@ -65,7 +65,7 @@ impl Future for Wait {
         }
         if let PauseProjected::For { duration } = this.pause.as_mut().project() {
             let sleep = sleep(*duration);
-            this.pause.set(Pause::Sleeping { sleep });
+            this.pause.set(StopPause::Sleeping { sleep });
         }
         match this.pause.project() {
             PauseProjected::Sleeping { sleep } => {

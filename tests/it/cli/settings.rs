@@ -21,8 +21,8 @@ use kopf::{
         report::Report,
     },
     logic::{
-        configure::{self, Setting, Shape, TABLE},
-        handlers::outcome::Ended,
+        configure::{self, Setting, SettingShape, TABLE},
+        handlers::outcome::CallEnd,
         text::size,
     },
     scripting::{Placement, ScriptHost, Source},
@@ -168,12 +168,12 @@ fn check_script(name: &str, text: &str) {
         };
         let settings = Arc::default();
         let ended = call("good", &settings).await;
-        assert!(matches!(ended, Ended::Returned(_)), "{name}: {ended:?}");
+        assert!(matches!(ended, CallEnd::Returned(_)), "{name}: {ended:?}");
         check_good(name, &settings.lock(), |it| it.by_scripts);
         for setting in TABLE {
             let settings = Arc::default();
             let id = format!("{}_{}", setting.group, setting.name);
-            let Ended::Raised(raised) = call(&id, &settings).await else {
+            let CallEnd::Raised(raised) = call(&id, &settings).await else {
                 panic!("{name} takes a wrong value for {id}")
             };
             let end = if setting.by_scripts { ": " } else { " is a limit for scripts" };
@@ -264,7 +264,7 @@ fn text(value: &Value) -> String {
 
 /// Returns whether a setting accepts any string, so that none is invalid.
 fn takes_all_texts(setting: &Setting) -> bool {
-    setting.shape == Shape::Text && setting.takes == "a string"
+    setting.shape == SettingShape::Text && setting.takes == "a string"
 }
 
 #[test]

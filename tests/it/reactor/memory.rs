@@ -10,7 +10,7 @@ use kopf::{
     logic::handlers::{
         declare::Argument,
         handler::{Handler, Kind},
-        outcome::Ended,
+        outcome::CallEnd,
     },
     testing::{Environment, NativeScripts, RunningOperator, declared, pass},
 };
@@ -47,16 +47,16 @@ fn handler(kind: Kind, scripts: &NativeScripts) -> Handler {
             Box::pin(async move {
                 let _kept = it;
                 stopped.unwrap_or_default().wait().await;
-                Ended::Returned(None)
+                CallEnd::Returned(None)
             })
         })
     } else if kind == Kind::Reconcile {
         scripts.handler("reconcile_fn", |it| {
             let children = children_of(&it);
-            Box::pin(async { Ended::Returned(Some(children)) })
+            Box::pin(async { CallEnd::Returned(Some(children)) })
         })
     } else {
-        scripts.handler("other_fn", |_| Box::pin(async { Ended::Returned(None) }))
+        scripts.handler("other_fn", |_| Box::pin(async { CallEnd::Returned(None) }))
     };
     let interval = ("interval".to_owned(), Argument::Value(600.into()));
     let owns = ("owns".to_owned(), Argument::Value("configmaps".into()));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kopf::{
     logic::discovery::namespaces::NamespacePattern,
-    reactor::{Operator, Scope},
+    reactor::{NamespaceScope, Operator},
     settings::Settings,
     testing::{self, examples},
 };
@@ -227,7 +227,7 @@ fn a_child_in_a_namespace_that_is_not_served_is_refused_and_nothing_is_pruned() 
         let source = world.source(LUA, RHAI);
         let scope = |operator| {
             let patterns = vec![NamespacePattern::new(PLACE)];
-            Operator { scope: Scope::Namespaces(patterns), ..operator }
+            Operator { scope: NamespaceScope::Namespaces(patterns), ..operator }
         };
         world.env.create(testing::namespace(PLACE));
         let process = world.start_as(&source, scope).await;

@@ -10,9 +10,9 @@ use kopf::{
         handlers::{
             declare::{Argument, Declaration},
             handler::{Handler, Kind},
-            outcome::{Ended, Raised, RaisedKind},
+            outcome::{CallEnd, Raised, RaisedKind},
         },
-        object::conditions::{Change, Condition, Status},
+        object::conditions::{Condition, ConditionChange, ConditionStatus},
     },
     ports::Clock,
     testing::{NativeScripts, OnDrop, declared},
@@ -103,7 +103,7 @@ impl Natives {
         let function = self.scripts.handler(id, move |invocation| {
             let natives = natives.clone();
             Box::pin(async move { natives.run(&invocation, id, act).await })
-                as BoxFuture<'static, Ended>
+                as BoxFuture<'static, CallEnd>
         });
         let interval = ("interval".to_owned(), Argument::Value(INTERVAL.into()));
         let options = Vec::from_iter((kind == Kind::Timer).then_some(interval));
@@ -115,7 +115,7 @@ impl Natives {
         invocation: &Invocation,
         id: &str,
         act: impl Fn(&Natives, &ObjectCause),
-    ) -> Ended {
+    ) -> CallEnd {
         let cause = cause_of(invocation);
         let object = Subject::of(cause);
         let retry = invocation.attempt.map_or(0, |it| it.retry);
@@ -130,12 +130,12 @@ impl Natives {
         if !is_background && retry < object.failures(id) {
             self.history.end(call, Ending::Later);
             let kind = RaisedKind::Temporary(Some(RETRY_DELAY));
-            return Ended::Raised(Raised { kind, message: "not yet".into(), trace: None });
+            return CallEnd::Raised(Raised { kind, message: "not yet".into(), trace: None });
         }
         act(self, cause);
         self.history.end(call, Ending::Done);
         let has_result = !matches!(id, "gone" | "once");
-        Ended::Returned(has_result.then(|| object.result()))
+        CallEnd::Returned(has_result.then(|| object.result()))
     }
 
     fn begin(&self, id: &str, object: &Subject, retry: u64) -> usize {
@@ -159,8 +159,8 @@ impl Natives {
                 }
                 // The reactor runs the sub-handlers, and calls this one again while any is left.
                 natives.history.end(call, Ending::Done);
-                Ended::Returned(Some(object.result()))
-            }) as BoxFuture<'static, Ended>
+                CallEnd::Returned(Some(object.result()))
+            }) as BoxFuture<'static, CallEnd>
         });
         declared(Kind::Create, vec![Argument::Value("kopfexamples".into())], Vec::new(), function)
     }
@@ -170,7 +170,7 @@ impl Natives {
         let function = self.scripts.handler(name, move |invocation| {
             let natives = natives.clone();
             Box::pin(async move { natives.run(&invocation, id, |_, _| {}).await })
-                as BoxFuture<'static, Ended>
+                as BoxFuture<'static, CallEnd>
         });
         Declaration {
             kind: Kind::Sub,
@@ -193,8 +193,8 @@ impl Natives {
                 invocation.background().expect("a daemon").stopped.wait().await;
                 cut.disarm();
                 natives.history.end(call, Ending::Done);
-                Ended::Returned(None)
-            }) as BoxFuture<'static, Ended>
+                CallEnd::Returned(None)
+            }) as BoxFuture<'static, CallEnd>
         });
         declared(Kind::Daemon, vec![Argument::Value("kopfexamples".into())], Vec::new(), function)
     }
@@ -211,9 +211,9 @@ impl Natives {
 
     fn set_condition(&self, cause: &ObjectCause) {
         let uid = Subject::of(cause).uid;
-        cause.patch.lock().change_condition(Change::Set(Condition {
+        cause.patch.lock().change_condition(ConditionChange::Set(Condition {
             kind: CONDITION.to_owned(),
-            status: Status::True,
+            status: ConditionStatus::True,
             reason: "Once".to_owned(),
             message: uid,
             observed_generation: None,

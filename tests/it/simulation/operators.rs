@@ -17,7 +17,7 @@ use kopf::{
         handlers::{handler::Handler, lifecycle::Lifecycle},
     },
     ports::Candidate,
-    reactor::{Connect, Failure, Operator},
+    reactor::{Connect, Operator, OperatorFailure},
     scripting::{Placement, Prepared, ScriptHost, Source},
     settings::Settings,
     testing::{self, Environment, LogLine, NativeScripts, RunningOperator},
@@ -222,7 +222,7 @@ impl Operators {
             ..self.env.operator(scripts, handlers)
         };
         let (ends, history) = (self.ends.clone(), self.history.clone());
-        let report = move |failure: &Failure| {
+        let report = move |failure: &OperatorFailure| {
             history.fail_process(number, &failure.to_string());
             ends.push(number, "has failed");
         };

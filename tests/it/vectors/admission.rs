@@ -5,9 +5,9 @@ use std::{collections::BTreeMap, sync::Arc};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use kopf::call::{Cause, Invocation, LiveGeneration, Memo, ObjectCause, ObjectDetail, Scripts};
 use kopf::features::admission::{AdmissionHandlers, OperatorReviewer};
-use kopf::logic::admission::configuration::{self, ClientConfig, Endpoint, Extent, Service};
+use kopf::logic::admission::configuration::{self, ClientConfig, Extent, Service, WebhookEndpoint};
 use kopf::logic::admission::own_objects::OwnObjects;
-use kopf::logic::handlers::outcome::{Ended, Raised, RaisedKind};
+use kopf::logic::handlers::outcome::{CallEnd, Raised, RaisedKind};
 use kopf::logic::object::resource::Resource;
 use kopf::logic::{
     change::{filters::Question, patch::Transformation, registry::ResourceHandlers},
@@ -27,7 +27,7 @@ struct Actors {
 }
 
 impl Scripts for Actors {
-    fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, Ended> {
+    fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, CallEnd> {
         let name = invocation.handler.function.name.to_string();
         let ended = act(&self.does[&name], cause(&invocation));
         self.calls.lock().push(name);
@@ -75,7 +75,7 @@ fn cause(invocation: &Invocation) -> &ObjectCause {
     }
 }
 
-fn act(does: &Value, cause: &ObjectCause) -> Ended {
+fn act(does: &Value, cause: &ObjectCause) -> CallEnd {
     let ObjectDetail::Admission(admission) = &cause.detail else { panic!("no review") };
     let list = |key: &str| does[key].as_array().cloned().unwrap_or_default();
     for text in list("warns") {
@@ -95,7 +95,7 @@ fn act(does: &Value, cause: &ObjectCause) -> Ended {
     let text = does["raises"][1].as_str().unwrap_or_default();
     let code = does["raises"][2].as_u64().unwrap_or(500);
     let kind = RaisedKind::Admission(u16::try_from(code).expect("a status"));
-    Ended::Raised(Raised { kind, message: text.to_owned(), trace: None })
+    CallEnd::Raised(Raised { kind, message: text.to_owned(), trace: None })
 }
 
 fn transform(name: &str, body: &mut Value) {
@@ -228,9 +228,9 @@ fn client(config: &Value) -> ClientConfig {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let service = &config["service"];
     let endpoint = if service.is_null() {
-        Endpoint::Url(text(&config["url"]))
+        WebhookEndpoint::Url(text(&config["url"]))
     } else {
-        Endpoint::Service(Service {
+        WebhookEndpoint::Service(Service {
             namespace: text(&service["namespace"]),
             name: text(&service["name"]),
             port: service["port"].as_u64().and_then(|it| u16::try_from(it).ok()),

@@ -8,7 +8,7 @@ use kopf::logic::{
         declare::{Argument, Declaration, DeclareError, Marker, declare},
         function::{Function, ScriptId},
         handler::{Callback, Handler, Kind},
-        outcome::{Ended, Raised, RaisedKind},
+        outcome::{CallEnd, Raised, RaisedKind},
     },
     object::resource::Resource,
 };
@@ -163,11 +163,11 @@ fn of_value(name: &str, value: &Value) -> bool {
 pub(crate) const DEFAULT_BACKOFF: Duration = Duration::from_mins(1);
 
 /// Returns the end of a call that `raises`, or else has a `result`.
-pub(crate) fn ended(behaviour: &Value) -> Ended {
+pub(crate) fn ended(behaviour: &Value) -> CallEnd {
     let given = |key: &str| behaviour.get(key).filter(|it| !it.is_null());
     match given("raises") {
-        Some(error) => Ended::Raised(raised(error)),
-        None => Ended::Returned(given("result").cloned()),
+        Some(error) => CallEnd::Raised(raised(error)),
+        None => CallEnd::Returned(given("result").cloned()),
     }
 }
 

@@ -19,7 +19,7 @@ use kopf::logic::{
     },
     object::{
         Object,
-        diff::{DiffItem, Operation},
+        diff::{DiffItem, DiffOperation},
         reason::Reason,
         resource::Resource,
     },
@@ -123,7 +123,7 @@ fn change(spec: &Value) -> Change {
     let new = spec["new"].clone();
     // Only the presence of a difference matters here.
     let diff = DiffItem {
-        operation: Operation::Change,
+        operation: DiffOperation::Change,
         field: Vec::new(),
         old: old.clone().unwrap_or_default(),
         new: new.clone(),

@@ -9,8 +9,8 @@ use kopf::{
     cluster::KubeCluster,
     handling::{
         activities::{self, Activity},
-        patching::{PatchError, Patcher, Received},
-        run::Runner,
+        patching::{PatchError, PatchResponses, Patcher},
+        run::HandlerRunner,
     },
     logic::{
         change::patch::{Patch, Transformation},
@@ -76,8 +76,8 @@ async fn check_activity(vector: &Vector) -> Result<(), String> {
     };
     let services = Arc::default();
     let (scripts, settings) = (&scripts, &settings.execution);
-    let runner = Runner { scripts, clock: Clock::system(), settings, services: &services };
-    let runner = Runner { clock: Clock::starting_at(jiff::Timestamp::UNIX_EPOCH), ..runner };
+    let runner = HandlerRunner { scripts, clock: Clock::system(), settings, services: &services };
+    let runner = HandlerRunner { clock: Clock::starting_at(jiff::Timestamp::UNIX_EPOCH), ..runner };
     let until = catalogue::seconds(&vector.input["until"]).unwrap_or_default();
     let ended = time::timeout(until, activities::run(runner, &activity)).await;
     let finished = ended.is_ok().then(|| start.elapsed().as_secs_f64());
@@ -199,7 +199,7 @@ async fn send(
         events: None,
         edits: &unedited,
     };
-    let mut received = Received::default();
+    let mut received = PatchResponses::default();
     let sent = patcher.apply_once(object, &mut patch, &mut received).await;
     // The caller fails the handlers whose functions are refused; the reference fails the whole cycle.
     let sent = match (received.refused.pop(), sent) {

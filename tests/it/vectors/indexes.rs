@@ -9,10 +9,10 @@ use kopf::{
         CallServices, Indexes, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail, SharedPatch,
     },
     features::indexes::Indexer,
-    handling::{asking::FilterRetries, run::Runner},
+    handling::{asking::FilterRetries, run::HandlerRunner},
     logic::{
-        background::indexing::{Failures, Owner},
-        handlers::{declare::declare, handler::Handler, outcome::Ended, progress::format_stamp},
+        background::indexing::{IndexFailures, Owner},
+        handlers::{declare::declare, handler::Handler, outcome::CallEnd, progress::format_stamp},
         object::Object,
     },
     ports::Clock,
@@ -50,7 +50,7 @@ struct Table {
     services: Arc<CallServices>,
     settings: Settings,
     clock: Clock,
-    failures: BTreeMap<String, Failures>,
+    failures: BTreeMap<String, IndexFailures>,
 }
 
 impl Table {
@@ -115,14 +115,14 @@ impl Table {
         told
     }
 
-    async fn index(&self, object: Arc<Object>, failures: &mut Failures) {
+    async fn index(&self, object: Arc<Object>, failures: &mut IndexFailures) {
         let cause = ObjectCause {
             resource: Arc::new(catalogue::kopfexamples()),
             object,
             patch: SharedPatch::default(),
             detail: ObjectDetail::Index,
         };
-        let runner = Runner {
+        let runner = HandlerRunner {
             scripts: &self.scripts,
             clock: self.clock,
             settings: &self.settings.execution,
@@ -145,7 +145,7 @@ impl Table {
         assert!(undecided.is_none(), "no filter raises");
     }
 
-    fn told(&self, failures: &Failures) -> Value {
+    fn told(&self, failures: &IndexFailures) -> Value {
         let index = |it: &kopf::call::Index| {
             let store = |key| {
                 let values = it.get(&key).expect("a key with values");
@@ -173,16 +173,16 @@ impl Table {
 }
 
 /// Returns the end of the function that has this result in the notation of the vectors.
-fn ended(result: &Value) -> Ended {
+fn ended(result: &Value) -> CallEnd {
     if let Some(error) = result.get("$raise") {
-        return Ended::Raised(catalogue::raised(error));
+        return CallEnd::Raised(catalogue::raised(error));
     }
     if let Some(items) = result.get("$map").and_then(Value::as_array) {
         let item = |it: &Value| (without_tuples(&it[0]), without_tuples(&it[1]));
-        return Ended::Keyed(items.iter().map(item).collect());
+        return CallEnd::Keyed(items.iter().map(item).collect());
     }
     let result = result.get("$memo").unwrap_or(result);
-    Ended::Returned(Some(without_tuples(result)).filter(|it| !it.is_null()))
+    CallEnd::Returned(Some(without_tuples(result)).filter(|it| !it.is_null()))
 }
 
 /// Converts tuples to lists.

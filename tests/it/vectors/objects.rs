@@ -10,7 +10,7 @@ use kopf::{
             hierarchy::{self, Adoption, HierarchyError},
             reference::{self, Ownership},
             resource::Resource,
-            url::{self, Target},
+            url::{self, UrlTarget},
         },
     },
     settings::{FieldPath, PostingSettings},
@@ -48,7 +48,7 @@ fn namespaces() {
 fn resource_urls() {
     run("resource-urls", |vector| {
         let text = |key: &str| vector.input[key].as_str();
-        let target = Target {
+        let target = UrlTarget {
             namespace: text("namespace"),
             name: text("name"),
             subresource: text("subresource"),
@@ -214,7 +214,7 @@ fn posted(input: &Value, settings: &PostingSettings) -> Value {
         namespaced: true,
         ..Resource::default()
     };
-    let target = Target { namespace: Some(&event.namespace), ..Target::default() };
+    let target = UrlTarget { namespace: Some(&event.namespace), ..UrlTarget::default() };
     // The reference omits a fraction of zero, with which a real server rejects the event; see `cluster/real.rs`.
     let mut body = event.body;
     for key in ["firstTimestamp", "lastTimestamp", "eventTime"] {

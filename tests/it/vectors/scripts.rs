@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use kopf::{
     call::{CallServices, EventQueue, Logger, LoggerKind, Scripts as _, SharedPatch},
-    logic::{handlers::outcome::Ended, object::Object},
+    logic::{handlers::outcome::CallEnd, object::Object},
     scripting::{Placement, Source},
     settings::Settings,
 };
@@ -78,7 +78,7 @@ impl Language {
 }
 
 /// Runs the script of a vector. Returns its value, or its error.
-fn call(language: Language, context: Option<&Value>, before: &str, expression: &str) -> Ended {
+fn call(language: Language, context: Option<&Value>, before: &str, expression: &str) -> CallEnd {
     called(language, context, (before, expression), &Arc::default())
 }
 
@@ -87,7 +87,7 @@ fn called(
     context: Option<&Value>,
     (before, expression): (&str, &str),
     services: &Arc<CallServices>,
-) -> Ended {
+) -> CallEnd {
     let declaration = match context {
         Some(_) => "on_update('kopfexamples', {id = 'it'}",
         None => "on_startup({id = 'it'}",
@@ -118,16 +118,16 @@ fn called(
     })
 }
 
-fn returned(ended: Ended) -> Result<Value, String> {
+fn returned(ended: CallEnd) -> Result<Value, String> {
     match ended {
-        Ended::Returned(value) => Ok(value.unwrap_or_default()),
-        Ended::Keyed(entries) => Err(format!("the result has odd keys: {entries:?}")),
-        Ended::Raised(raised) => Err(raised.message),
+        CallEnd::Returned(value) => Ok(value.unwrap_or_default()),
+        CallEnd::Keyed(entries) => Err(format!("the result has odd keys: {entries:?}")),
+        CallEnd::Raised(raised) => Err(raised.message),
     }
 }
 
 /// Compares; only the presence of an error matters.
-fn compare(vector: &Vector, ended: Ended, expected: &Value) -> Result<(), String> {
+fn compare(vector: &Vector, ended: CallEnd, expected: &Value) -> Result<(), String> {
     match (returned(ended), vector.expects_error()) {
         (Err(_), true) => Ok(()),
         (Ok(value), true) => Err(format!("an error is expected, not {value}")),

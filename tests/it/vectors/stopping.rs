@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kopf::{
     logic::{
-        background::stopping::{self, Stage, StopReason, StopReasons, StopTimeouts},
+        background::stopping::{self, StopReason, StopReasons, StopTimeouts, StoppingStage},
         handlers::{
             handler::Handler,
             outcome::{LogLevel, LogLine},
@@ -138,7 +138,7 @@ impl<'a> Stopping<'a> {
         }
     }
 
-    fn apply(&mut self, stage: &Stage) {
+    fn apply(&mut self, stage: &StoppingStage) {
         if let Some(mark) = stage.mark {
             self.mark(mark);
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kopf::logic::{
     background::{
-        schedule::{Moment, Schedule, Step},
+        schedule::{BackgroundSchedule, ScheduleMoment, ScheduleStep},
         throttle::Throttle,
     },
     handlers::{
@@ -63,18 +63,18 @@ impl<'a> Simulation<'a> {
                 catalogue::seconds(&self.input["spec"][field])
             }
         };
-        let mut schedule = Schedule::new(self.handler, delay, self.now);
+        let mut schedule = BackgroundSchedule::new(self.handler, delay, self.now);
         while self.now < self.until {
             match schedule.next(self.moment()) {
-                Step::Sleep(pause) => {
+                ScheduleStep::Sleep(pause) => {
                     let end = self.now + pause;
                     // The stop flag ends a sleep early.
                     let stop = self.stop.filter(|it| *it > self.now);
                     self.now = stop.map_or(end, |it| it.min(end));
                 }
-                Step::Plan(_) => schedule.planned(None, (self.now, self.now)),
-                Step::Call(effort) => self.call(&mut schedule, effort),
-                Step::Exit { forever } => {
+                ScheduleStep::Plan(_) => schedule.planned(None, (self.now, self.now)),
+                ScheduleStep::Call(effort) => self.call(&mut schedule, effort),
+                ScheduleStep::Exit { forever } => {
                     self.exited = Some((self.now, forever));
                     return;
                 }
@@ -82,17 +82,17 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    fn moment(&self) -> Moment {
+    fn moment(&self) -> ScheduleMoment {
         let resets = self.input["resets"].as_array().into_iter().flatten();
         let resets = resets.filter_map(catalogue::seconds).filter(|it| *it <= self.now);
-        Moment {
+        ScheduleMoment {
             now: self.now,
             changed: resets.max().unwrap_or_default(),
             stopped: self.stop.is_some_and(|it| it <= self.now),
         }
     }
 
-    fn call(&mut self, schedule: &mut Schedule, effort: Effort) {
+    fn call(&mut self, schedule: &mut BackgroundSchedule, effort: Effort) {
         if let Some((outcome, _)) = outcome::before(self.handler, effort) {
             return schedule.ended(&outcome, self.now);
         }

@@ -10,7 +10,7 @@ use kopf::logic::{
     generation::Generation,
 };
 use kopf::ports::{BoxFuture, Candidate, RunningServer, WebhookParts, WebhookServer, WebhookSetup};
-use kopf::reactor::{Failure, Operator};
+use kopf::reactor::{Operator, OperatorFailure};
 use kopf::settings::Settings;
 use kopf::testing::{RunningOperator, run_paused};
 use kopf::webhooks::LocalWebhooks;
@@ -293,7 +293,7 @@ fn admission_handlers_without_a_server_end_the_operator() {
         let (env, local) = local_environment();
         let without = Operator { webhooks: None, ..operator(&env, BOTH, &local).await };
         let ended = kopf::reactor::run(without, CancellationToken::new()).await;
-        let Err(Failure::Webhooks(text)) = ended else { panic!("it runs: {ended:?}") };
+        let Err(OperatorFailure::Webhooks(text)) = ended else { panic!("it runs: {ended:?}") };
         assert!(text.starts_with("Admission handlers exist, but no admission server"), "{text}");
     });
 }

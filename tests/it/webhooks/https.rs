@@ -8,7 +8,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper_rustls::HttpsConnectorBuilder;
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
 use kopf::cluster::KubeCluster;
-use kopf::logic::admission::configuration::{ClientConfig, Endpoint};
+use kopf::logic::admission::configuration::{ClientConfig, WebhookEndpoint};
 use kopf::logic::admission::review::ReviewError;
 use kopf::ports::{
     BoxFuture, Clock, Cluster, ReviewRequest, Reviewer, WebhookParts, WebhookServer as _,
@@ -102,7 +102,7 @@ async fn request(
     body: Vec<u8>,
     identity: Option<(&str, &str)>,
 ) -> Result<(StatusCode, String), String> {
-    let Endpoint::Url(url) = &config.endpoint else { panic!("a URL is expected") };
+    let WebhookEndpoint::Url(url) = &config.endpoint else { panic!("a URL is expected") };
     let mut roots = rustls::RootCertStore::empty();
     let ca = config.ca.as_deref().unwrap_or_default();
     for certificate in CertificateDer::pem_slice_iter(ca.as_bytes()) {
@@ -241,7 +241,7 @@ async fn replicas_share_the_certificates_of_a_secret() {
     );
     assert_eq!(one.config(), other.config(), "the CA is the same");
     for port in [one_port, other_port] {
-        let endpoint = Endpoint::Url(format!("https://127.0.0.1:{port}"));
+        let endpoint = WebhookEndpoint::Url(format!("https://127.0.0.1:{port}"));
         let config = ClientConfig { endpoint, ..one.config() };
         let (status, _) =
             request(&config, ("POST", "/x"), b"{}".to_vec(), None).await.expect("TLS");

@@ -8,7 +8,7 @@ use http_body_util::Full;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use kopf::cluster::{ConnectOptions, KubeCluster};
-use kopf::logic::admission::configuration::{ClientConfig, Endpoint};
+use kopf::logic::admission::configuration::{ClientConfig, WebhookEndpoint};
 use kopf::logic::admission::server::Publishing;
 use kopf::ports::{
     AskTunnel, BoxFuture, Clock, Cluster, ReviewRequest, Reviewer, WebhookParts, WebhookServer as _,
@@ -158,7 +158,7 @@ async fn certificate(config: &ClientConfig) -> Vec<u8> {
 }
 
 fn host_and_port(config: &ClientConfig) -> (String, u16) {
-    let Endpoint::Url(url) = &config.endpoint else { panic!("{config:?}") };
+    let WebhookEndpoint::Url(url) = &config.endpoint else { panic!("{config:?}") };
     let (host, port) = url.strip_prefix("https://").and_then(|it| it.split_once(':')).expect(url);
     (host.to_owned(), port.parse().expect("a port"))
 }
@@ -210,7 +210,7 @@ fn tunnel(results: Vec<Result<&'static str, &'static str>>) -> AskTunnel {
         let mut results = results.lock();
         let next = if results.len() > 1 { results.pop_front() } else { results.front().copied() };
         let next = next.expect("a result").map(|url| ClientConfig {
-            endpoint: Endpoint::Url(url.to_owned()),
+            endpoint: WebhookEndpoint::Url(url.to_owned()),
             ca: server["ca"].as_str().map(str::to_owned),
         });
         Box::pin(async move { next.map_err(str::to_owned) })
@@ -249,7 +249,7 @@ async fn a_tunnel_is_published_under_its_url_and_asked_again() {
     for (expected, seconds) in [("https://one.example.com", 10), ("https://two.example.com", 140)] {
         client.changed().await.expect("it is published");
         let config = client.borrow_and_update().clone().expect("it is published");
-        assert_eq!(config.endpoint, Endpoint::Url(expected.to_owned()));
+        assert_eq!(config.endpoint, WebhookEndpoint::Url(expected.to_owned()));
         assert!(
             config.ca.is_some_and(|it| it.contains("BEGIN CERTIFICATE")),
             "the handler sees it"

@@ -18,11 +18,11 @@ pub use self::{environment::VariableRule, files::PathRule, net::HostRule};
 /// A kind of access that can be granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Permission {
-    /// Connections to hosts.
+    /// Connections to hosts, with certificates that are checked.
     Net,
-    /// Environment variables.
+    /// Reading variables of the environment.
     Env,
-    /// Reading files.
+    /// Reading files, and everything below granted directories.
     Read,
     /// Connections to hosts whose certificates are not checked.
     Insecure,
@@ -31,7 +31,7 @@ pub enum Permission {
 }
 
 impl Permission {
-    /// All permissions.
+    /// All permissions, in the order in which they are listed to users.
     pub const ALL: [Permission; 5] = [
         Permission::Net,
         Permission::Env,
@@ -201,7 +201,7 @@ pub struct Denied {
 }
 
 impl Denied {
-    /// Denies a connection.
+    /// Denies a connection to this host and port.
     pub fn net(host: &str, port: u16) -> Self {
         Denied { wanted: net::written(host, port), permission: Permission::Net }
     }
@@ -211,7 +211,7 @@ impl Denied {
         Denied { wanted: net::written(host, port), permission: Permission::Insecure }
     }
 
-    /// Denies a variable.
+    /// Denies reading this variable of the environment.
     pub fn env(name: &str) -> Self {
         Denied { wanted: name.to_owned(), permission: Permission::Env }
     }

@@ -19,7 +19,7 @@ enum Host {
     Name(String),
     /// `*.example.com`, stored as `.example.com`: the names below the domain, not the domain itself.
     Below(String),
-    /// In any notation.
+    /// An IP address, which matches in any notation.
     Address(IpAddr),
 }
 

@@ -13,7 +13,7 @@ pub struct StatusDetails {
 
 /// The operation that was attempted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Attempt {
+pub enum KubeVerb {
     /// Any read operation.
     Read,
     /// `kube.create`
@@ -31,31 +31,31 @@ pub enum Attempt {
 }
 
 /// Returns the hint for a rejection; empty if there is nothing to add to the server's message.
-pub fn advice(attempt: Attempt, status: u16, rejection: &StatusDetails) -> String {
+pub fn advice(attempt: KubeVerb, status: u16, rejection: &StatusDetails) -> String {
     match (status, attempt) {
-        (409, Attempt::Apply) => {
+        (409, KubeVerb::Apply) => {
             let fields = owners(&rejection.details);
             let fields = if fields.is_empty() { String::new() } else { format!("{fields}; ") };
             format!("{fields}omit these fields, or take them over with the option `force`")
         }
-        (409, Attempt::Create) if rejection.reason == "AlreadyExists" => {
+        (409, KubeVerb::Create) if rejection.reason == "AlreadyExists" => {
             "use kube.apply to create an object or to change an existing one".into()
         }
-        (409, Attempt::Replace | Attempt::Patch) => {
+        (409, KubeVerb::Replace | KubeVerb::Patch) => {
             "the object has changed since it was read: read it again, or send a kube.patch without a \
              resourceVersion"
                 .into()
         }
-        (409, Attempt::Delete) => {
+        (409, KubeVerb::Delete) => {
             "the object with this name no longer has this uid".into()
         }
-        (415, Attempt::Patch) => {
+        (415, KubeVerb::Patch) => {
             "this resource supports only patches of the types \"merge\" and \"json\"".into()
         }
-        (429, Attempt::Evict) => {
+        (429, KubeVerb::Evict) => {
             "a PodDisruptionBudget does not allow it now: try again later".into()
         }
-        (404, Attempt::Patch | Attempt::Replace) => "use kube.apply to create it".into(),
+        (404, KubeVerb::Patch | KubeVerb::Replace) => "use kube.apply to create it".into(),
         (_, _) => String::new(),
     }
 }

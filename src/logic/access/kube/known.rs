@@ -17,9 +17,9 @@ pub enum ResourceRef {
     Kind {
         /// The group; empty for the core group.
         group: String,
-        /// The version.
+        /// The version of the API group.
         version: String,
-        /// The kind.
+        /// The kind, as objects spell it.
         kind: String,
     },
 }
@@ -31,13 +31,13 @@ pub enum Unresolved {
     Unknown(Option<String>),
     /// It was known before: the server is only starting, or the CRD was deleted.
     Gone,
-    /// Several resources match.
+    /// Several resources match; contains their names.
     Ambiguous(Vec<String>),
 }
 
 /// The resources of the groups that were read.
 #[derive(Clone, Debug, Default)]
-pub struct Known {
+pub struct KnownResources {
     groups: BTreeMap<String, Vec<Arc<Resource>>>,
     /// Whether all groups are known.
     is_complete: bool,
@@ -45,7 +45,7 @@ pub struct Known {
     gone: Vec<Arc<Resource>>,
 }
 
-impl Known {
+impl KnownResources {
     /// Stores the resources of a group, or of all groups. Replaces those that were known before.
     pub fn learn(&mut self, group: Option<&str>, resources: Vec<Resource>) {
         if let Some(group) = group {

@@ -12,13 +12,13 @@ mod response;
 mod tests;
 mod watch_cache;
 
-pub use advice::{Attempt, StatusDetails, advice};
-pub use known::{Known, ResourceRef, Unresolved};
+pub use advice::{KubeVerb, StatusDetails, advice};
+pub use known::{KnownResources, ResourceRef, Unresolved};
 pub use place::{ALL_NAMESPACES, DefaultNamespaces, ListNamespace, one, several};
 pub use predicate::{Predicate, Subject};
 pub use reference::Reference;
 pub use response::{ListPart, read_list, read_object};
-pub use watch_cache::{Change, WatchCache};
+pub use watch_cache::{Delta, WatchCache};
 
 use serde_json::Value;
 

@@ -7,7 +7,7 @@ use super::ResourceRef;
 /// Identifies an object, or one that is still to be created.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reference {
-    /// Its resource.
+    /// The resource that the object belongs to.
     pub resource: ResourceRef,
     /// Its name; `None` if the server generates one.
     pub name: Option<String>,

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{
-    Attempt, Change, DefaultNamespaces, Known, ListPart, Predicate, Reference, ResourceRef,
-    StatusDetails, Subject, Unresolved, WatchCache, advice, one, read_list, read_object, selector,
-    several, without_nulls,
+    DefaultNamespaces, Delta, KnownResources, KubeVerb, ListPart, Predicate, Reference,
+    ResourceRef, StatusDetails, Subject, Unresolved, WatchCache, advice, one, read_list,
+    read_object, selector, several, without_nulls,
 };
 use crate::logic::{
     handlers::selector::Selector,
@@ -38,7 +38,7 @@ fn kind(group: &str, kind: &str) -> ResourceRef {
 
 #[test]
 fn a_name_is_certain_when_the_core_group_has_it_or_all_groups_are_known() {
-    let mut known = Known::default();
+    let mut known = KnownResources::default();
     assert_eq!(known.find(&named("pods")), None);
     known.learn(Some("metrics"), vec![resource("metrics", "pods", "PodMetrics")]);
     assert_eq!(known.find(&named("pods")), None, "the core group may have it");
@@ -54,7 +54,7 @@ fn a_name_is_certain_when_the_core_group_has_it_or_all_groups_are_known() {
 
 #[test]
 fn errors_of_unknown_and_ambiguous_resources_are_helpful() {
-    let mut known = Known::default();
+    let mut known = KnownResources::default();
     let all = [("a.dev", "things", "Thing"), ("b.dev", "things", "Thing"), ("", "pods", "Pod")];
     known.learn(None, all.map(|(group, plural, kind)| resource(group, plural, kind)).into());
     let told = |wanted: &ResourceRef| known.find(wanted).unwrap().unwrap_err().message(wanted);
@@ -149,10 +149,10 @@ fn a_conflict_of_appliers_names_fields_and_managers() {
     ]});
     let said = StatusDetails { reason: "Conflict".into(), details };
     assert_eq!(
-        advice(Attempt::Apply, 409, &said),
+        advice(KubeVerb::Apply, 409, &said),
         ".data.a belongs to \"kubectl\" using v1; omit these fields, or take them over with the option `force`"
     );
-    assert_eq!(advice(Attempt::Read, 500, &said), "");
+    assert_eq!(advice(KubeVerb::Read, 500, &said), "");
 }
 
 #[test]
@@ -189,11 +189,11 @@ fn header(name: &str, uid: &str, version: &str) -> Header {
 
 #[test]
 fn a_repeated_list_reports_only_changes() {
-    let told = |kind| vec![Change::Event(kind)];
-    let names = |changes: Vec<Change>| {
-        let name = |it: Change| match it {
-            Change::Gone(identity) => identity["metadata"]["name"].as_str().unwrap().to_owned(),
-            Change::Event(_) => panic!("not gone"),
+    let told = |kind| vec![Delta::Event(kind)];
+    let names = |changes: Vec<Delta>| {
+        let name = |it: Delta| match it {
+            Delta::Gone(identity) => identity["metadata"]["name"].as_str().unwrap().to_owned(),
+            Delta::Event(_) => panic!("not gone"),
         };
         changes.into_iter().map(name).collect::<Vec<_>>()
     };
@@ -214,7 +214,7 @@ fn a_repeated_list_reports_only_changes() {
     assert_eq!(other, told(EventType::Added));
     assert_eq!(names(sight.end()), ["d"], "it went meanwhile");
     let again = sight.see(Some(EventType::Added), &header("c", "new", "6"));
-    assert_eq!(again.last(), Some(&Change::Event(EventType::Added)));
+    assert_eq!(again.last(), Some(&Delta::Event(EventType::Added)));
     assert_eq!(again.len(), 2, "the one before is gone");
 }
 

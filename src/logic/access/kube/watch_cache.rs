@@ -10,13 +10,13 @@ use crate::sorted::CollectSorted as _;
 /// The objects that a watch has reported.
 #[derive(Debug, Default)]
 pub struct WatchCache {
-    seen: BTreeMap<Key, Seen>,
+    seen: BTreeMap<CacheKey, Seen>,
     /// While a list is read: the objects that it has not contained so far.
-    missing: Option<BTreeSet<Key>>,
+    missing: Option<BTreeSet<CacheKey>>,
 }
 
 /// Namespace and name.
-type Key = (Option<String>, Option<String>);
+type CacheKey = (Option<String>, Option<String>);
 
 #[derive(Debug, PartialEq)]
 struct Seen {
@@ -28,7 +28,7 @@ struct Seen {
 
 /// A change to report.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Change {
+pub enum Delta {
     /// An event, with the object of the event.
     Event(EventType),
     /// The object was deleted while no watch was running: only its identity is known.
@@ -36,20 +36,20 @@ pub enum Change {
 }
 
 impl WatchCache {
-    /// Begins a list.
+    /// Begins a list: known objects count as missing until it has contained them.
     pub fn begin(&mut self) {
         self.missing = Some(self.seen.keys().cloned().collect_set());
     }
 
     /// Takes an object, from a list if without an event type. Returns the changes to report, in order.
-    pub fn see(&mut self, kind: Option<EventType>, header: &Header) -> Vec<Change> {
+    pub fn see(&mut self, kind: Option<EventType>, header: &Header) -> Vec<Delta> {
         let key = (header.namespace.clone(), header.name.clone());
         if let Some(missing) = &mut self.missing {
             missing.remove(&key);
         }
         if kind == Some(EventType::Deleted) {
             self.seen.remove(&key);
-            return vec![Change::Event(EventType::Deleted)];
+            return vec![Delta::Event(EventType::Deleted)];
         }
         let now = Seen {
             uid: header.uid.clone(),
@@ -59,29 +59,29 @@ impl WatchCache {
         };
         let before = self.seen.get(&key);
         let changes = match before {
-            None => vec![Change::Event(EventType::Added)],
+            None => vec![Delta::Event(EventType::Added)],
             Some(before) if before.uid != now.uid => {
-                vec![Change::Gone(identity(&key, before)), Change::Event(EventType::Added)]
+                vec![Delta::Gone(identity(&key, before)), Delta::Event(EventType::Added)]
             }
             Some(before) if before.version == now.version => Vec::new(),
-            Some(_) => vec![Change::Event(EventType::Modified)],
+            Some(_) => vec![Delta::Event(EventType::Modified)],
         };
         self.seen.insert(key, now);
         changes
     }
 
     /// Ends a list. Returns the objects that were not in it: they are gone.
-    pub fn end(&mut self) -> Vec<Change> {
+    pub fn end(&mut self) -> Vec<Delta> {
         let missing = self.missing.take().unwrap_or_default();
         let gone = missing.into_iter().filter_map(|key| {
             let before = self.seen.remove(&key)?;
-            Some(Change::Gone(identity(&key, &before)))
+            Some(Delta::Gone(identity(&key, &before)))
         });
         gone.collect()
     }
 }
 
-fn identity((namespace, name): &Key, seen: &Seen) -> Value {
+fn identity((namespace, name): &CacheKey, seen: &Seen) -> Value {
     let mut metadata = serde_json::Map::new();
     for (field, value) in [("name", name), ("namespace", namespace), ("uid", &seen.uid)] {
         metadata.extend(value.clone().map(|it| (field.to_owned(), it.into())));

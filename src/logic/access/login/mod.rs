@@ -56,7 +56,7 @@ pub struct Login {
 pub enum Method {
     /// With the connection info of a script.
     Info(Box<ConnectionInfo>),
-    /// With the kubeconfig.
+    /// With the current context of the kubeconfig.
     Kubeconfig,
     /// With the service account of the pod.
     ServiceAccount,
@@ -65,7 +65,7 @@ pub enum Method {
 /// The address of a cluster and the credentials for it. They are never printed.
 #[derive(Clone, Default, PartialEq)]
 pub struct ConnectionInfo {
-    /// The base URL.
+    /// The base URL of the API server.
     pub server: String,
     /// A file with the CA bundle.
     pub ca_path: Option<String>,
@@ -79,7 +79,7 @@ pub struct ConnectionInfo {
     pub password: Option<String>,
     /// The scheme of the token; defaults to `Bearer`.
     pub scheme: Option<String>,
-    /// The token.
+    /// The token for the header `Authorization`, without its scheme.
     pub token: Option<String>,
     /// A file with the client certificate.
     pub certificate_path: Option<String>,
@@ -89,7 +89,7 @@ pub struct ConnectionInfo {
     pub private_key_path: Option<String>,
     /// The private key: PEM, or base64 of it.
     pub private_key_data: Option<String>,
-    /// An HTTP proxy.
+    /// The URL of an HTTP proxy.
     pub proxy_url: Option<String>,
     /// Whether to use the proxy variables of the environment; defaults to `settings.networking.trust_env`.
     pub trust_env: Option<bool>,
@@ -116,7 +116,7 @@ impl Login {
         let Value::Object(fields) = value else {
             return Err(format!("only a kopf.ConnectionInfo is accepted, got {}", kind_of(value)));
         };
-        let fields = Fields(fields);
+        let fields = LoginFields(fields);
         let method = match fields.text(NATIVE)?.as_deref() {
             None => Method::Info(Box::new(ConnectionInfo::parse(&fields)?)),
             Some("kubeconfig") => Method::Kubeconfig,
@@ -142,7 +142,7 @@ impl Login {
 }
 
 impl ConnectionInfo {
-    fn parse(fields: &Fields<'_>) -> Result<Self, String> {
+    fn parse(fields: &LoginFields<'_>) -> Result<Self, String> {
         fields.only(&[FIELDS, COMMON].concat())?;
         let info = ConnectionInfo {
             server: fields.text("server")?.unwrap_or_default(),
@@ -193,9 +193,9 @@ impl fmt::Debug for ConnectionInfo {
 }
 
 /// The fields of a table of a script; a null counts as absent.
-struct Fields<'a>(&'a Map<String, Value>);
+struct LoginFields<'a>(&'a Map<String, Value>);
 
-impl Fields<'_> {
+impl LoginFields<'_> {
     fn only(&self, known: &[&str]) -> Result<(), String> {
         let Some(unknown) = self.0.keys().find(|it| !known.contains(&it.as_str())) else {
             return Ok(());

@@ -23,7 +23,7 @@ const RENEWAL_LEAD: Duration = Duration::from_mins(1);
 /// All credentials of the last login. `T` is what requests need: a connection.
 #[derive(Debug)]
 pub struct Vault<T> {
-    items: Vec<Item<T>>,
+    items: Vec<VaultItem<T>>,
     /// The credentials that the server rejected, by login handler; the newest is the last.
     rejected: BTreeMap<Arc<str>, Vec<Value>>,
     /// Logins since the last accepted request.
@@ -35,7 +35,7 @@ pub struct Vault<T> {
 /// The result of a login handler.
 #[derive(Clone, Debug)]
 pub struct LoginResult<T> {
-    /// The login handler.
+    /// The id of the login handler.
     pub handler: Arc<str>,
     /// Credentials with a higher priority are used first.
     pub priority: i64,
@@ -47,9 +47,9 @@ pub struct LoginResult<T> {
     pub content: T,
 }
 
-/// Credentials in use.
+/// The credentials that one login handler has returned, and what requests have shown about them.
 #[derive(Debug)]
-struct Item<T> {
+struct VaultItem<T> {
     found: LoginResult<T>,
     /// When a new login is due, before the expiration.
     renew_at: Option<Timestamp>,
@@ -61,12 +61,12 @@ struct Item<T> {
 
 /// Identifies the credentials of one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ticket {
+pub struct VaultTicket {
     generation: u64,
     handler: Arc<str>,
 }
 
-impl Ticket {
+impl VaultTicket {
     /// Returns the login handler that the credentials come from.
     pub fn handler(&self) -> &str {
         &self.handler
@@ -100,20 +100,24 @@ impl<T: Clone> Vault<T> {
             let known = rejected.get(&found.handler).map(Vec::as_slice).unwrap_or_default();
             let suspect = found.returned.as_ref().is_some_and(|it| known.contains(it));
             let renew_at = found.expiration.map(|it| renewal(now, it));
-            Item { found, renew_at, suspect, out: false }
+            VaultItem { found, renew_at, suspect, out: false }
         };
         self.items = found.into_iter().map(item).collect();
     }
 
     /// Returns credentials for one request: any of those with the highest priority. `random` picks a number below its argument.
-    pub fn pick(&self, now: Timestamp, random: impl FnOnce(usize) -> usize) -> Option<(Ticket, T)> {
+    pub fn pick(
+        &self,
+        now: Timestamp,
+        random: impl FnOnce(usize) -> usize,
+    ) -> Option<(VaultTicket, T)> {
         let usable: Vec<_> = self.items.iter().filter(|it| it.is_usable(now)).collect();
-        let rank = |it: &Item<T>| (!it.suspect, it.found.priority);
+        let rank = |it: &VaultItem<T>| (!it.suspect, it.found.priority);
         let highest = usable.iter().map(|it| rank(it)).max()?;
         let equals: Vec<_> = usable.into_iter().filter(|it| rank(it) == highest).collect();
         let item = equals.get(random(equals.len())).or(equals.first())?;
         let handler = Arc::clone(&item.found.handler);
-        Some((Ticket { generation: self.generation, handler }, item.found.content.clone()))
+        Some((VaultTicket { generation: self.generation, handler }, item.found.content.clone()))
     }
 
     /// Records that the server has accepted a request. Returns whether it is the first since the last login.
@@ -122,8 +126,8 @@ impl<T: Clone> Vault<T> {
     }
 
     /// Records that the server has responded to these credentials with 401.
-    pub fn reject(&mut self, ticket: &Ticket, now: Timestamp) -> Rejection {
-        let is_it = |it: &&mut Item<T>| it.found.handler == ticket.handler && !it.out;
+    pub fn reject(&mut self, ticket: &VaultTicket, now: Timestamp) -> Rejection {
+        let is_it = |it: &&mut VaultItem<T>| it.found.handler == ticket.handler && !it.out;
         let item = self.items.iter_mut().find(is_it);
         let Some(item) = item.filter(|_| ticket.generation == self.generation) else {
             return Rejection::Stale;
@@ -174,7 +178,7 @@ impl<T: Clone> Vault<T> {
     }
 }
 
-impl<T> Item<T> {
+impl<T> VaultItem<T> {
     fn is_usable(&self, now: Timestamp) -> bool {
         !self.out && self.found.expiration.is_none_or(|it| now < it)
     }

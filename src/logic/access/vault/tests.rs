@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::{LoginResult, Rejection, Ticket, Vault};
+use super::{LoginResult, Rejection, Vault, VaultTicket};
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
@@ -31,7 +31,7 @@ fn vault(found: Vec<LoginResult<String>>) -> Vault<String> {
     vault
 }
 
-fn pick(vault: &Vault<String>) -> Option<(Ticket, String)> {
+fn pick(vault: &Vault<String>) -> Option<(VaultTicket, String)> {
     vault.pick(at(0), |_| 0)
 }
 

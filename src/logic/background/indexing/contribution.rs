@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{item::Item, key::Key};
+use super::{item::IndexItem, key::IndexKey};
 use crate::logic::handlers::outcome::Outcome;
 
 /// The effect of one call of an index handler on the values of its object.
@@ -13,7 +13,7 @@ pub enum Contribution {
     /// The values are removed.
     Remove,
     /// The values are replaced by these, at most one for each key; for equal keys the later one is used.
-    Replace(Vec<(Key, Item)>),
+    Replace(Vec<(IndexKey, IndexItem)>),
 }
 
 impl Contribution {
@@ -25,18 +25,18 @@ impl Contribution {
             return Contribution::Remove;
         }
         if let Some(entries) = outcome.entries {
-            let entry = |(key, value): (Value, Value)| (Key::of(&key), value.into());
+            let entry = |(key, value): (Value, Value)| (IndexKey::of(&key), value.into());
             return Contribution::Replace(entries.into_iter().map(entry).collect());
         }
         match outcome.result {
             None | Some(Value::Null) => Contribution::Keep,
             Some(Value::Object(entries)) => {
-                let entry = |(key, value): (String, Value)| (Key::text(&key), value.into());
+                let entry = |(key, value): (String, Value)| (IndexKey::text(&key), value.into());
                 Contribution::Replace(entries.into_iter().map(entry).collect())
             }
             Some(
                 value @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)),
-            ) => Contribution::Replace(vec![(Key::Null, value.into())]),
+            ) => Contribution::Replace(vec![(IndexKey::Null, value.into())]),
         }
     }
 }

@@ -4,13 +4,13 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::Timestamp;
 
-use crate::logic::handlers::{outcome::Outcome, progress::Record};
+use crate::logic::handlers::{outcome::Outcome, progress::ProgressRecord};
 
 /// The records of index handlers by id. Those that succeeded have none.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Failures(BTreeMap<Arc<str>, Record>);
+pub struct IndexFailures(BTreeMap<Arc<str>, ProgressRecord>);
 
-impl Failures {
+impl IndexFailures {
     /// Returns whether a handler may be called now: it has not failed permanently and does not wait for a retry.
     pub fn is_due(&self, id: &str, now: Timestamp) -> bool {
         self.0.get(id).is_none_or(|it| it.awakened(now))
@@ -23,7 +23,7 @@ impl Failures {
 
     /// Records how an attempt ended that began at `started`. A success removes the record.
     pub fn note(&mut self, id: &Arc<str>, outcome: &Outcome, started: Timestamp, now: Timestamp) {
-        let record = self.0.remove(id).unwrap_or_else(|| Record::new(started, None));
+        let record = self.0.remove(id).unwrap_or_else(|| ProgressRecord::new(started, None));
         let record = record.transition(outcome, now);
         if !record.success {
             self.0.insert(Arc::clone(id), record);
@@ -41,7 +41,7 @@ impl Failures {
     }
 
     /// Returns all records, by id.
-    pub fn records(&self) -> impl Iterator<Item = (&Arc<str>, &Record)> {
+    pub fn records(&self) -> impl Iterator<Item = (&Arc<str>, &ProgressRecord)> {
         self.0.iter()
     }
 }

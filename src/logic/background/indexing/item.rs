@@ -6,34 +6,34 @@ use serde_json::Value;
 
 /// A value under a key of an index.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Item {
+pub enum IndexItem {
     /// What a function has returned.
     Value(Arc<Value>),
     /// Bytes that only the operator reads, such as a compressed object: there may be very many.
     Packed(Arc<[u8]>),
 }
 
-impl Item {
+impl IndexItem {
     /// Returns the value for functions; `None` if it is only for the operator.
     pub fn value(&self) -> Option<&Arc<Value>> {
         match self {
-            Item::Value(value) => Some(value),
-            Item::Packed(_) => None,
+            IndexItem::Value(value) => Some(value),
+            IndexItem::Packed(_) => None,
         }
     }
 
     /// Returns the approximate bytes of memory that it takes under a key of `key` bytes.
     pub(super) fn bytes(&self, key: usize) -> usize {
         match self {
-            Item::Value(value) => entry_bytes(key, value),
-            Item::Packed(bytes) => ENTRY + 2 * key + bytes.len(),
+            IndexItem::Value(value) => entry_bytes(key, value),
+            IndexItem::Packed(bytes) => ENTRY + 2 * key + bytes.len(),
         }
     }
 }
 
-impl From<Value> for Item {
+impl From<Value> for IndexItem {
     fn from(value: Value) -> Self {
-        Item::Value(Arc::new(value))
+        IndexItem::Value(Arc::new(value))
     }
 }
 

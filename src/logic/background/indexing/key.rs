@@ -12,7 +12,7 @@ use crate::logic::{
 
 /// A key of an index. Numbers of the same value are the same key, whatever their notation.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Key {
+pub enum IndexKey {
     /// The key of values that were not returned in a map.
     Null,
     /// A boolean.
@@ -25,53 +25,53 @@ pub enum Key {
     Json(Arc<str>),
 }
 
-impl Key {
+impl IndexKey {
     /// Returns a string key.
     pub fn text(text: &str) -> Self {
-        Key::Text(text.into())
+        IndexKey::Text(text.into())
     }
 
     /// Returns the key of a value.
     pub fn of(value: &Value) -> Self {
         match value {
-            Value::Null => Key::Null,
-            Value::Bool(it) => Key::Bool(*it),
-            Value::String(it) => Key::text(it),
+            Value::Null => IndexKey::Null,
+            Value::Bool(it) => IndexKey::Bool(*it),
+            Value::String(it) => IndexKey::text(it),
             Value::Number(it) => it
                 .as_i64()
                 .or_else(|| it.as_f64().and_then(whole))
-                .map_or_else(|| Key::Json(it.to_string().into()), Key::Integer),
-            Value::Array(_) | Value::Object(_) => Key::Json(value.to_string().into()),
+                .map_or_else(|| IndexKey::Json(it.to_string().into()), IndexKey::Integer),
+            Value::Array(_) | Value::Object(_) => IndexKey::Json(value.to_string().into()),
         }
     }
 
     /// Returns the size of its string, in bytes.
     pub fn bytes(&self) -> usize {
         match self {
-            Key::Null | Key::Bool(_) | Key::Integer(_) => 0,
-            Key::Text(it) | Key::Json(it) => it.len(),
+            IndexKey::Null | IndexKey::Bool(_) | IndexKey::Integer(_) => 0,
+            IndexKey::Text(it) | IndexKey::Json(it) => it.len(),
         }
     }
 
     /// Returns the key as a value of its own type.
     pub fn to_value(&self) -> Value {
         match self {
-            Key::Null => Value::Null,
-            Key::Bool(it) => (*it).into(),
-            Key::Integer(it) => (*it).into(),
-            Key::Text(it) => (&**it).into(),
-            // The JSON was written by [`Key::of`].
-            Key::Json(it) => depth::value(it.as_bytes()).unwrap_or_default(),
+            IndexKey::Null => Value::Null,
+            IndexKey::Bool(it) => (*it).into(),
+            IndexKey::Integer(it) => (*it).into(),
+            IndexKey::Text(it) => (&**it).into(),
+            // The JSON was written by [`IndexKey::of`].
+            IndexKey::Json(it) => depth::value(it.as_bytes()).unwrap_or_default(),
         }
     }
 
     /// Returns the key as in a JSON object, where all keys are strings: `null`, `true`, `8080`.
     pub fn to_name(&self) -> String {
         match self {
-            Key::Null => "null".into(),
-            Key::Bool(it) => it.to_string(),
-            Key::Integer(it) => it.to_string(),
-            Key::Text(it) | Key::Json(it) => it.to_string(),
+            IndexKey::Null => "null".into(),
+            IndexKey::Bool(it) => it.to_string(),
+            IndexKey::Integer(it) => it.to_string(),
+            IndexKey::Text(it) | IndexKey::Json(it) => it.to_string(),
         }
     }
 }
@@ -87,10 +87,10 @@ fn whole(number: f64) -> Option<i64> {
 
 /// The object that values come from. Each index has one for each of its objects, so that of a usual uid is small.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Owner(Identity);
+pub struct Owner(OwnerIdentity);
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Identity {
+enum OwnerIdentity {
     Uuid(Uuid),
     Text(Arc<str>),
 }
@@ -99,10 +99,10 @@ impl Owner {
     /// Returns the identity of an object: its uid, or other fields that distinguish it.
     pub fn of(header: &Header) -> Self {
         if let Some(uid) = header.uid.as_deref().filter(|it| !it.is_empty()) {
-            let text = || Identity::Text(uid.into());
-            return Owner(uid::parse(uid).map_or_else(text, Identity::Uuid));
+            let text = || OwnerIdentity::Text(uid.into());
+            return Owner(uid::parse(uid).map_or_else(text, OwnerIdentity::Uuid));
         }
         let part = |it: &Option<String>| it.clone().unwrap_or_default();
-        Owner(Identity::Text([part(&header.namespace), part(&header.name)].join("/").into()))
+        Owner(OwnerIdentity::Text([part(&header.namespace), part(&header.name)].join("/").into()))
     }
 }

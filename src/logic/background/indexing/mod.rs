@@ -11,10 +11,10 @@ mod table;
 
 pub use self::{
     contribution::Contribution,
-    failures::Failures,
-    item::{Item, entry_bytes},
-    key::{Key, Owner},
-    table::{Position, Table, Values},
+    failures::IndexFailures,
+    item::{IndexItem, entry_bytes},
+    key::{IndexKey, Owner},
+    table::{IndexPosition, IndexTable, IndexValues},
 };
 
 #[cfg(test)]

@@ -7,59 +7,59 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use super::{Contribution, Item, Key, Owner};
+use super::{Contribution, IndexItem, IndexKey, Owner};
 use crate::sorted::CollectSorted as _;
 
 /// The values under one key, in the order in which their objects were indexed.
-pub type Values = Arc<[Item]>;
+pub type IndexValues = Arc<[IndexItem]>;
 
 /// A position in the order of an index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Position(u64);
+pub struct IndexPosition(u64);
 
 /// One index.
 #[derive(Debug, Default)]
-pub struct Table {
-    stores: BTreeMap<Key, Store>,
+pub struct IndexTable {
+    stores: BTreeMap<IndexKey, KeyValues>,
     /// The keys in the order of their insertion.
-    order: BTreeMap<Position, Key>,
+    order: BTreeMap<IndexPosition, IndexKey>,
     /// What each object has contributed.
     owners: BTreeMap<Owner, Contributed>,
     /// The same for objects whose values come from handlers that have changed since.
     retired: BTreeMap<Owner, Contributed>,
-    last: Position,
+    last: IndexPosition,
     /// Approximate bytes of all values.
     bytes: usize,
-    /// [`Table::values`], cached until something changes.
-    all: OnceLock<Values>,
+    /// [`IndexTable::values`], cached until something changes.
+    all: OnceLock<IndexValues>,
 }
 
 /// What one object has contributed.
 #[derive(Debug, Default)]
 struct Contributed {
     /// The keys and the positions of the values, sorted by key.
-    places: Box<[(Key, Position)]>,
+    places: Box<[(IndexKey, IndexPosition)]>,
     /// Approximate bytes of the values.
     bytes: usize,
 }
 
 /// The values under one key.
 #[derive(Debug)]
-struct Store {
-    place: Position,
-    content: Content,
+struct KeyValues {
+    place: IndexPosition,
+    content: KeyContent,
     /// The content as a list, cached until it changes. Only for more than one value: a list of one is cheap.
-    listed: OnceLock<Values>,
+    listed: OnceLock<IndexValues>,
 }
 
 /// Most keys have one value, and there may be very many keys.
 #[derive(Debug)]
-enum Content {
-    One(Position, Item),
-    Many(BTreeMap<Position, Item>),
+enum KeyContent {
+    One(IndexPosition, IndexItem),
+    Many(BTreeMap<IndexPosition, IndexItem>),
 }
 
-impl Table {
+impl IndexTable {
     /// Applies the effect of a call of an index handler to the values of its object.
     pub fn apply(&mut self, owner: &Owner, contribution: Contribution) {
         let retired = self.retired.remove(owner);
@@ -77,7 +77,7 @@ impl Table {
     }
 
     /// Marks all values as outdated. They stay readable: those of an object until it is indexed again, all others until
-    /// [`Table::sweep`].
+    /// [`IndexTable::sweep`].
     pub fn retire(&mut self) {
         self.retired.append(&mut self.owners);
     }
@@ -106,22 +106,22 @@ impl Table {
     }
 
     /// Returns whether there is a value under a key.
-    pub fn contains(&self, key: &Key) -> bool {
+    pub fn contains(&self, key: &IndexKey) -> bool {
         self.stores.contains_key(key)
     }
 
     /// Returns the values under a key; never empty.
-    pub fn get(&self, key: &Key) -> Option<Values> {
-        self.stores.get(key).map(Store::values)
+    pub fn get(&self, key: &IndexKey) -> Option<IndexValues> {
+        self.stores.get(key).map(KeyValues::values)
     }
 
     /// Returns the values that an object has contributed, with their keys.
-    pub fn contributed(&self, owner: &Owner) -> Vec<(Key, Item)> {
+    pub fn contributed(&self, owner: &Owner) -> Vec<(IndexKey, IndexItem)> {
         let contributed = self.owners.get(owner).or_else(|| self.retired.get(owner));
-        let value = |(key, place): &(Key, Position)| {
+        let value = |(key, place): &(IndexKey, IndexPosition)| {
             let value = match &self.stores.get(key)?.content {
-                Content::One(_, value) => value,
-                Content::Many(values) => values.get(place)?,
+                KeyContent::One(_, value) => value,
+                KeyContent::Many(values) => values.get(place)?,
             };
             Some((key.clone(), value.clone()))
         };
@@ -129,7 +129,7 @@ impl Table {
     }
 
     /// Returns the values under all keys, in the order of the keys.
-    pub fn values(&self) -> Values {
+    pub fn values(&self) -> IndexValues {
         let all = || {
             let stores = self.order.values().filter_map(|key| self.stores.get(key));
             stores.flat_map(|it| it.values().to_vec()).collect()
@@ -138,13 +138,13 @@ impl Table {
     }
 
     /// Returns the first key after a position, and its own position: for iterations that tolerate changes in between.
-    pub fn after(&self, place: Option<Position>) -> Option<(Position, &Key)> {
-        let from = place.map_or(Position::default(), Position::next);
+    pub fn after(&self, place: Option<IndexPosition>) -> Option<(IndexPosition, &IndexKey)> {
+        let from = place.map_or(IndexPosition::default(), IndexPosition::next);
         self.order.range(from..).next().map(|(place, key)| (*place, key))
     }
 
     /// Replaces the values of an object. A value under the same key keeps its position.
-    fn replace(&mut self, owner: &Owner, entries: BTreeMap<Key, Item>) {
+    fn replace(&mut self, owner: &Owner, entries: BTreeMap<IndexKey, IndexItem>) {
         let before = self.owners.remove(owner).unwrap_or_default();
         if before.places.is_empty() && entries.is_empty() {
             return;
@@ -170,13 +170,13 @@ impl Table {
         }
     }
 
-    fn new_place(&mut self) -> Position {
+    fn new_place(&mut self) -> IndexPosition {
         self.last = self.last.next();
         self.last
     }
 
     /// Stores a value. Returns the key, whose text all values share.
-    fn put(&mut self, key: Key, place: Position, value: Item) -> Key {
+    fn put(&mut self, key: IndexKey, place: IndexPosition, value: IndexItem) -> IndexKey {
         match self.stores.entry(key) {
             Entry::Occupied(mut present) => {
                 present.get_mut().put(place, value);
@@ -186,14 +186,14 @@ impl Table {
                 let key = free.key().clone();
                 // A key is ordered by its first value: positions are never reused.
                 self.order.insert(place, key.clone());
-                let content = Content::One(place, value);
-                free.insert(Store { place, content, listed: OnceLock::new() });
+                let content = KeyContent::One(place, value);
+                free.insert(KeyValues { place, content, listed: OnceLock::new() });
                 key
             }
         }
     }
 
-    fn remove(&mut self, key: &Key, place: Position) {
+    fn remove(&mut self, key: &IndexKey, place: IndexPosition) {
         let Some(store) = self.stores.get_mut(key) else { return };
         if store.remove(place) {
             self.order.remove(&store.place);
@@ -202,41 +202,41 @@ impl Table {
     }
 }
 
-impl Position {
+impl IndexPosition {
     fn next(self) -> Self {
-        Position(self.0 + 1)
+        IndexPosition(self.0 + 1)
     }
 }
 
-impl Store {
-    fn values(&self) -> Values {
+impl KeyValues {
+    fn values(&self) -> IndexValues {
         match &self.content {
-            Content::One(_, value) => [value.clone()].into(),
-            Content::Many(values) => {
+            KeyContent::One(_, value) => [value.clone()].into(),
+            KeyContent::Many(values) => {
                 let list = || values.values().cloned().collect();
                 Arc::clone(self.listed.get_or_init(list))
             }
         }
     }
 
-    fn put(&mut self, place: Position, value: Item) {
+    fn put(&mut self, place: IndexPosition, value: IndexItem) {
         self.listed.take();
         match &mut self.content {
-            Content::One(present, old) if *present == place => *old = value,
-            Content::One(present, old) => {
+            KeyContent::One(present, old) if *present == place => *old = value,
+            KeyContent::One(present, old) => {
                 let both = [(*present, old.clone()), (place, value)];
-                self.content = Content::Many(both.into_iter().collect_map());
+                self.content = KeyContent::Many(both.into_iter().collect_map());
             }
-            Content::Many(values) => drop(values.insert(place, value)),
+            KeyContent::Many(values) => drop(values.insert(place, value)),
         }
     }
 
     /// Removes a value. Returns whether none is left.
-    fn remove(&mut self, place: Position) -> bool {
+    fn remove(&mut self, place: IndexPosition) -> bool {
         self.listed.take();
         match &mut self.content {
-            Content::One(present, _) => *present == place,
-            Content::Many(values) => {
+            KeyContent::One(present, _) => *present == place,
+            KeyContent::Many(values) => {
                 values.remove(&place);
                 values.is_empty()
             }

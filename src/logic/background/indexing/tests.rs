@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 
-use super::{Contribution, Failures, Item, Key, Owner, Position, Table};
+use super::{Contribution, IndexFailures, IndexItem, IndexKey, IndexPosition, IndexTable, Owner};
 use crate::logic::{
     handlers::outcome::{Failure, Outcome},
     object::Header,
@@ -18,8 +18,8 @@ fn result(value: Value) -> Contribution {
     Contribution::of(Outcome { last: true, result: Some(value), ..Outcome::default() })
 }
 
-fn keys(table: &Table) -> Vec<Value> {
-    let next = |place: Option<Position>| table.after(place);
+fn keys(table: &IndexTable) -> Vec<Value> {
+    let next = |place: Option<IndexPosition>| table.after(place);
     let mut keys = Vec::new();
     let mut found = next(None);
     while let Some((place, key)) = found {
@@ -29,22 +29,22 @@ fn keys(table: &Table) -> Vec<Value> {
     keys
 }
 
-fn values(table: &Table, key: &Key) -> Vec<Value> {
+fn values(table: &IndexTable, key: &IndexKey) -> Vec<Value> {
     table.get(key).iter().flat_map(|it| it.iter()).map(returned).collect()
 }
 
-fn returned(item: &Item) -> Value {
+fn returned(item: &IndexItem) -> Value {
     Value::clone(item.value().expect("the value of a function"))
 }
 
 #[test]
 fn values_and_keys_stay_in_the_order_in_which_they_came() {
-    let mut table = Table::default();
+    let mut table = IndexTable::default();
     for (uid, value) in [("c", 1), ("a", 2), ("b", 3)] {
         table.apply(&owner(uid), result(json!({ "z": value, uid: value })));
     }
     table.apply(&owner("a"), result(json!({ "z": 20, "a": 20 })));
-    assert_eq!(values(&table, &Key::text("z")), [json!(1), json!(20), json!(3)]);
+    assert_eq!(values(&table, &IndexKey::text("z")), [json!(1), json!(20), json!(3)]);
     assert_eq!(keys(&table), [json!("c"), json!("z"), json!("a"), json!("b")]);
     let all: Vec<_> = table.values().iter().map(returned).collect();
     assert_eq!(json!(all), json!([1, 1, 20, 3, 20, 3]));
@@ -52,7 +52,7 @@ fn values_and_keys_stay_in_the_order_in_which_they_came() {
 
 #[test]
 fn a_key_without_values_is_gone() {
-    let mut table = Table::default();
+    let mut table = IndexTable::default();
     table.apply(&owner("a"), result(json!({ "k": 1, "l": 1 })));
     table.apply(&owner("b"), result(json!({ "k": 2 })));
     table.apply(&owner("a"), Contribution::Remove);
@@ -65,37 +65,40 @@ fn a_key_without_values_is_gone() {
 
 #[test]
 fn a_list_taken_before_a_change_stays_as_it_was() {
-    let mut table = Table::default();
+    let mut table = IndexTable::default();
     table.apply(&owner("a"), result(json!(1)));
     table.apply(&owner("b"), result(json!(2)));
-    let before = table.get(&Key::Null).expect("values");
-    assert!(Arc::ptr_eq(&before, &table.get(&Key::Null).expect("values")), "nothing is copied");
+    let before = table.get(&IndexKey::Null).expect("values");
+    assert!(
+        Arc::ptr_eq(&before, &table.get(&IndexKey::Null).expect("values")),
+        "nothing is copied"
+    );
     table.apply(&owner("a"), Contribution::Remove);
     assert_eq!(before.len(), 2);
-    assert_eq!(values(&table, &Key::Null), [json!(2)]);
+    assert_eq!(values(&table, &IndexKey::Null), [json!(2)]);
 }
 
 #[test]
 fn numbers_of_one_value_are_one_key_and_no_texts() {
-    assert_eq!(Key::of(&json!(1)), Key::of(&json!(1.0)));
+    assert_eq!(IndexKey::of(&json!(1)), IndexKey::of(&json!(1.0)));
     let different = [json!(1), json!("1"), json!(true), json!(1.5), json!(null), json!([1])];
     for (index, one) in different.iter().enumerate() {
-        assert_eq!(Key::of(one).to_value(), *one);
+        assert_eq!(IndexKey::of(one).to_value(), *one);
         for other in different.iter().skip(index + 1) {
-            assert_ne!(Key::of(one), Key::of(other));
+            assert_ne!(IndexKey::of(one), IndexKey::of(other));
         }
     }
-    assert_eq!(Key::of(&json!(u64::MAX)).to_value(), json!(u64::MAX));
-    assert_eq!(Key::of(&json!(1e300)).to_value(), json!(1e300));
+    assert_eq!(IndexKey::of(&json!(u64::MAX)).to_value(), json!(u64::MAX));
+    assert_eq!(IndexKey::of(&json!(1e300)).to_value(), json!(1e300));
 }
 
 #[test]
 fn of_one_key_returned_twice_the_later_value_wins() {
     let entries = vec![(json!(1), json!("a")), (json!(1.0), json!("b"))];
     let outcome = Outcome { last: true, entries: Some(entries), ..Outcome::default() };
-    let mut table = Table::default();
+    let mut table = IndexTable::default();
     table.apply(&owner("a"), Contribution::of(outcome));
-    assert_eq!(values(&table, &Key::Integer(1)), [json!("b")]);
+    assert_eq!(values(&table, &IndexKey::Integer(1)), [json!("b")]);
 }
 
 #[test]
@@ -109,14 +112,14 @@ fn objects_are_told_apart_by_uids_of_any_form() {
 
 #[test]
 fn the_values_of_a_key_share_its_text_and_those_of_the_operator_are_not_for_functions() {
-    let mut table = Table::default();
-    let packed = |it: &str| Item::Packed(it.as_bytes().into());
+    let mut table = IndexTable::default();
+    let packed = |it: &str| IndexItem::Packed(it.as_bytes().into());
     for uid in ["a", "b"] {
-        let entry = (Key::text("parent"), packed(uid));
+        let entry = (IndexKey::text("parent"), packed(uid));
         table.apply(&owner(uid), Contribution::Replace(vec![entry]));
     }
     let key = |uid: &str| match table.contributed(&owner(uid)).remove(0) {
-        (Key::Text(text), item) => (text, item),
+        (IndexKey::Text(text), item) => (text, item),
         other => panic!("{other:?}"),
     };
     assert!(Arc::ptr_eq(&key("a").0, &key("b").0));
@@ -141,7 +144,7 @@ fn a_failure_counts_until_a_success() {
     let error = Some(Failure { class: "E".into(), message: "x".into(), code: None });
     let failed = Outcome { error, delay: Some(Duration::from_secs(5)), ..Outcome::default() };
     let later = start + Duration::from_secs(10);
-    let mut failures = Failures::default();
+    let mut failures = IndexFailures::default();
     failures.note(&id, &failed, start, start);
     assert!(!failures.is_due("idx", start) && failures.is_due("idx", later));
     assert!(failures.is_due("other", start));
@@ -154,7 +157,7 @@ fn a_failure_counts_until_a_success() {
 /// Does not measure, but a quadratic implementation would take minutes here.
 #[test]
 fn a_large_table_costs_no_more_for_each_event() {
-    let mut table = Table::default();
+    let mut table = IndexTable::default();
     let owners: Vec<_> = (0..50_000).map(|it| owner(&it.to_string())).collect();
     for (number, owner) in owners.iter().enumerate() {
         table.apply(owner, result(json!({ "all": number, number.to_string(): "x" })));
@@ -163,21 +166,21 @@ fn a_large_table_costs_no_more_for_each_event() {
         table.apply(owner, Contribution::Remove);
     }
     assert_eq!(table.len(), 25_001);
-    assert_eq!(table.get(&Key::text("all")).map(|it| it.len()), Some(25_000));
+    assert_eq!(table.get(&IndexKey::text("all")).map(|it| it.len()), Some(25_000));
 }
 
 #[test]
 fn outdated_values_serve_until_their_object_is_indexed_again_or_they_are_swept() {
     let owner = |uid: &str| Owner::of(&Header { uid: Some(uid.into()), ..Header::default() });
-    let put = |value: i64| Contribution::Replace(vec![(Key::text("k"), json!(value).into())]);
-    let mut table = Table::default();
+    let put = |value: i64| Contribution::Replace(vec![(IndexKey::text("k"), json!(value).into())]);
+    let mut table = IndexTable::default();
     for (uid, value) in [("a", 1), ("b", 2), ("c", 3)] {
         table.apply(&owner(uid), put(value));
     }
     table.retire();
     table.apply(&owner("a"), put(10));
     table.apply(&owner("b"), Contribution::Keep);
-    let values = |table: &Table| table.values().iter().map(returned).collect::<Vec<_>>();
+    let values = |table: &IndexTable| table.values().iter().map(returned).collect::<Vec<_>>();
     assert_eq!(values(&table), [json!(10), json!(3)], "what was there before is not kept");
     table.apply(&owner("a"), Contribution::Keep);
     table.sweep();

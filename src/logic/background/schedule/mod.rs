@@ -1,6 +1,6 @@
 //! Decides when a daemon or a timer runs.
 //!
-//! The shell calls [`Schedule::next`], executes the step and calls it again: every sleep ends early if the stop flag is set, and after a
+//! The shell calls [`BackgroundSchedule::next`], executes the step and calls it again: every sleep ends early if the stop flag is set, and after a
 //! call the shell reports the outcome. Times are durations since any fixed moment.
 //!
 //! The contract is `tests/vectors/timers.json`.
@@ -34,14 +34,14 @@ const TOLERANCE: Duration = Duration::from_millis(500);
 
 /// The next action for a daemon or a timer.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Step {
+pub enum ScheduleStep {
     /// Sleep until this time, or until it must stop.
     Sleep(Duration),
-    /// Determine the next time of a cron expression after this moment, then report it to [`Schedule::planned`].
+    /// Determine the next time of a cron expression after this moment, then report it to [`BackgroundSchedule::planned`].
     Plan(Duration),
-    /// Attempt a call, then report its [`Outcome`] to [`Schedule::ended`].
+    /// Attempt a call, then report its [`Outcome`] to [`BackgroundSchedule::ended`].
     Call(Effort),
-    /// End it.
+    /// End the daemon or timer.
     Exit {
         /// It ended by itself, so it must not start again for this object.
         forever: bool,
@@ -50,8 +50,8 @@ pub enum Step {
 
 /// The input of the schedule.
 #[derive(Clone, Copy, Debug)]
-pub struct Moment {
-    /// The current time.
+pub struct ScheduleMoment {
+    /// The current time, on the clock of all daemons.
     pub now: Duration,
     /// When the essence of the object last changed, or when the object was first seen.
     pub changed: Duration,
@@ -61,7 +61,7 @@ pub struct Moment {
 
 /// The schedule of one daemon or timer of one object. There may be many thousands.
 #[derive(Clone, Debug)]
-pub struct Schedule {
+pub struct BackgroundSchedule {
     state: State,
     /// When the current series of attempts began.
     series: Option<Nanos>,
@@ -96,11 +96,11 @@ enum State {
     Planned { since: Nanos, until: Nanos, is_slot: bool },
     /// Reconcile handlers: rests until `until` after the call at `called`, unless something requests a call.
     Idle { called: Nanos, until: Nanos },
-    /// Has ended.
+    /// Has ended, and is never called again.
     Done,
 }
 
-impl Schedule {
+impl BackgroundSchedule {
     /// Creates a schedule that begins now.
     pub fn new(handler: &Handler, initial_delay: Option<Duration>, now: Duration) -> Self {
         let options = match handler.kind {
@@ -131,7 +131,7 @@ impl Schedule {
             | Kind::Convert => Background::default(),
         };
         let interval = options.interval.filter(|_| options.times.is_none());
-        Schedule {
+        BackgroundSchedule {
             state: State::Delayed(now.saturating_add(initial_delay.unwrap_or_default()).into()),
             series: None,
             retries: 0,
@@ -144,10 +144,10 @@ impl Schedule {
     }
 
     /// Returns what to do now.
-    pub fn next(&mut self, moment: Moment) -> Step {
-        let Moment { now, changed, stopped } = moment;
+    pub fn next(&mut self, moment: ScheduleMoment) -> ScheduleStep {
+        let ScheduleMoment { now, changed, stopped } = moment;
         if stopped {
-            return Step::Exit { forever: false };
+            return ScheduleStep::Exit { forever: false };
         }
         match self.state {
             // The object has changed before its time, so the next is that after the change, even if it is over.
@@ -164,7 +164,7 @@ impl Schedule {
             | State::Idle { until, .. }
                 if now < Duration::from(until) =>
             {
-                Step::Sleep(Duration::from(until).saturating_sub(now))
+                ScheduleStep::Sleep(Duration::from(until).saturating_sub(now))
             }
             State::Watching { called, .. } if changed <= Duration::from(called) => {
                 self.watch(called, now)
@@ -181,15 +181,15 @@ impl Schedule {
             | State::Idle { .. }
             | State::Ready => self.begin(now, changed),
             // The shell has not reported the end of the call: no second call must begin.
-            State::Calling(_) | State::Done => Step::Exit { forever: true },
+            State::Calling(_) | State::Done => ScheduleStep::Exit { forever: true },
         }
     }
 
     /// Plans the first time after a moment. A time that was due is not planned again, even if its call began a moment too early.
-    fn plan(&mut self, after: Duration) -> Step {
+    fn plan(&mut self, after: Duration) -> ScheduleStep {
         self.state = State::Planning;
         let done = self.interval_or_slot.map(|it| Duration::from(it).saturating_add(TOLERANCE));
-        Step::Plan(done.map_or(after, |it| it.max(after)))
+        ScheduleStep::Plan(done.map_or(after, |it| it.max(after)))
     }
 
     /// Records the pause until the next time of the cron expression, for the object as it was at `since`; `None` if there is none.
@@ -203,22 +203,22 @@ impl Schedule {
     }
 
     /// Begins a call, or waits for an idle object. A series lasts from the first attempt to success or failure, including that wait.
-    fn begin(&mut self, now: Duration, changed: Duration) -> Step {
+    fn begin(&mut self, now: Duration, changed: Duration) -> ScheduleStep {
         let started = *self.series.get_or_insert(now.into());
         self.state = State::Ready;
         let quiet = self.idle.map(|idle| changed.saturating_add(idle.into()));
         if let Some(quiet) = quiet.filter(|quiet| now < *quiet) {
-            return Step::Sleep(quiet.saturating_sub(now));
+            return ScheduleStep::Sleep(quiet.saturating_sub(now));
         }
         self.state = State::Calling(now.into());
         let runtime = now.saturating_sub(started.into());
-        Step::Call(Effort { retries: self.retries.into(), runtime })
+        ScheduleStep::Call(Effort { retries: self.retries.into(), runtime })
     }
 
-    fn watch(&mut self, called: Nanos, now: Duration) -> Step {
+    fn watch(&mut self, called: Nanos, now: Duration) -> ScheduleStep {
         let period = self.idle.map(Duration::from).unwrap_or_default().max(WATCH_PERIOD_MIN);
         self.state = State::Watching { called, until: now.saturating_add(period).into() };
-        Step::Sleep(period)
+        ScheduleStep::Sleep(period)
     }
 
     /// Makes a reconcile handler due: something that its function reads has changed. This also ends the pause after an error.

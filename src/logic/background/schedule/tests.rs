@@ -17,7 +17,7 @@ const DONE: Outcome = Outcome {
     subrefs: Vec::new(),
 };
 
-fn schedule(kind: Kind, options: &[(&str, f64)]) -> Schedule {
+fn schedule(kind: Kind, options: &[(&str, f64)]) -> BackgroundSchedule {
     let options = options.iter().map(|(key, it)| ((*key).to_owned(), Argument::Value(json!(it))));
     let handler = declare(Declaration {
         kind,
@@ -26,28 +26,28 @@ fn schedule(kind: Kind, options: &[(&str, f64)]) -> Schedule {
         function: Function::new(ScriptId(0), 0, "fn"),
         location: String::new(),
     });
-    Schedule::new(&handler.expect("a handler"), None, Duration::ZERO)
+    BackgroundSchedule::new(&handler.expect("a handler"), None, Duration::ZERO)
 }
 
-fn at(now: u64) -> Moment {
-    Moment { now: Duration::from_secs(now), changed: Duration::ZERO, stopped: false }
+fn at(now: u64) -> ScheduleMoment {
+    ScheduleMoment { now: Duration::from_secs(now), changed: Duration::ZERO, stopped: false }
 }
 
-fn is_call(step: Step) -> bool {
-    matches!(step, Step::Call(_))
+fn is_call(step: ScheduleStep) -> bool {
+    matches!(step, ScheduleStep::Call(_))
 }
 
 #[test]
 fn an_idle_timer_waits_for_a_change_after_its_call() {
     let mut schedule = schedule(Kind::Timer, &[("idle", 10.0)]);
-    assert_eq!(schedule.next(at(0)), Step::Sleep(Duration::from_secs(10)));
+    assert_eq!(schedule.next(at(0)), ScheduleStep::Sleep(Duration::from_secs(10)));
     assert!(is_call(schedule.next(at(10))));
     schedule.ended(&DONE, Duration::from_secs(10));
-    assert_eq!(schedule.next(at(10)), Step::Sleep(Duration::from_secs(10)));
-    assert_eq!(schedule.next(at(20)), Step::Sleep(Duration::from_secs(10)));
-    let changed = Moment { changed: Duration::from_secs(25), ..at(30) };
-    assert_eq!(schedule.next(changed), Step::Sleep(Duration::from_secs(5)));
-    assert!(is_call(schedule.next(Moment { now: Duration::from_secs(35), ..changed })));
+    assert_eq!(schedule.next(at(10)), ScheduleStep::Sleep(Duration::from_secs(10)));
+    assert_eq!(schedule.next(at(20)), ScheduleStep::Sleep(Duration::from_secs(10)));
+    let changed = ScheduleMoment { changed: Duration::from_secs(25), ..at(30) };
+    assert_eq!(schedule.next(changed), ScheduleStep::Sleep(Duration::from_secs(5)));
+    assert!(is_call(schedule.next(ScheduleMoment { now: Duration::from_secs(35), ..changed })));
 }
 
 #[test]
@@ -55,8 +55,8 @@ fn an_idle_timer_sees_a_change_during_its_call() {
     let mut schedule = schedule(Kind::Timer, &[("idle", 10.0)]);
     assert!(is_call(schedule.next(at(10))));
     schedule.ended(&DONE, Duration::from_secs(15));
-    let changed = Moment { changed: Duration::from_secs(12), ..at(15) };
-    assert_eq!(schedule.next(changed), Step::Sleep(Duration::from_secs(7)));
+    let changed = ScheduleMoment { changed: Duration::from_secs(12), ..at(15) };
+    assert_eq!(schedule.next(changed), ScheduleStep::Sleep(Duration::from_secs(7)));
 }
 
 #[test]
@@ -64,8 +64,8 @@ fn an_idle_timer_that_waits_for_a_change_stops_when_asked() {
     let mut schedule = schedule(Kind::Timer, &[("idle", 10.0)]);
     assert!(is_call(schedule.next(at(10))));
     schedule.ended(&DONE, Duration::from_secs(10));
-    let stop = Moment { stopped: true, ..at(12) };
-    assert_eq!(schedule.next(stop), Step::Exit { forever: false });
+    let stop = ScheduleMoment { stopped: true, ..at(12) };
+    assert_eq!(schedule.next(stop), ScheduleStep::Exit { forever: false });
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn an_idle_time_of_zero_causes_no_busy_loop() {
     let mut schedule = schedule(Kind::Timer, &[("idle", 0.0)]);
     assert!(is_call(schedule.next(at(0))));
     schedule.ended(&DONE, Duration::ZERO);
-    assert_eq!(schedule.next(at(0)), Step::Sleep(WATCH_PERIOD_MIN));
+    assert_eq!(schedule.next(at(0)), ScheduleStep::Sleep(WATCH_PERIOD_MIN));
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn a_daemon_that_succeeded_does_not_start_again() {
     let mut schedule = schedule(Kind::Daemon, &[]);
     assert!(is_call(schedule.next(at(0))));
     schedule.ended(&DONE, Duration::from_secs(5));
-    assert_eq!(schedule.next(at(5)), Step::Exit { forever: true });
+    assert_eq!(schedule.next(at(5)), ScheduleStep::Exit { forever: true });
 }
 
 #[test]
@@ -95,12 +95,16 @@ fn a_sharp_interval_of_zero_is_back_to_back() {
 fn calls_of_each_minute(start: u64, changes: &[u64], ahead: u64) -> Vec<u64> {
     let millis = Duration::from_millis;
     let state = State::Delayed(millis(start).into());
-    let mut schedule = Schedule { state, is_planned: true, ..schedule(Kind::Timer, &[]) };
+    let mut schedule = BackgroundSchedule { state, is_planned: true, ..schedule(Kind::Timer, &[]) };
     let (mut now, mut calls) = (start, Vec::new());
     while now < 300_000 {
         let changed = changes.iter().copied().filter(|it| *it <= now).max().unwrap_or_default();
-        match schedule.next(Moment { now: millis(now), changed: millis(changed), stopped: false }) {
-            Step::Plan(after) => {
+        match schedule.next(ScheduleMoment {
+            now: millis(now),
+            changed: millis(changed),
+            stopped: false,
+        }) {
+            ScheduleStep::Plan(after) => {
                 let after = u64::try_from(after.as_millis()).expect("milliseconds");
                 let slot = (after / 60_000 + 1) * 60_000;
                 // In the test, the plan of a time that is over does not come too early.
@@ -108,12 +112,14 @@ fn calls_of_each_minute(start: u64, changes: &[u64], ahead: u64) -> Vec<u64> {
                 let pause = if pause > ahead { pause - ahead } else { pause };
                 schedule.planned(Some(millis(pause)), (millis(now), millis(now)));
             }
-            Step::Sleep(pause) => now += u64::try_from(pause.as_millis()).expect("milliseconds"),
-            Step::Call(_) => {
+            ScheduleStep::Sleep(pause) => {
+                now += u64::try_from(pause.as_millis()).expect("milliseconds")
+            }
+            ScheduleStep::Call(_) => {
                 calls.push(now);
                 schedule.ended(&DONE, millis(now));
             }
-            Step::Exit { .. } => panic!("a timer goes on"),
+            ScheduleStep::Exit { .. } => panic!("a timer goes on"),
         }
     }
     calls
@@ -138,20 +144,21 @@ fn distant_times_are_planned_again_until_they_are_near() {
     for pause in [60.4, 119.9, 120.4, 150.0, 600.0, 7200.4, 100_000.0] {
         let slot = Duration::from_secs_f64(pause);
         let state = State::Planning;
-        let mut schedule = Schedule { state, is_planned: true, ..schedule(Kind::Timer, &[]) };
+        let mut schedule =
+            BackgroundSchedule { state, is_planned: true, ..schedule(Kind::Timer, &[]) };
         let mut now = Duration::ZERO;
         loop {
-            match schedule.next(Moment { now, ..at(0) }) {
-                Step::Plan(after) => {
+            match schedule.next(ScheduleMoment { now, ..at(0) }) {
+                ScheduleStep::Plan(after) => {
                     assert_eq!(after, now);
                     schedule.planned(Some(slot.saturating_sub(now)), (now, now));
                 }
-                Step::Sleep(pause) => {
+                ScheduleStep::Sleep(pause) => {
                     assert!(pause <= PLAN_MAX);
                     now += pause;
                 }
-                Step::Call(_) => break,
-                Step::Exit { .. } => panic!("a timer goes on"),
+                ScheduleStep::Call(_) => break,
+                ScheduleStep::Exit { .. } => panic!("a timer goes on"),
             }
         }
         assert_eq!(now, slot);

@@ -9,4 +9,4 @@ mod stages;
 mod tests;
 
 pub use self::reasons::{StopReason, StopReasons};
-pub use self::stages::{Stage, StopTimeouts, graceful, linear, step};
+pub use self::stages::{StopTimeouts, StoppingStage, graceful, linear, step};

@@ -64,7 +64,7 @@ impl StopReason {
         ALL.iter().copied().find(|it| it.as_str() == name)
     }
 
-    /// Returns all names.
+    /// Returns the names of all reasons, as scripts see them.
     pub fn names() -> impl Iterator<Item = &'static str> {
         ALL.iter().map(|it| it.as_str())
     }
@@ -102,7 +102,7 @@ impl StopReasons {
         StopReasons(self.0 | reason as u16)
     }
 
-    /// Returns each reason.
+    /// Returns the reasons in this set.
     pub fn iter(self) -> impl Iterator<Item = StopReason> {
         ALL.iter().copied().filter(move |it| self.contains(*it))
     }

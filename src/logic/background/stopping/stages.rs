@@ -27,7 +27,7 @@ pub struct StopTimeouts {
 
 /// The next action for a daemon that has not ended.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Stage {
+pub struct StoppingStage {
     /// The reason to add; [`StopReason::DaemonCancelled`] also means to cancel it.
     pub mark: Option<StopReason>,
     /// The log line for its object.
@@ -57,10 +57,10 @@ pub fn step(
     timeouts: StopTimeouts,
     reasons: StopReasons,
     age: Duration,
-) -> Stage {
+) -> StoppingStage {
     let once = |mark, line: fn(&Handler) -> LogLine, delay| {
         let is_new = !reasons.contains(mark);
-        Stage { mark: is_new.then_some(mark), line: is_new.then(|| line(handler)), delay }
+        StoppingStage { mark: is_new.then_some(mark), line: is_new.then(|| line(handler)), delay }
     };
     let backoff = timeouts.backoff.unwrap_or_default();
     if age < backoff {
@@ -70,7 +70,7 @@ pub fn step(
         let delay = timeouts.polling;
         let seconds = python_text::seconds(delay);
         let text = format!("{handler} is still exiting. The next check is in {seconds} seconds.");
-        return Stage { mark: None, line: Some(debug(text)), delay: Some(delay) };
+        return StoppingStage { mark: None, line: Some(debug(text)), delay: Some(delay) };
     };
     let end = backoff.saturating_add(timeout);
     if age < end {
@@ -80,8 +80,8 @@ pub fn step(
 }
 
 /// Returns all stages for a daemon that did not stop at once: to be applied in order until it ends.
-pub fn linear(handler: &Handler, timeouts: StopTimeouts) -> Vec<Stage> {
-    let stage = |mark, line, delay| Stage { mark: Some(mark), line: Some(line), delay };
+pub fn linear(handler: &Handler, timeouts: StopTimeouts) -> Vec<StoppingStage> {
+    let stage = |mark, line, delay| StoppingStage { mark: Some(mark), line: Some(line), delay };
     let backoff =
         timeouts.backoff.map(|it| stage(StopReason::DaemonSignalled, signalled(handler), Some(it)));
     let timeout =

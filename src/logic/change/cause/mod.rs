@@ -21,7 +21,7 @@ use crate::settings::{FieldPath, PersistenceSettings};
 
 /// The facts that determine the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Facts {
+pub struct ChangeFacts {
     /// The event reports that the object no longer exists.
     pub removed: bool,
     /// The deletion was requested.
@@ -39,7 +39,7 @@ pub struct Facts {
 pub enum Essence {
     /// No essence was handled yet.
     Absent,
-    /// The essence differs.
+    /// The essence differs from the one that was handled last.
     Changed,
     /// The essence is the same.
     Same,
@@ -49,7 +49,7 @@ pub enum Essence {
 ///
 /// The order of the checks is part of the contract. `removed` comes first because a `DELETED` event carries the last state of the object,
 /// which still has the operator's finalizer: checked later, it would look like [`Reason::Delete`].
-pub fn detect(facts: Facts) -> Reason {
+pub fn detect(facts: ChangeFacts) -> Reason {
     if facts.removed {
         return Reason::Gone;
     }
@@ -68,7 +68,7 @@ pub fn detect(facts: Facts) -> Reason {
 /// A reason with everything that handlers can read about it. Cheap to clone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// The reason.
+    /// The reason, which selects the handlers.
     pub reason: Reason,
     /// The object is new to this process. Never true for a creation, so that resuming handlers are not called for it.
     pub initial: bool,
@@ -133,7 +133,7 @@ pub fn compare(
         None => diff::diff(&Value::Null, &new),
     };
     let header = object.header();
-    let facts = Facts {
+    let facts = ChangeFacts {
         removed: event_type == Some(EventType::Deleted),
         deleting: header.deletion_timestamp.is_some(),
         held: header.finalizers.contains(&persistence.finalizer),

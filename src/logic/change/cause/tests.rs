@@ -13,7 +13,7 @@ fn examined(body: Value, extra: &[&str]) -> Change {
 
 #[test]
 fn a_deleted_event_is_gone_even_with_our_finalizer() {
-    let facts = Facts {
+    let facts = ChangeFacts {
         removed: true,
         deleting: true,
         held: true,

@@ -26,7 +26,7 @@ use crate::logic::{
 /// A question to a filter callback.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
-    /// The callback.
+    /// The filter function to call.
     pub function: Function,
     /// `None`: about the whole object (`when`). `Some`: about one value; its inner `None` is an absent value.
     pub about: Option<Option<Value>>,
@@ -54,7 +54,7 @@ pub struct Subject<'a> {
 }
 
 /// The result of the filters, or the question to answer first. Without an answer, the result is undecided.
-pub type Verdict = Result<bool, Question>;
+pub type Matched = Result<bool, Question>;
 
 impl Answers {
     /// Returns an empty set of answers. Handlers of the excluded scripts are undecided, whatever their filters return.
@@ -62,7 +62,7 @@ impl Answers {
         Answers { excluded: Arc::clone(excluded), ..Answers::default() }
     }
 
-    /// Records an answer.
+    /// Records what the function of a question has returned.
     pub fn note(&mut self, question: Question, answer: bool) {
         self.failed.retain(|it| *it != question);
         self.known.push((question, answer));
@@ -83,14 +83,14 @@ impl Answers {
         self.excluded.contains(&handler.function.script)
     }
 
-    fn of(&self, question: Question) -> Verdict {
+    fn of(&self, question: Question) -> Matched {
         let known = self.known.iter().find(|(it, _)| *it == question).map(|(_, answer)| *answer);
         known.ok_or(question)
     }
 }
 
 /// Returns whether all filters pass, including the conditions on a change of the field.
-pub fn matches(handler: &Handler, subject: &Subject<'_>, answers: &Answers) -> Verdict {
+pub fn matches(handler: &Handler, subject: &Subject<'_>, answers: &Answers) -> Matched {
     Ok(passes_metadata(&handler.filters, subject, answers)?
         && passes_value(&handler.filters, subject, answers)?
         && passes_change(handler, subject, answers)?
@@ -98,14 +98,14 @@ pub fn matches(handler: &Handler, subject: &Subject<'_>, answers: &Answers) -> V
 }
 
 /// Returns whether the object is in the handler's scope, whatever has changed in it.
-pub fn prematches(handler: &Handler, subject: &Subject<'_>, answers: &Answers) -> Verdict {
+pub fn prematches(handler: &Handler, subject: &Subject<'_>, answers: &Answers) -> Matched {
     Ok(passes_metadata(&handler.filters, subject, answers)?
         && passes_value(&handler.filters, subject, answers)?
         && passes_when(&handler.filters, answers)?)
 }
 
 /// Returns whether labels and annotations pass. They are those of the current object, also for updates and deletions.
-fn passes_metadata(filters: &Filters, subject: &Subject<'_>, answers: &Answers) -> Verdict {
+fn passes_metadata(filters: &Filters, subject: &Subject<'_>, answers: &Answers) -> Matched {
     let header = subject.object.header();
     for (criteria, actual) in
         [(&filters.labels, &header.labels), (&filters.annotations, &header.annotations)]
@@ -120,7 +120,7 @@ fn passes_metadata(filters: &Filters, subject: &Subject<'_>, answers: &Answers) 
 }
 
 /// Returns whether the value of the field passes. For a change, one side is enough: the new value is tested first.
-fn passes_value(filters: &Filters, subject: &Subject<'_>, answers: &Answers) -> Verdict {
+fn passes_value(filters: &Filters, subject: &Subject<'_>, answers: &Answers) -> Matched {
     let Some(field) = &filters.field else { return Ok(true) };
     let values = match subject.change {
         Some(change) => vec![after(change, field), before(change, field)],
@@ -135,7 +135,7 @@ fn passes_value(filters: &Filters, subject: &Subject<'_>, answers: &Answers) -> 
     Ok(false)
 }
 
-fn passes_change(handler: &Handler, subject: &Subject<'_>, answers: &Answers) -> Verdict {
+fn passes_change(handler: &Handler, subject: &Subject<'_>, answers: &Answers) -> Matched {
     let (Some(field), Some(change)) = (&handler.filters.field, subject.change) else {
         return Ok(true);
     };
@@ -159,8 +159,8 @@ fn passes_change(handler: &Handler, subject: &Subject<'_>, answers: &Answers) ->
     Ok(true)
 }
 
-fn passes_when(filters: &Filters, answers: &Answers) -> Verdict {
-    filters.when.as_ref().map_or(Ok(true), |it| ask(it, About::Object, answers))
+fn passes_when(filters: &Filters, answers: &Answers) -> Matched {
+    filters.when.as_ref().map_or(Ok(true), |it| ask(it, QuestionSubject::Object, answers))
 }
 
 fn before<'a>(change: &'a Change, field: &[String]) -> Option<&'a Value> {
@@ -171,28 +171,28 @@ fn after<'a>(change: &'a Change, field: &[String]) -> Option<&'a Value> {
     fields::get(&change.new, field)
 }
 
-fn passes(criterion: &Criterion, value: Option<&Value>, answers: &Answers) -> Verdict {
+fn passes(criterion: &Criterion, value: Option<&Value>, answers: &Answers) -> Matched {
     match criterion {
         Criterion::Equals(wanted) => Ok(value.is_some_and(|it| json::equal(it, wanted))),
         Criterion::Present => Ok(value.is_some()),
         Criterion::Absent => Ok(value.is_none()),
-        Criterion::Callback(callback) => ask(callback, About::Value(value), answers),
+        Criterion::Callback(callback) => ask(callback, QuestionSubject::Value(value), answers),
     }
 }
 
 /// The subject of a question.
 #[derive(Clone, Copy)]
-enum About<'a> {
+enum QuestionSubject<'a> {
     Object,
     Value(Option<&'a Value>),
 }
 
-fn ask(callback: &Callback, about: About<'_>, answers: &Answers) -> Verdict {
+fn ask(callback: &Callback, about: QuestionSubject<'_>, answers: &Answers) -> Matched {
     match callback {
         Callback::Function(function) => {
             let about = match about {
-                About::Object => None,
-                About::Value(value) => Some(value.map(hidden::readable)),
+                QuestionSubject::Object => None,
+                QuestionSubject::Value(value) => Some(value.map(hidden::readable)),
             };
             answers.of(Question { function: function.clone(), about })
         }
@@ -204,7 +204,12 @@ fn ask(callback: &Callback, about: About<'_>, answers: &Answers) -> Verdict {
 }
 
 /// Returns whether one of the callbacks returns `wanted`; those after it are not called.
-fn some(callbacks: &[Callback], wanted: bool, about: About<'_>, answers: &Answers) -> Verdict {
+fn some(
+    callbacks: &[Callback],
+    wanted: bool,
+    about: QuestionSubject<'_>,
+    answers: &Answers,
+) -> Matched {
     for callback in callbacks {
         if ask(callback, about, answers)? == wanted {
             return Ok(true);

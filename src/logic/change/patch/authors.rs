@@ -90,7 +90,7 @@ mod tests {
     use super::Authors;
     use crate::logic::{
         change::patch::{Patch, Transformation},
-        object::conditions::Change,
+        object::conditions::ConditionChange,
     };
 
     fn patch(merge: &Value) -> Patch {
@@ -142,7 +142,8 @@ mod tests {
     #[test]
     fn a_transformation_belongs_to_its_author() {
         let mut authors = Authors::default();
-        let condition = |kind: &str| Transformation::Condition(Change::Remove(kind.into()).into());
+        let condition =
+            |kind: &str| Transformation::Condition(ConditionChange::Remove(kind.into()).into());
         let mut patch = Patch::default();
         patch.transformations.push(condition("A"));
         authors.note(Some(3), &patch);

@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 use crate::logic::{
     handlers::function::Function,
     object::{
-        conditions::Change,
-        diff::{self, Diff, Scope},
+        conditions::ConditionChange,
+        diff::{self, Diff, DiffScope},
         fields,
     },
     text::json,
@@ -44,10 +44,10 @@ pub enum Transformation {
     BlockDeletion(Arc<str>),
     /// Remove this finalizer.
     AllowDeletion(Arc<str>),
-    /// `ctx.patch.fns`
+    /// A function that a script has appended to `ctx.patch.fns`.
     Scripted(Function),
-    /// `ctx.conditions`
-    Condition(Arc<Change>),
+    /// A change that a script has made by `ctx.conditions`.
+    Condition(Arc<ConditionChange>),
 }
 
 impl fmt::Display for Transformation {
@@ -59,8 +59,8 @@ impl fmt::Display for Transformation {
             }
             Transformation::Scripted(_) => f.write_str("a function of patch.fns"),
             Transformation::Condition(change) => match &**change {
-                Change::Set(it) => write!(f, "set the condition {}", it.kind),
-                Change::Remove(kind) => write!(f, "remove the condition {kind}"),
+                ConditionChange::Set(it) => write!(f, "set the condition {}", it.kind),
+                ConditionChange::Remove(kind) => write!(f, "remove the condition {kind}"),
             },
         }
     }
@@ -87,7 +87,9 @@ impl Patch {
         compose(&mut self.merge, newer.merge);
         for transformation in newer.transformations {
             match transformation {
-                Transformation::Condition(change) => self.change_condition(Change::clone(&change)),
+                Transformation::Condition(change) => {
+                    self.change_condition(ConditionChange::clone(&change))
+                }
                 it @ (Transformation::BlockDeletion(_)
                 | Transformation::AllowDeletion(_)
                 | Transformation::Scripted(_)) => self.transformations.push(it),
@@ -96,7 +98,7 @@ impl Patch {
     }
 
     /// Changes a condition. Replaces an earlier change of it, so that a status that is set back does not count as changed.
-    pub fn change_condition(&mut self, change: Change) {
+    pub fn change_condition(&mut self, change: ConditionChange) {
         let kind = change.kind();
         let earlier = self.transformations.iter().position(
             |it| matches!(it, Transformation::Condition(earlier) if earlier.kind() == kind),
@@ -214,7 +216,7 @@ pub fn split_status(operations: Vec<PatchOperation>) -> (Vec<PatchOperation>, Ve
 
 /// Returns the values that were sent but are missing from the response: most often the schema of the resource does not have these fields.
 pub fn inconsistencies(merge: &Map<String, Value>, response: &Value) -> Diff {
-    let mut left = diff::scoped(&Value::Object(merge.clone()), response, Scope::Left);
+    let mut left = diff::scoped(&Value::Object(merge.clone()), response, DiffScope::Left);
     left.retain(|it| {
         let is_dropped = DROPPED_WHEN_EMPTY.iter().any(|path| it.field == path);
         !is_dropped || !leaves_nothing(&it.old) || json::truthy(&it.new)

@@ -46,7 +46,7 @@ pub struct ResourceHandlers {
 pub struct DuplicateId {
     /// The id of both.
     pub id: Arc<str>,
-    /// Their declaration.
+    /// The kind of declaration that both share.
     pub kind: Kind,
     /// Where the first was declared.
     pub first: Arc<str>,
@@ -88,7 +88,7 @@ impl Registry {
         })
     }
 
-    /// Returns all handlers.
+    /// Returns all handlers, in the order of declaration.
     pub fn handlers(&self) -> &[Arc<Handler>] {
         &self.handlers
     }

@@ -21,7 +21,7 @@ use serde_json::{Map, Value};
 use crate::logic::{
     handlers::{
         outcome::Outcome,
-        progress::{self, Record},
+        progress::{self, ProgressRecord},
     },
     object::{corrupt::CorruptState, reason::Reason},
     text::json,
@@ -32,13 +32,13 @@ use crate::settings::ProgressStorage;
 #[derive(Clone, Debug, Default)]
 pub struct State {
     purpose: Option<Reason>,
-    entries: IndexMap<Arc<str>, Entry>,
+    entries: IndexMap<Arc<str>, StateEntry>,
 }
 
 /// A record with its stored form and its part in the cycle.
 #[derive(Clone, Debug)]
-struct Entry {
-    record: Record,
+struct StateEntry {
+    record: ProgressRecord,
     /// The form stored on the object, without nulls; `None` if nothing is stored.
     stored: Option<Value>,
     /// The handler is selected for the cause: the cause waits for it.
@@ -51,12 +51,12 @@ struct Entry {
 
 /// The number of handlers by progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Finished successfully.
+pub struct ProgressCounts {
+    /// Handlers that have finished successfully.
     pub succeeded: usize,
-    /// Finished with errors.
+    /// Handlers that have finished with an error.
     pub failed: usize,
-    /// Not finished.
+    /// Handlers that are not finished.
     pub left: usize,
 }
 
@@ -64,7 +64,7 @@ pub struct Counts {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("deliver the result of handler '{id}': `{place}` in the patch is not a map")]
 pub struct Undeliverable {
-    /// The handler.
+    /// The id of the handler.
     pub id: String,
     /// The field of the patch.
     pub place: String,
@@ -83,11 +83,11 @@ impl State {
         let mut entries = IndexMap::new();
         for id in owned {
             if let Some(stored) = progress::fetch(storage, body, id)? {
-                let record = Record::parse(id, &stored, now)?;
+                let record = ProgressRecord::parse(id, &stored, now)?;
                 let is_moved = record.is_moved(&stored);
                 let stored = Some(without_nulls(stored));
                 let (active, is_permanent) = (false, false);
-                let entry = Entry { record, stored, active, is_permanent, is_moved };
+                let entry = StateEntry { record, stored, active, is_permanent, is_moved };
                 entries.insert(Arc::clone(id), entry);
             }
         }
@@ -103,8 +103,8 @@ impl State {
     ) {
         self.purpose = Some(reason);
         for id in selected {
-            let fresh = || Entry {
-                record: Record::new(now, Some(reason.as_str())),
+            let fresh = || StateEntry {
+                record: ProgressRecord::new(now, Some(reason.as_str())),
                 stored: None,
                 active: false,
                 is_permanent: false,
@@ -144,7 +144,7 @@ impl State {
     }
 
     /// Replaces the record of a handler. A handler that is not part of the state is ignored.
-    pub fn set(&mut self, id: &str, record: Record) {
+    pub fn set(&mut self, id: &str, record: ProgressRecord) {
         if let Some(entry) = self.entries.get_mut(id) {
             entry.record = record;
             entry.is_permanent = false;
@@ -164,8 +164,8 @@ impl State {
     }
 
     /// Returns the number of handlers stored for other causes, by purpose. Empty if no cause is superseded.
-    pub fn superseded(&self) -> BTreeMap<String, Counts> {
-        let mut foreign = BTreeMap::<String, Counts>::new();
+    pub fn superseded(&self) -> BTreeMap<String, ProgressCounts> {
+        let mut foreign = BTreeMap::<String, ProgressCounts>::new();
         for record in self.records().filter(|it| !self.is_ours(it)) {
             if let Some(purpose) = &record.purpose {
                 foreign.entry(purpose.clone()).or_default().add(record);
@@ -190,11 +190,11 @@ impl State {
     }
 
     /// Returns the record of a handler.
-    pub fn record(&self, id: &str) -> Option<&Record> {
+    pub fn record(&self, id: &str) -> Option<&ProgressRecord> {
         self.entries.get(id).map(|it| &it.record)
     }
 
-    /// Records how an attempt ended: see [`Record::transition`]. A handler that is not part of the state is ignored.
+    /// Records how an attempt ended: see [`ProgressRecord::transition`]. A handler that is not part of the state is ignored.
     pub fn apply(&mut self, id: &str, outcome: &Outcome, now: Timestamp) {
         if let Some(entry) = self.entries.get_mut(id) {
             entry.record = entry.record.transition(outcome, now);
@@ -258,12 +258,12 @@ impl State {
 
     /// Returns whether no handler of the cause is to be called any more.
     pub fn done(&self) -> bool {
-        self.active().all(Record::finished)
+        self.active().all(ProgressRecord::finished)
     }
 
     /// Returns the counts for the current cause, including handlers without a known cause.
-    pub fn counts(&self) -> Counts {
-        let mut counts = Counts::default();
+    pub fn counts(&self) -> ProgressCounts {
+        let mut counts = ProgressCounts::default();
         for record in self.records().filter(|it| self.is_ours(it)) {
             counts.add(record);
         }
@@ -281,15 +281,15 @@ impl State {
         Some(entry.record.delay(now))
     }
 
-    fn records(&self) -> impl Iterator<Item = &Record> {
+    fn records(&self) -> impl Iterator<Item = &ProgressRecord> {
         self.entries.values().map(|it| &it.record)
     }
 
-    fn active(&self) -> impl Iterator<Item = &Record> {
+    fn active(&self) -> impl Iterator<Item = &ProgressRecord> {
         self.entries.values().filter(|it| it.active).map(|it| &it.record)
     }
 
-    fn is_ours(&self, record: &Record) -> bool {
+    fn is_ours(&self, record: &ProgressRecord) -> bool {
         match (&record.purpose, self.purpose) {
             (Some(purpose), Some(ours)) => purpose == ours.as_str(),
             (None, _) | (_, None) => true,
@@ -297,8 +297,8 @@ impl State {
     }
 }
 
-impl Counts {
-    fn add(&mut self, record: &Record) {
+impl ProgressCounts {
+    fn add(&mut self, record: &ProgressRecord) {
         self.succeeded += usize::from(record.success);
         self.failed += usize::from(record.failure);
         self.left += usize::from(!record.finished());

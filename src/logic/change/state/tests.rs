@@ -56,7 +56,7 @@ fn a_null_is_no_result() {
 /// Returns an object with records of a creation and of the deletion that has superseded it.
 fn superseded(now: Timestamp) -> (ProgressStorage, Value, State) {
     let storage = PersistenceSettings::default().progress_storage;
-    let record = |purpose: &str| Record::new(moment(), Some(purpose)).format(false);
+    let record = |purpose: &str| ProgressRecord::new(moment(), Some(purpose)).format(false);
     let name = |id: &str| format!("kopf.zalando.org/{id}");
     let annotations = json!({ name("made"): record("create"), name("gone"): record("delete") });
     let body = json!({ "metadata": { "annotations": annotations } });

@@ -29,13 +29,13 @@ const LONG: Duration = Duration::from_secs(1);
 /// The undecided handlers of one object, and the change that was handled without them.
 #[derive(Debug, Default)]
 pub struct Undecided {
-    all: Vec<Entry>,
+    all: Vec<UndecidedEntry>,
     /// The essence that the other handlers have seen, of a change that all but the undecided handlers have finished.
     settled: Option<Arc<Value>>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct UndecidedEntry {
     mark: Mark,
     category: Category,
     /// Consecutive failed attempts.
@@ -50,7 +50,7 @@ struct Entry {
 
 /// The failure of a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Failed {
+pub struct FilterFailure {
     /// The number of consecutive failures, including this one.
     pub attempt: usize,
     /// The pause before it is called again; `None` if it is called again only at another event.
@@ -58,7 +58,7 @@ pub struct Failed {
 }
 
 impl Undecided {
-    /// Begins a cycle.
+    /// Begins a cycle: no handler was met in it yet.
     pub fn begin(&mut self) {
         self.all.iter_mut().for_each(|it| it.is_met = false);
     }
@@ -83,7 +83,7 @@ impl Undecided {
         took: Duration,
         delays: &[Duration],
         now: Duration,
-    ) -> Failed {
+    ) -> FilterFailure {
         let before = self.of(handler).map_or(0, |it| it.failures);
         let category = handler.kind.category();
         let long = took.saturating_mul(REST);
@@ -93,7 +93,7 @@ impl Undecided {
             delays.get(before).or(delays.last()).map(|it| long.max(*it))
         };
         self.note(handler, before + 1, (pause.map(|it| now.saturating_add(it)), took >= LONG));
-        Failed { attempt: before + 1, pause }
+        FilterFailure { attempt: before + 1, pause }
     }
 
     /// Pauses a handler: it must not be called until the pause is over.
@@ -154,15 +154,15 @@ impl Undecided {
     ) {
         self.all.retain(|it| !it.mark.is_namesake_of(handler));
         let (mark, category) = (handler.mark(), handler.kind.category());
-        self.all.push(Entry { mark, category, failures, until, is_slow, is_met: true });
+        self.all.push(UndecidedEntry { mark, category, failures, until, is_slow, is_met: true });
     }
 
-    fn of(&mut self, handler: &Handler) -> Option<&mut Entry> {
+    fn of(&mut self, handler: &Handler) -> Option<&mut UndecidedEntry> {
         self.all.iter_mut().find(|it| it.mark.is_of(handler))
     }
 }
 
-impl Entry {
+impl UndecidedEntry {
     fn rests(&self, now: Duration) -> bool {
         self.until.is_some_and(|it| now < it)
     }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 
-use super::{Failed, Undecided};
+use super::{FilterFailure, Undecided};
 use crate::logic::{
     change::cause::Change,
     handlers::{
@@ -36,7 +36,7 @@ fn pauses_grow_and_the_last_one_repeats() {
         undecided.begin();
         assert!(!undecided.rests(&create, secs(now)));
         let failed = undecided.failed(&create, Duration::ZERO, &DELAYS, secs(now));
-        assert_eq!(failed, Failed { attempt, pause: Some(secs(pause)) });
+        assert_eq!(failed, FilterFailure { attempt, pause: Some(secs(pause)) });
         undecided.end(secs(now));
         assert_eq!(undecided.pause(secs(now)), Some(secs(pause)));
     }

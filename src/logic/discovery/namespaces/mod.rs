@@ -14,10 +14,10 @@ use regex::Regex;
 
 /// A pattern of namespaces to serve. Matches whole names, case-sensitively.
 #[derive(Clone, Debug)]
-pub struct NamespacePattern(Form);
+pub struct NamespacePattern(PatternForm);
 
 #[derive(Clone, Debug)]
-enum Form {
+enum PatternForm {
     /// Globs joined by commas; `!` negates one.
     Globs(String),
     /// A regular expression, for programs that use this library.
@@ -27,7 +27,7 @@ enum Form {
 impl NamespacePattern {
     /// Creates a pattern from globs, as on the command line.
     pub fn new(text: impl Into<String>) -> Self {
-        NamespacePattern(Form::Globs(text.into()))
+        NamespacePattern(PatternForm::Globs(text.into()))
     }
 
     /// Creates a pattern from a regular expression for whole names.
@@ -38,22 +38,22 @@ impl NamespacePattern {
     pub fn regex(text: &str) -> Result<Self, regex::Error> {
         // Checked alone first, so that it cannot close the group around it.
         Regex::new(text)?;
-        Regex::new(&format!("^(?:{text})$")).map(|it| NamespacePattern(Form::Regex(it)))
+        Regex::new(&format!("^(?:{text})$")).map(|it| NamespacePattern(PatternForm::Regex(it)))
     }
 
     /// Returns whether a namespace is served.
     pub fn matches(&self, name: &str) -> bool {
         match &self.0 {
-            Form::Globs(globs) => matches(globs, name),
-            Form::Regex(regex) => regex.is_match(name),
+            PatternForm::Globs(globs) => matches(globs, name),
+            PatternForm::Regex(regex) => regex.is_match(name),
         }
     }
 
     /// Returns the name if it is exactly one namespace, which can be served without listing the namespaces.
     pub fn exact(&self) -> Option<&str> {
         match &self.0 {
-            Form::Globs(globs) => (!globs.contains(['!', '*', '?', ','])).then_some(globs),
-            Form::Regex(_) => None,
+            PatternForm::Globs(globs) => (!globs.contains(['!', '*', '?', ','])).then_some(globs),
+            PatternForm::Regex(_) => None,
         }
     }
 }
@@ -78,8 +78,8 @@ fn matches(globs: &str, name: &str) -> bool {
 impl fmt::Display for NamespacePattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Form::Globs(globs) => f.write_str(globs),
-            Form::Regex(regex) => f.write_str(regex.as_str()),
+            PatternForm::Globs(globs) => f.write_str(globs),
+            PatternForm::Regex(regex) => f.write_str(regex.as_str()),
         }
     }
 }
@@ -91,7 +91,7 @@ impl From<&str> for NamespacePattern {
 }
 
 /// A token of a glob.
-enum Token {
+enum GlobToken {
     /// `*`
     Many,
     /// `?`
@@ -112,7 +112,7 @@ pub(in crate::logic) fn glob(pattern: &str, text: &str) -> bool {
     let mut retry: Option<(usize, usize)> = None;
     while symbol < text.len() || token < tokens.len() {
         match (tokens.get(token), text.get(symbol)) {
-            (Some(Token::Many), _) => {
+            (Some(GlobToken::Many), _) => {
                 retry = Some((token + 1, symbol));
                 token += 1;
                 continue;
@@ -134,46 +134,46 @@ pub(in crate::logic) fn glob(pattern: &str, text: &str) -> bool {
     true
 }
 
-fn tokens(pattern: &str) -> Vec<Token> {
+fn tokens(pattern: &str) -> Vec<GlobToken> {
     let pattern: Vec<char> = pattern.chars().collect();
     let mut tokens = Vec::new();
     let mut rest = pattern.as_slice();
     while let Some((symbol, after)) = rest.split_first() {
         rest = after;
         tokens.push(match symbol {
-            '*' => Token::Many,
-            '?' => Token::One,
+            '*' => GlobToken::Many,
+            '?' => GlobToken::One,
             '[' => match set(after) {
                 Some((set, behind)) => {
                     rest = behind;
                     set
                 }
                 // A bracket that is never closed matches itself.
-                None => Token::Literal('['),
+                None => GlobToken::Literal('['),
             },
-            other => Token::Literal(*other),
+            other => GlobToken::Literal(*other),
         });
     }
     tokens
 }
 
 /// Reads the set after an opening bracket. Returns it with the rest of the pattern.
-fn set(pattern: &[char]) -> Option<(Token, &[char])> {
+fn set(pattern: &[char]) -> Option<(GlobToken, &[char])> {
     let negated = pattern.first() == Some(&'!');
     let start = usize::from(negated);
     // A closing bracket at the start belongs to the set.
     let end = pattern.iter().skip(start + 1).position(|it| *it == ']')? + start + 1;
     let members = pattern.get(start..end)?.to_vec();
-    Some((Token::Set { negated, members }, pattern.get(end + 1..)?))
+    Some((GlobToken::Set { negated, members }, pattern.get(end + 1..)?))
 }
 
-impl Token {
+impl GlobToken {
     fn takes(&self, symbol: char) -> bool {
         match self {
-            Token::Many => false,
-            Token::One => true,
-            Token::Literal(it) => *it == symbol,
-            Token::Set { negated, members } => is_among(members, symbol) != *negated,
+            GlobToken::Many => false,
+            GlobToken::One => true,
+            GlobToken::Literal(it) => *it == symbol,
+            GlobToken::Set { negated, members } => is_among(members, symbol) != *negated,
         }
     }
 }

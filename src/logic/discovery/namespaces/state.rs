@@ -7,7 +7,7 @@ use crate::logic::object::reason::EventType;
 /// The effect of a namespace event on the streams in the namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NamespaceState {
-    /// The namespace exists.
+    /// The namespace exists; if it is terminating, its conditions are not known yet.
     Served,
     /// The namespace is terminating, but still contains objects to handle; one line for each reason.
     Pending(Vec<String>),

@@ -16,7 +16,7 @@ use crate::logic::{
 
 /// The choice, with warnings for the user.
 #[derive(Debug, Default)]
-pub struct Served {
+pub struct ServedResources {
     /// The resources to watch.
     pub resources: BTreeSet<Resource>,
     /// The resources that cannot be watched, and why.
@@ -27,7 +27,7 @@ pub struct Served {
     pub unresolved: Vec<Selector>,
 }
 
-/// Gaps in discovery.
+/// The gaps in discovery: resources may exist that it does not show.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unknown {
     /// The API groups that do not respond.
@@ -37,7 +37,7 @@ pub struct Unknown {
 }
 
 /// Chooses the resources that the handlers select.
-pub fn choose(registry: &Registry, known: &[Resource], picks: Picks<'_>) -> Served {
+pub fn choose(registry: &Registry, known: &[Resource], picks: Picks<'_>) -> ServedResources {
     let handlers = registry.handlers();
     let watching = |it: &&Handler| {
         let unwatched = [Category::Activity, Category::Admission, Category::Conversion];
@@ -50,7 +50,7 @@ pub fn choose(registry: &Registry, known: &[Resource], picks: Picks<'_>) -> Serv
             selectors.push(selector);
         }
     }
-    let mut served = Served::default();
+    let mut served = ServedResources::default();
     for selector in &selectors {
         served.resources.extend(selector.select(known, picks).into_iter().cloned());
     }
@@ -118,7 +118,7 @@ pub fn questions<'a>(
     })
 }
 
-impl Served {
+impl ServedResources {
     fn drop_ambiguous(&mut self, selectors: &[&Selector], known: &[Resource], picks: Picks<'_>) {
         for selector in selectors.iter().filter(|it| it.is_specific()) {
             let matching = selector.select(known, picks);

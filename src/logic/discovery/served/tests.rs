@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Served, choose};
+use super::{ServedResources, choose};
 use crate::logic::{
     change::registry::Registry,
     handlers::{
@@ -26,7 +26,7 @@ fn resource(group: &str, plural: &str, verbs: &str) -> Resource {
     }
 }
 
-fn served(wishes: &[(Kind, &str)], known: &[Resource]) -> Served {
+fn served(wishes: &[(Kind, &str)], known: &[Resource]) -> ServedResources {
     let handlers = wishes.iter().zip(0..).map(|((kind, name), slot)| {
         let declaration = Declaration {
             kind: *kind,
@@ -40,7 +40,7 @@ fn served(wishes: &[(Kind, &str)], known: &[Resource]) -> Served {
     choose(&Registry::new(handlers.collect()).unwrap(), known, &|_, _| false)
 }
 
-fn names(served: &Served) -> BTreeSet<String> {
+fn names(served: &ServedResources) -> BTreeSet<String> {
     served.resources.iter().map(ToString::to_string).collect()
 }
 

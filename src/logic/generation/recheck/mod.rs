@@ -44,20 +44,20 @@ const CATEGORIES: [Category; 4] =
 
 /// The change of one handler by an edit of the scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Edit {
+enum HandlerEdit {
     /// Unchanged.
     Unchanged,
     /// Has other code or other options, and the same filters.
     Edited,
     /// Did not exist before, or had other filters.
     Added,
-    /// No longer exists.
+    /// Is no longer declared.
     Removed,
 }
 
 /// The objects that an edit of one handler concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Effect {
+enum EditEffect {
     /// None.
     Nothing,
     /// All, if handlers have failed permanently on any of them.
@@ -75,7 +75,7 @@ enum Effect {
 /// The objects of a resource that must be checked again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recheck {
-    /// All objects.
+    /// All objects of the resource.
     pub all: bool,
     /// All objects, if handlers have failed permanently on any of them.
     pub all_if_failed: bool,
@@ -93,16 +93,20 @@ pub struct NewHandlers {
 }
 
 /// Returns which objects an edit of a handler of this category concerns.
-fn effect(category: Category, edit: Edit) -> Effect {
+fn effect(category: Category, edit: HandlerEdit) -> EditEffect {
     match (category, edit) {
-        (_, Edit::Unchanged)
+        (_, HandlerEdit::Unchanged)
         | (Category::Activity | Category::Admission | Category::Conversion, _)
-        | (Category::Watching, Edit::Edited | Edit::Removed) => Effect::Nothing,
-        (Category::Changing, Edit::Edited) => Effect::IfFailed,
-        (Category::Changing, Edit::Removed) => Effect::IfHeld,
-        (Category::Spawning, Edit::Edited | Edit::Removed) => Effect::Running,
-        (Category::Indexing, Edit::Edited | Edit::Added | Edit::Removed) => Effect::Refill,
-        (Category::Changing | Category::Watching | Category::Spawning, Edit::Added) => Effect::All,
+        | (Category::Watching, HandlerEdit::Edited | HandlerEdit::Removed) => EditEffect::Nothing,
+        (Category::Changing, HandlerEdit::Edited) => EditEffect::IfFailed,
+        (Category::Changing, HandlerEdit::Removed) => EditEffect::IfHeld,
+        (Category::Spawning, HandlerEdit::Edited | HandlerEdit::Removed) => EditEffect::Running,
+        (Category::Indexing, HandlerEdit::Edited | HandlerEdit::Added | HandlerEdit::Removed) => {
+            EditEffect::Refill
+        }
+        (Category::Changing | Category::Watching | Category::Spawning, HandlerEdit::Added) => {
+            EditEffect::All
+        }
     }
 }
 
@@ -121,7 +125,7 @@ pub fn has_new(old: &ResourceHandlers, new: &ResourceHandlers) -> bool {
     let mut objects = CATEGORIES.into_iter().filter(|it| *it != Category::Indexing);
     objects.any(|it| {
         let old = of_category(old, it);
-        of_category(new, it).iter().any(|it| edit_of_new(old, it) != Edit::Unchanged)
+        of_category(new, it).iter().any(|it| edit_of_new(old, it) != HandlerEdit::Unchanged)
     })
 }
 
@@ -147,13 +151,13 @@ impl Recheck {
         if recheck.all { Recheck { all: true, ..Recheck::default() } } else { recheck }
     }
 
-    fn add(&mut self, handler: &Handler, effect: Effect) {
+    fn add(&mut self, handler: &Handler, effect: EditEffect) {
         match effect {
-            Effect::Nothing | Effect::Refill => {}
-            Effect::IfFailed => self.all_if_failed = true,
-            Effect::IfHeld => self.all |= handler.requires_finalizer(),
-            Effect::Running => drop(self.daemons.insert(Arc::clone(&handler.id))),
-            Effect::All => self.all = true,
+            EditEffect::Nothing | EditEffect::Refill => {}
+            EditEffect::IfFailed => self.all_if_failed = true,
+            EditEffect::IfHeld => self.all |= handler.requires_finalizer(),
+            EditEffect::Running => drop(self.daemons.insert(Arc::clone(&handler.id))),
+            EditEffect::All => self.all = true,
         }
     }
 }
@@ -166,7 +170,7 @@ impl NewHandlers {
         indexes: &BTreeSet<Arc<str>>,
     ) -> Self {
         let own = new.indexing.iter().map(|it| &it.id).filter(|it| indexes.contains(*it));
-        let is_added = |it: &&Arc<Handler>| edit_of_new(&old.watching, it) == Edit::Added;
+        let is_added = |it: &&Arc<Handler>| edit_of_new(&old.watching, it) == HandlerEdit::Added;
         let watching = new.watching.iter().filter(is_added);
         NewHandlers {
             indexes: own.cloned().collect_set(),
@@ -186,15 +190,17 @@ impl NewHandlers {
     }
 }
 
-impl fmt::Display for Effect {
+impl fmt::Display for EditEffect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Effect::Nothing => "nothing",
-            Effect::IfFailed => "all objects, if handlers have failed permanently on any of them",
-            Effect::IfHeld => "all objects, if it needed the finalizer",
-            Effect::Running => "the objects that it runs for",
-            Effect::Refill => "all objects of the resources that fill the index",
-            Effect::All => "all objects",
+            EditEffect::Nothing => "nothing",
+            EditEffect::IfFailed => {
+                "all objects, if handlers have failed permanently on any of them"
+            }
+            EditEffect::IfHeld => "all objects, if it needed the finalizer",
+            EditEffect::Running => "the objects that it runs for",
+            EditEffect::Refill => "all objects of the resources that fill the index",
+            EditEffect::All => "all objects",
         })
     }
 }
@@ -210,28 +216,28 @@ fn of_category(handlers: &ResourceHandlers, category: Category) -> &[Arc<Handler
 }
 
 /// Returns how a handler differs from the old ones with the same declaration.
-fn edit_of_new(old: &[Arc<Handler>], handler: &Handler) -> Edit {
-    let mut edit = Edit::Added;
+fn edit_of_new(old: &[Arc<Handler>], handler: &Handler) -> HandlerEdit {
+    let mut edit = HandlerEdit::Added;
     for before in declared_like(old, handler) {
         if before.is_same(handler) {
-            return Edit::Unchanged;
+            return HandlerEdit::Unchanged;
         }
         if sees_same(before, handler) {
-            edit = Edit::Edited;
+            edit = HandlerEdit::Edited;
         }
     }
     edit
 }
 
 /// Returns how an old handler was edited; one that is declared with other filters counts as edited, too.
-fn edit_of_old(new: &[Arc<Handler>], handler: &Handler) -> Edit {
+fn edit_of_old(new: &[Arc<Handler>], handler: &Handler) -> HandlerEdit {
     let mut now = declared_like(new, handler).peekable();
     if now.peek().is_none() {
-        Edit::Removed
+        HandlerEdit::Removed
     } else if now.any(|it| it.is_same(handler)) {
-        Edit::Unchanged
+        HandlerEdit::Unchanged
     } else {
-        Edit::Edited
+        HandlerEdit::Edited
     }
 }
 

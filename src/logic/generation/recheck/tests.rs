@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{CATEGORIES, Edit, Effect, NewHandlers, Recheck, effect, has_new, refilled};
+use super::{CATEGORIES, EditEffect, HandlerEdit, NewHandlers, Recheck, effect, has_new, refilled};
 use crate::logic::{
     change::{
         registry::{Registry, ResourceHandlers},
@@ -72,13 +72,13 @@ fn running() -> Recheck {
 }
 
 /// Returns the expected result for the only handler of this kind.
-fn expected(effect: Effect, kind: Kind) -> Recheck {
+fn expected(effect: EditEffect, kind: Kind) -> Recheck {
     match effect {
-        Effect::IfFailed => all_if_failed(),
-        Effect::Running => running(),
-        Effect::Refill | Effect::All => all(),
-        Effect::IfHeld if kind == Kind::Delete => all(),
-        Effect::Nothing | Effect::IfHeld => nothing(),
+        EditEffect::IfFailed => all_if_failed(),
+        EditEffect::Running => running(),
+        EditEffect::Refill | EditEffect::All => all(),
+        EditEffect::IfHeld if kind == Kind::Delete => all(),
+        EditEffect::Nothing | EditEffect::IfHeld => nothing(),
     }
 }
 
@@ -98,7 +98,7 @@ fn every_row_of_the_table_holds_and_is_documented() {
     let labels = [("labels", json!({ "a": "b" }))];
     let mut rows = 0;
     for category in CATEGORIES {
-        for edit in [Edit::Edited, Edit::Added, Edit::Removed] {
+        for edit in [HandlerEdit::Edited, HandlerEdit::Added, HandlerEdit::Removed] {
             let effect = effect(category, edit);
             let name = |it: &dyn std::fmt::Debug| format!("{it:?}").to_lowercase();
             let row = format!("//! | {} | {} | {effect} |", name(&category), name(&edit));
@@ -108,13 +108,13 @@ fn every_row_of_the_table_holds_and_is_documented() {
                 let one = |code| vec![handler(*kind, code, &[])];
                 let filtered = vec![handler(*kind, 2, &labels)];
                 let edits = match edit {
-                    Edit::Unchanged | Edit::Edited => vec![(one(1), one(2))],
-                    Edit::Added => vec![(Vec::new(), one(1)), (one(1), filtered)],
+                    HandlerEdit::Unchanged | HandlerEdit::Edited => vec![(one(1), one(2))],
+                    HandlerEdit::Added => vec![(Vec::new(), one(1)), (one(1), filtered)],
                     // Another handler that fills the same index.
-                    Edit::Removed if *kind == Kind::Index => {
+                    HandlerEdit::Removed if *kind == Kind::Index => {
                         vec![(vec![handler(*kind, 1, &[]), elsewhere(1)], one(1))]
                     }
-                    Edit::Removed => vec![(one(1), Vec::new())],
+                    HandlerEdit::Removed => vec![(one(1), Vec::new())],
                 };
                 for (old, new) in edits {
                     assert_eq!(rechecked(old, new), expected(effect, *kind), "{kind:?} {edit:?}");

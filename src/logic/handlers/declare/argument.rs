@@ -46,7 +46,7 @@ pub struct Declaration {
     pub selectors: Vec<Argument>,
     /// The options, by name.
     pub options: Vec<(String, Argument)>,
-    /// The handler function.
+    /// The function that the handler calls.
     pub function: Function,
     /// `file:line` of the declaration.
     pub location: String,
@@ -55,7 +55,7 @@ pub struct Declaration {
 /// The error of a rejected declaration. The engines add its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeclareError {
-    /// The problem.
+    /// What is wrong with the declaration, without its location.
     pub message: String,
     /// The hint, if there is one.
     pub hint: Option<String>,
@@ -103,7 +103,7 @@ impl Declaration {
 /// The size of data, in bytes.
 #[derive(Clone, Copy)]
 struct Size {
-    /// As JSON, approximately.
+    /// The size as JSON, approximately.
     bytes: usize,
     /// The longest string, keys included.
     longest: usize,

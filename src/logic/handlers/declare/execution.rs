@@ -16,17 +16,17 @@ const HANDLERS: &str = "kopf.execute: `handlers` must be a list whose items are 
 
 /// The sub-handlers to run now, as passed to `kopf.execute`.
 #[derive(Clone, Debug, Default)]
-pub struct Execution {
+pub struct SubHandlerExecution {
     /// The handlers; `None`: those that were declared.
     pub passed: Option<Vec<Declaration>>,
     /// The lifecycle that orders them; `None`: that of the parent's cycle.
     pub chooser: Option<Chooser>,
 }
 
-impl Execution {
+impl SubHandlerExecution {
     /// Reads the options. `location` is the place of the call of `kopf.execute`.
     pub fn parse(options: Vec<(String, Argument)>, location: &str) -> Result<Self, DeclareError> {
-        let mut execution = Execution::default();
+        let mut execution = SubHandlerExecution::default();
         for (name, argument) in options {
             let passed = match (name.as_str(), argument) {
                 (_, Argument::Absent) => continue,

@@ -17,8 +17,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 pub use self::argument::{Argument, Declaration, DeclareError, Marker};
-pub use self::execution::{Execution, chooser};
-pub use self::options::{OptionSpec, Takes, hint as option_hint, options_of};
+pub use self::execution::{SubHandlerExecution, chooser};
+pub use self::options::{OptionSpec, OptionType, hint as option_hint, options_of};
 use self::values::Options;
 use super::{
     function::Function,

@@ -5,26 +5,26 @@
 use super::super::handler::{Category, Kind};
 use crate::logic::text::nearest::nearest;
 
-/// One option.
+/// One option of declarations.
 #[derive(Clone, Copy, Debug)]
 pub struct OptionSpec {
     /// Its name, as in Kopf.
     pub name: &'static str,
     /// The type of its value.
-    pub takes: Takes,
-    /// Its documentation.
+    pub takes: OptionType,
+    /// The documentation, as in the reference.
     pub doc: &'static str,
     scope: Scope,
 }
 
 /// The type of an option's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Takes {
+pub enum OptionType {
     /// A string.
     Text,
     /// Any data; where values are compared, also a marker or a function.
     Any,
-    /// An error mode.
+    /// An error mode: `kopf.ErrorsMode`.
     Errors,
     /// A duration.
     Duration,
@@ -67,7 +67,7 @@ pub enum Takes {
 /// The declarations that have an option.
 #[derive(Clone, Copy, Debug)]
 enum Scope {
-    /// All of them.
+    /// All declarations have it.
     Every,
     /// All except those whose name is an argument.
     Named,
@@ -75,11 +75,11 @@ enum Scope {
     Retried,
     /// Those whose calls have a timeout.
     Timed,
-    /// Those about objects.
+    /// Those whose handlers are called for objects.
     Objects,
     /// Those that select resources.
     Selecting,
-    /// Only these.
+    /// Only the declarations of these kinds.
     Only(&'static [Kind]),
 }
 
@@ -96,65 +96,70 @@ const TIMER: Scope = Scope::Only(&[Kind::Timer]);
 const EVENT: Scope = Scope::Only(&[Kind::Event]);
 const RECONCILE: Scope = Scope::Only(&[Kind::Reconcile]);
 
-const fn option(name: &'static str, takes: Takes, scope: Scope, doc: &'static str) -> OptionSpec {
+const fn option(
+    name: &'static str,
+    takes: OptionType,
+    scope: Scope,
+    doc: &'static str,
+) -> OptionSpec {
     OptionSpec { name, takes, doc, scope }
 }
 
 #[rustfmt::skip]
 const OPTIONS: &[OptionSpec] = &[
-    option("id", Takes::Text, Scope::Named, "Id of the handler in logs and in stored progress; default: the name of the function."),
-    option("param", Takes::Any, Scope::Every, "Any data, passed to the handler as `ctx.param`."),
-    option("errors", Takes::Errors, Scope::Retried, "How to treat arbitrary errors: \"temporary\", \"permanent\" or \"ignored\"."),
-    option("timeout", Takes::Duration, Scope::Timed, "Maximum time since the first attempt, pauses included. After that, a running attempt is interrupted, and no new one starts."),
-    option("retries", Takes::Integer, Scope::Retried, "Maximum number of attempts."),
-    option("backoff", Takes::Duration, Scope::Retried, "Pause after an arbitrary error; default: `settings.execution.default_backoff`."),
-    option("labels", Takes::Criteria, Scope::Objects, "Only for objects whose labels match: a value, `kopf.PRESENT`, `kopf.ABSENT` or a function for each."),
-    option("annotations", Takes::Criteria, Scope::Objects, "Only for objects whose annotations match, as with `labels`."),
-    option("when", Takes::Condition, Scope::Objects, "Only if this function of `ctx` returns true."),
-    option("field", Takes::Path, Scope::Objects, "Only if this field exists: a dotted path, or a list of keys."),
-    option("value", Takes::Any, Scope::Objects, "Only if the field has this value: data, a marker or a function."),
-    option("old", Takes::Any, COMPARING, "Only if the field had this value before: data, a marker or a function."),
-    option("new", Takes::Any, COMPARING, "Only if the field has this value now: data, a marker or a function."),
-    option("deleted", Takes::Boolean, Scope::Only(&[Kind::Resume]), "Also for objects that are being deleted."),
-    option("optional", Takes::Boolean, Scope::Only(&[Kind::Delete]), "Do not add the finalizer only for this handler."),
-    option("initial_delay", Takes::Delay, DELAYED, "Delay before the first call."),
-    option("cancellation_backoff", Takes::Duration, DAEMON, "Maximum time of a graceful exit before the daemon is cancelled."),
-    option("cancellation_timeout", Takes::Duration, DAEMON, "Maximum time of a cancelled daemon before it is abandoned."),
-    option("cancellation_polling", Takes::Duration, DAEMON, "Interval at which a stopping daemon is checked."),
-    option("interval", Takes::Duration, TIMER, "Pause from the end of one call to the start of the next."),
-    option("sharp", Takes::Boolean, SHARP, "Measure the interval from the start of the last call."),
-    option("idle", Takes::Duration, TIMER, "Only if the object has not changed for this long."),
-    option("exclusive", Takes::Boolean, TIMER, "Do not call the timer while change handlers of the object run or are retried; these also wait until a call of the timer has ended."),
-    option("schedule", Takes::Times, TIMER, "Call at the times of a cron expression, instead of an interval: a string, or a function of `ctx` that returns one, such as a field of the object."),
-    option("finalizer", Takes::Boolean, HELD, "Whether to add a finalizer, which blocks the deletion of the object. For daemons and timers: until they have stopped; default: true; if false, they are stopped as soon as the deletion is noticed. For reconcile handlers: also without `finalize`, to delete children without an owner reference: cluster-scoped ones and those in other namespaces."),
-    option("timezone", Takes::Text, ZONED, "The time zone, such as \"Europe/Berlin\" or \"+02:00\"; default: UTC."),
-    option("owns", Takes::Kinds, RECONCILE, "The kinds of the children, such as \"deployments\" or \"apps/v1/deployments\": a list, or one. The function returns children of these kinds, and is called when one of them changes."),
-    option("watches", Takes::Watches, RECONCILE, "Other kinds whose changes call the function: a list of names, each with an optional `map`, a function of `ctx` that returns the objects to call it for: `{ name, namespace }`, or a list of them. Without `map`: all objects."),
-    option("resync", Takes::Duration, RECONCILE, "Maximum pause between two calls for an object; default: no limit."),
-    option("finalize", Takes::Call, RECONCILE, "A function of `ctx` for objects that are being deleted. The deletion is blocked until it has succeeded."),
-    option("formerly", Takes::Texts, RECONCILE, "Earlier ids of the handler, whose children it takes over: a string, or a list of strings."),
-    option("parent", Takes::Text, EVENT, "Only for objects with an owner of this kind, which is `ctx.parent`."),
-    option("owner", Takes::Text, EVENT, "The same as `parent`."),
-    option("missed", Takes::Missed, CRON, "What happens to the times that were missed while no operator was running: \"skip\" (default): they do not run; \"once\": the last of them runs at the start."),
-    option("operations", Takes::Operations, ADMISSION, "Only for these requests: \"CREATE\", \"UPDATE\", \"DELETE\", \"CONNECT\"."),
-    option("operation", Takes::Operation, ADMISSION, "One operation; the same as `operations` with one item."),
-    option("subresource", Takes::Text, ADMISSION, "Only for this subresource; \"*\" is any, including the object itself."),
-    option("persistent", Takes::Boolean, ADMISSION, "Keep the webhook configured after the operator exits."),
-    option("side_effects", Takes::Boolean, ADMISSION, "The handler has side effects, except in dry runs."),
-    option("ignore_failures", Takes::Boolean, ADMISSION, "Admit the object if the webhook cannot be reached."),
-    option("match_conditions", Takes::Conditions, ADMISSION, "Only if all of these CEL expressions are true, which the API server evaluates: `{ name, expression }` for each."),
-    option("namespace_selector", Takes::Labels, ADMISSION, "Only for objects in namespaces with these labels: a map of labels, or a label selector with `matchLabels` and `matchExpressions`."),
-    option("match_policy", Takes::MatchPolicy, ADMISSION, "\"Exact\": only for requests in the selected version; \"Equivalent\" (default): in any version."),
-    option("reinvocation", Takes::Boolean, Scope::Only(&[Kind::Mutate]), "Call the handler again if a later webhook changes the object."),
-    option("from", Takes::Text, CONVERT, "The version of the objects before the conversion, such as \"v1\"; required."),
-    option("to", Takes::Text, CONVERT, "The version of the objects after the conversion, such as \"v2\"; required."),
-    option("group", Takes::Text, Scope::Selecting, "The API group of the resource; empty is the core group."),
-    option("version", Takes::Text, Scope::Selecting, "The version of the resource; default: the preferred one."),
-    option("kind", Takes::Text, Scope::Selecting, "The kind of the resource, such as \"Pod\"."),
-    option("plural", Takes::Text, Scope::Selecting, "The plural of the resource, such as \"pods\"."),
-    option("singular", Takes::Text, Scope::Selecting, "The singular of the resource, such as \"pod\"."),
-    option("shortcut", Takes::Text, Scope::Selecting, "A short name of the resource, such as \"po\"."),
-    option("category", Takes::Text, Scope::Selecting, "All resources of a category, such as \"all\"."),
+    option("id", OptionType::Text, Scope::Named, "Id of the handler in logs and in stored progress; default: the name of the function."),
+    option("param", OptionType::Any, Scope::Every, "Any data, passed to the handler as `ctx.param`."),
+    option("errors", OptionType::Errors, Scope::Retried, "How to treat arbitrary errors: \"temporary\", \"permanent\" or \"ignored\"."),
+    option("timeout", OptionType::Duration, Scope::Timed, "Maximum time since the first attempt, pauses included. After that, a running attempt is interrupted, and no new one starts."),
+    option("retries", OptionType::Integer, Scope::Retried, "Maximum number of attempts."),
+    option("backoff", OptionType::Duration, Scope::Retried, "Pause after an arbitrary error; default: `settings.execution.default_backoff`."),
+    option("labels", OptionType::Criteria, Scope::Objects, "Only for objects whose labels match: a value, `kopf.PRESENT`, `kopf.ABSENT` or a function for each."),
+    option("annotations", OptionType::Criteria, Scope::Objects, "Only for objects whose annotations match, as with `labels`."),
+    option("when", OptionType::Condition, Scope::Objects, "Only if this function of `ctx` returns true."),
+    option("field", OptionType::Path, Scope::Objects, "Only if this field exists: a dotted path, or a list of keys."),
+    option("value", OptionType::Any, Scope::Objects, "Only if the field has this value: data, a marker or a function."),
+    option("old", OptionType::Any, COMPARING, "Only if the field had this value before: data, a marker or a function."),
+    option("new", OptionType::Any, COMPARING, "Only if the field has this value now: data, a marker or a function."),
+    option("deleted", OptionType::Boolean, Scope::Only(&[Kind::Resume]), "Also for objects that are being deleted."),
+    option("optional", OptionType::Boolean, Scope::Only(&[Kind::Delete]), "Do not add the finalizer only for this handler."),
+    option("initial_delay", OptionType::Delay, DELAYED, "Delay before the first call."),
+    option("cancellation_backoff", OptionType::Duration, DAEMON, "Maximum time of a graceful exit before the daemon is cancelled."),
+    option("cancellation_timeout", OptionType::Duration, DAEMON, "Maximum time of a cancelled daemon before it is abandoned."),
+    option("cancellation_polling", OptionType::Duration, DAEMON, "Interval at which a stopping daemon is checked."),
+    option("interval", OptionType::Duration, TIMER, "Pause from the end of one call to the start of the next."),
+    option("sharp", OptionType::Boolean, SHARP, "Measure the interval from the start of the last call."),
+    option("idle", OptionType::Duration, TIMER, "Only if the object has not changed for this long."),
+    option("exclusive", OptionType::Boolean, TIMER, "Do not call the timer while change handlers of the object run or are retried; these also wait until a call of the timer has ended."),
+    option("schedule", OptionType::Times, TIMER, "Call at the times of a cron expression, instead of an interval: a string, or a function of `ctx` that returns one, such as a field of the object."),
+    option("finalizer", OptionType::Boolean, HELD, "Whether to add a finalizer, which blocks the deletion of the object. For daemons and timers: until they have stopped; default: true; if false, they are stopped as soon as the deletion is noticed. For reconcile handlers: also without `finalize`, to delete children without an owner reference: cluster-scoped ones and those in other namespaces."),
+    option("timezone", OptionType::Text, ZONED, "The time zone, such as \"Europe/Berlin\" or \"+02:00\"; default: UTC."),
+    option("owns", OptionType::Kinds, RECONCILE, "The kinds of the children, such as \"deployments\" or \"apps/v1/deployments\": a list, or one. The function returns children of these kinds, and is called when one of them changes."),
+    option("watches", OptionType::Watches, RECONCILE, "Other kinds whose changes call the function: a list of names, each with an optional `map`, a function of `ctx` that returns the objects to call it for: `{ name, namespace }`, or a list of them. Without `map`: all objects."),
+    option("resync", OptionType::Duration, RECONCILE, "Maximum pause between two calls for an object; default: no limit."),
+    option("finalize", OptionType::Call, RECONCILE, "A function of `ctx` for objects that are being deleted. The deletion is blocked until it has succeeded."),
+    option("formerly", OptionType::Texts, RECONCILE, "Earlier ids of the handler, whose children it takes over: a string, or a list of strings."),
+    option("parent", OptionType::Text, EVENT, "Only for objects with an owner of this kind, which is `ctx.parent`."),
+    option("owner", OptionType::Text, EVENT, "The same as `parent`."),
+    option("missed", OptionType::Missed, CRON, "What happens to the times that were missed while no operator was running: \"skip\" (default): they do not run; \"once\": the last of them runs at the start."),
+    option("operations", OptionType::Operations, ADMISSION, "Only for these requests: \"CREATE\", \"UPDATE\", \"DELETE\", \"CONNECT\"."),
+    option("operation", OptionType::Operation, ADMISSION, "One operation; the same as `operations` with one item."),
+    option("subresource", OptionType::Text, ADMISSION, "Only for this subresource; \"*\" is any, including the object itself."),
+    option("persistent", OptionType::Boolean, ADMISSION, "Keep the webhook configured after the operator exits."),
+    option("side_effects", OptionType::Boolean, ADMISSION, "The handler has side effects, except in dry runs."),
+    option("ignore_failures", OptionType::Boolean, ADMISSION, "Admit the object if the webhook cannot be reached."),
+    option("match_conditions", OptionType::Conditions, ADMISSION, "Only if all of these CEL expressions are true, which the API server evaluates: `{ name, expression }` for each."),
+    option("namespace_selector", OptionType::Labels, ADMISSION, "Only for objects in namespaces with these labels: a map of labels, or a label selector with `matchLabels` and `matchExpressions`."),
+    option("match_policy", OptionType::MatchPolicy, ADMISSION, "\"Exact\": only for requests in the selected version; \"Equivalent\" (default): in any version."),
+    option("reinvocation", OptionType::Boolean, Scope::Only(&[Kind::Mutate]), "Call the handler again if a later webhook changes the object."),
+    option("from", OptionType::Text, CONVERT, "The version of the objects before the conversion, such as \"v1\"; required."),
+    option("to", OptionType::Text, CONVERT, "The version of the objects after the conversion, such as \"v2\"; required."),
+    option("group", OptionType::Text, Scope::Selecting, "The API group of the resource; empty is the core group."),
+    option("version", OptionType::Text, Scope::Selecting, "The version of the resource; default: the preferred one."),
+    option("kind", OptionType::Text, Scope::Selecting, "The kind of the resource, such as \"Pod\"."),
+    option("plural", OptionType::Text, Scope::Selecting, "The plural of the resource, such as \"pods\"."),
+    option("singular", OptionType::Text, Scope::Selecting, "The singular of the resource, such as \"pod\"."),
+    option("shortcut", OptionType::Text, Scope::Selecting, "A short name of the resource, such as \"po\"."),
+    option("category", OptionType::Text, Scope::Selecting, "All resources of a category, such as \"all\"."),
 ];
 
 /// Returns the options of one kind of declaration.

@@ -23,7 +23,7 @@ const MESSAGE_BYTES_MAX: usize = 4096;
 
 /// The progress of one handler. Stored until its cause is finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct ProgressRecord {
     /// When the handler was first selected; not when it was first called.
     pub started: Timestamp,
     /// When it finished; set once.
@@ -34,7 +34,7 @@ pub struct Record {
     pub purpose: Option<String>,
     /// The number of attempts so far, which is also the number of the next one.
     pub retries: u64,
-    /// Finished successfully.
+    /// Whether it has finished successfully.
     pub success: bool,
     /// Finished with an error.
     pub failure: bool,
@@ -44,10 +44,10 @@ pub struct Record {
     pub subrefs: Vec<String>,
 }
 
-impl Record {
+impl ProgressRecord {
     /// Creates the record of a handler that was never called.
     pub fn new(now: Timestamp, purpose: Option<&str>) -> Self {
-        Record {
+        ProgressRecord {
             started: now,
             stopped: None,
             delayed: None,
@@ -82,7 +82,7 @@ impl Record {
         let ahead = Some(started.duration_since(now)).filter(|it| *it > AHEAD_MAX);
         let ahead = ahead.unwrap_or_default();
         let moved = |it: Timestamp| it.saturating_sub(ahead).unwrap_or(it);
-        Ok(Record {
+        Ok(ProgressRecord {
             started: moved(started),
             stopped: stamp("stopped")?,
             delayed: stamp("delayed")?.map(moved),
@@ -135,7 +135,7 @@ impl Record {
     #[must_use]
     pub fn transition(&self, outcome: &Outcome, now: Timestamp) -> Self {
         let subrefs = self.subrefs.iter().chain(&outcome.subrefs).cloned();
-        Record {
+        ProgressRecord {
             started: self.started,
             stopped: self.stopped.or(outcome.last.then_some(now)),
             delayed: outcome.delay.map(|it| later(now, it)),

@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value};
 
-use super::Record;
+use super::ProgressRecord;
 use crate::logic::object::{annotations, corrupt::CorruptState, fields};
 use crate::settings::{AnnotationsProgress, FieldPath, ProgressStorage, StatusProgress};
 
-/// Returns the stored record of a handler in its raw form, for [`Record::parse`]. `None` if there is none.
+/// Returns the stored record of a handler in its raw form, for [`ProgressRecord::parse`]. `None` if there is none.
 pub fn fetch(
     storage: &ProgressStorage,
     body: &Value,
@@ -62,7 +62,7 @@ pub fn store(
     storage: &ProgressStorage,
     body: &Value,
     id: &str,
-    record: &Record,
+    record: &ProgressRecord,
     patch: &mut Map<String, Value>,
 ) {
     match storage {

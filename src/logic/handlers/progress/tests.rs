@@ -42,7 +42,7 @@ fn stamps_always_have_microseconds_and_an_offset() {
 #[test]
 fn a_damaged_timestamp_names_the_handler_and_the_field() {
     let stored = serde_json::json!({"delayed": "soon"});
-    let error = Record::parse("fn/sub", &stored, at("2026-01-01T00:00:00Z")).unwrap_err();
+    let error = ProgressRecord::parse("fn/sub", &stored, at("2026-01-01T00:00:00Z")).unwrap_err();
     let text = error.to_string();
     assert!(text.contains("fn/sub") && text.contains("delayed") && text.contains("soon"), "{text}");
 }
@@ -51,7 +51,10 @@ fn a_damaged_timestamp_names_the_handler_and_the_field() {
 fn an_endless_delay_ends_with_the_calendar() {
     let outcome = Outcome { delay: Some(Duration::MAX), ..Outcome::default() };
     let now = at("2026-01-01T00:00:00Z");
-    assert_eq!(Record::new(now, None).transition(&outcome, now).delayed, Some(Timestamp::MAX));
+    assert_eq!(
+        ProgressRecord::new(now, None).transition(&outcome, now).delayed,
+        Some(Timestamp::MAX)
+    );
 }
 
 #[test]
@@ -63,7 +66,9 @@ fn a_long_message_is_stored_as_far_as_there_is_room() {
             code: None,
         };
         let outcome = Outcome { error: Some(raised), ..Outcome::default() };
-        Record::new(Timestamp::UNIX_EPOCH, None).transition(&outcome, Timestamp::UNIX_EPOCH).message
+        ProgressRecord::new(Timestamp::UNIX_EPOCH, None)
+            .transition(&outcome, Timestamp::UNIX_EPOCH)
+            .message
     };
     let long = failure(&"я".repeat(100_000)).expect("a message");
     assert!(long.len() <= 4096 && long.len() > 4090 && long.ends_with("я..."), "{}", long.len());

@@ -25,15 +25,15 @@ pub struct Selector {
     pub group: Option<String>,
     /// The version; `None` is the preferred one.
     pub version: Option<String>,
-    /// A kind.
+    /// The kind, if it must match.
     pub kind: Option<String>,
-    /// A plural.
+    /// The plural, if it must match.
     pub plural: Option<String>,
-    /// A singular.
+    /// The singular, if it must match.
     pub singular: Option<String>,
-    /// A short name.
+    /// A short name, if one must match.
     pub shortcut: Option<String>,
-    /// A category.
+    /// A category, if the resource must belong to one.
     pub category: Option<String>,
     /// A kind, plural, singular or short name; or everything.
     pub any_name: Option<AnyName>,
@@ -53,9 +53,9 @@ pub enum AnyName {
 /// A function that returns whether a selector's function picks a resource. The shell calls the scripts beforehand.
 pub type Picks<'a> = &'a dyn Fn(&Function, &Resource) -> bool;
 
-/// One positional argument.
+/// One positional argument of a declaration.
 #[derive(Clone, Debug, PartialEq)]
-enum Part {
+enum Arg {
     Text(String),
     Everything,
     Function(Function),
@@ -67,24 +67,24 @@ impl Selector {
     /// A positional group, version or name overrides the keyword.
     pub fn parse(arguments: &[Argument], keywords: Selector) -> Result<Selector, DeclareError> {
         let mut parts =
-            arguments.iter().map(Part::of).collect::<Result<Vec<Option<Part>>, DeclareError>>()?;
+            arguments.iter().map(Arg::of).collect::<Result<Vec<Option<Arg>>, DeclareError>>()?;
         while parts.last().is_some_and(Option::is_none) {
             parts.pop();
         }
         let mut selector = keywords;
-        if parts.len() > 1 && parts.iter().flatten().any(|it| matches!(it, Part::Function(_))) {
+        if parts.len() > 1 && parts.iter().flatten().any(|it| matches!(it, Arg::Function(_))) {
             return Err("the callable filter cannot have any other selectors".into());
         }
         match parts.as_slice() {
             [] => {}
             [only] => selector.take_single(only.as_ref()),
-            [Some(Part::Text(first)), name] if first.contains('/') => {
+            [Some(Arg::Text(first)), name] if first.contains('/') => {
                 let (group, version) = first.rsplit_once('/').unwrap_or_default();
                 selector.group = Some(group.to_owned());
                 selector.version = Some(version.to_owned());
                 selector.take_name(name.as_ref());
             }
-            [Some(Part::Text(first)), name] if first == "v1" => {
+            [Some(Arg::Text(first)), name] if first == "v1" => {
                 selector.group = Some(String::new());
                 selector.version = Some(first.clone());
                 selector.take_name(name.as_ref());
@@ -95,7 +95,7 @@ impl Selector {
             }
             [group, version, name] => {
                 selector.take_group(group.as_ref());
-                selector.version = version.as_ref().map(Part::text).or(selector.version);
+                selector.version = version.as_ref().map(Arg::text).or(selector.version);
                 selector.take_name(name.as_ref());
             }
             _ => return Err("too many positional arguments: at most 3 are accepted".into()),
@@ -103,8 +103,8 @@ impl Selector {
         selector.checked()
     }
 
-    fn take_single(&mut self, part: Option<&Part>) {
-        let Some(Part::Text(text)) = part else { return self.take_name(part) };
+    fn take_single(&mut self, part: Option<&Arg>) {
+        let Some(Arg::Text(text)) = part else { return self.take_name(part) };
         let Some((name, rest)) = text.split_once('.') else { return self.take_name(part) };
         let (version, group) = match rest.split_once('.') {
             Some((version, group)) => (version, Some(group)),
@@ -119,16 +119,16 @@ impl Selector {
         self.any_name = Some(AnyName::Named(name.to_owned()));
     }
 
-    fn take_group(&mut self, part: Option<&Part>) {
-        self.group = part.map(Part::text).or(self.group.take());
+    fn take_group(&mut self, part: Option<&Arg>) {
+        self.group = part.map(Arg::text).or(self.group.take());
     }
 
-    fn take_name(&mut self, part: Option<&Part>) {
+    fn take_name(&mut self, part: Option<&Arg>) {
         match part {
             None => {}
-            Some(Part::Everything) => self.any_name = Some(AnyName::Everything),
-            Some(Part::Text(name)) => self.any_name = Some(AnyName::Named(name.clone())),
-            Some(Part::Function(function)) => self.function = Some(function.clone()),
+            Some(Arg::Everything) => self.any_name = Some(AnyName::Everything),
+            Some(Arg::Text(name)) => self.any_name = Some(AnyName::Named(name.clone())),
+            Some(Arg::Function(function)) => self.function = Some(function.clone()),
         }
     }
 
@@ -251,14 +251,14 @@ impl Selector {
     }
 }
 
-impl Part {
-    fn of(argument: &Argument) -> Result<Option<Part>, DeclareError> {
+impl Arg {
+    fn of(argument: &Argument) -> Result<Option<Arg>, DeclareError> {
         use serde_json::Value;
         match argument {
             Argument::Absent | Argument::Value(Value::Null) => Ok(None),
-            Argument::Value(Value::String(text)) => Ok(Some(Part::Text(text.clone()))),
-            Argument::Marker(Marker::Everything) => Ok(Some(Part::Everything)),
-            Argument::Callback(Callback::Function(it)) => Ok(Some(Part::Function(it.clone()))),
+            Argument::Value(Value::String(text)) => Ok(Some(Arg::Text(text.clone()))),
+            Argument::Marker(Marker::Everything) => Ok(Some(Arg::Everything)),
+            Argument::Callback(Callback::Function(it)) => Ok(Some(Arg::Function(it.clone()))),
             Argument::Value(_)
             | Argument::Marker(Marker::Present | Marker::Absent)
             | Argument::Callback(_)
@@ -273,9 +273,9 @@ impl Part {
     /// Returns the string of a group or version. A marker is not a valid name there, so nothing matches.
     fn text(&self) -> String {
         match self {
-            Part::Text(text) => text.clone(),
-            Part::Everything => "EVERYTHING".to_owned(),
-            Part::Function(function) => function.name.to_string(),
+            Arg::Text(text) => text.clone(),
+            Arg::Everything => "EVERYTHING".to_owned(),
+            Arg::Function(function) => function.name.to_string(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `status.conditions`: the observed state of an object, by the conventions of the Kubernetes API.
 //!
-//! A merge-patch replaces a list as a whole, and with it the conditions of other managers. So a condition is a [`Change`] of the
+//! A merge-patch replaces a list as a whole, and with it the conditions of other managers. So a condition is a [`ConditionChange`] of the
 //! latest object, sent as operations that are valid for its version only, like the functions of `patch.fns`.
 
 use jiff::Timestamp;
@@ -18,7 +18,7 @@ const PLACE: [&str; 2] = ["status", "conditions"];
 
 /// The status of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
+pub enum ConditionStatus {
     /// The condition holds.
     True,
     /// The condition does not hold.
@@ -33,10 +33,10 @@ pub struct Condition {
     /// Its type, such as `Ready`; unique in an object.
     pub kind: String,
     /// Whether it holds.
-    pub status: Status,
-    /// A machine-readable word.
+    pub status: ConditionStatus,
+    /// The field `reason`: a word for programs.
     pub reason: String,
-    /// A human-readable sentence.
+    /// The field `message`: a sentence for humans.
     pub message: String,
     /// The generation of the object that was observed; `None` if the condition does not depend on the specification.
     pub observed_generation: Option<i64>,
@@ -46,20 +46,20 @@ pub struct Condition {
 
 /// The change of one condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// Sets the condition.
+pub enum ConditionChange {
+    /// Adds the condition, or replaces the one of the same type.
     Set(Condition),
     /// Removes the condition of this type.
     Remove(String),
 }
 
-impl Status {
+impl ConditionStatus {
     /// Returns the status as objects spell it.
     pub fn as_str(self) -> &'static str {
         match self {
-            Status::True => "True",
-            Status::False => "False",
-            Status::Unknown => "Unknown",
+            ConditionStatus::True => "True",
+            ConditionStatus::False => "False",
+            ConditionStatus::Unknown => "Unknown",
         }
     }
 
@@ -69,9 +69,9 @@ impl Status {
     /// Fails for any other value; the message lists the accepted ones.
     pub fn read(value: &Value) -> Result<Self, String> {
         if let Some(it) = value.as_bool() {
-            return Ok(if it { Status::True } else { Status::False });
+            return Ok(if it { ConditionStatus::True } else { ConditionStatus::False });
         }
-        let all = [Status::True, Status::False, Status::Unknown];
+        let all = [ConditionStatus::True, ConditionStatus::False, ConditionStatus::Unknown];
         all.into_iter().find(|it| value == it.as_str()).ok_or_else(|| {
             let given = if value.is_null() { "nothing".into() } else { value.to_string() };
             format!("the status must be true, false or \"Unknown\", not {given}")
@@ -112,7 +112,7 @@ fn is_domain(domain: &str) -> bool {
 ///
 /// # Errors
 /// Fails if a server would reject it.
-pub fn reason(given: Option<&str>, kind: &str, status: Status) -> Result<String, String> {
+pub fn reason(given: Option<&str>, kind: &str, status: ConditionStatus) -> Result<String, String> {
     let Some(given) = given else { return Ok(implied(kind, status)) };
     let is_first = given.starts_with(|it: char| it.is_ascii_alphabetic());
     let is_last = given.ends_with(|it: char| it.is_ascii_alphanumeric() || it == '_');
@@ -131,18 +131,20 @@ pub fn reason(given: Option<&str>, kind: &str, status: Status) -> Result<String,
 }
 
 /// Returns the default reason: `Ready`, `NotReady`, `ReadyUnknown`.
-fn implied(kind: &str, status: Status) -> String {
+fn implied(kind: &str, status: ConditionStatus) -> String {
     let name = kind.rsplit('/').next().unwrap_or(kind);
     let word: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
     match status {
-        Status::False => format!("Not{word}"),
+        ConditionStatus::False => format!("Not{word}"),
         // A type may start with a digit, a reason may not.
-        Status::True if word.starts_with(|it: char| it.is_ascii_digit()) => format!("Is{word}"),
-        Status::True => word,
-        Status::Unknown if word.starts_with(|it: char| it.is_ascii_digit()) => {
+        ConditionStatus::True if word.starts_with(|it: char| it.is_ascii_digit()) => {
+            format!("Is{word}")
+        }
+        ConditionStatus::True => word,
+        ConditionStatus::Unknown if word.starts_with(|it: char| it.is_ascii_digit()) => {
             format!("Is{word}Unknown")
         }
-        Status::Unknown => format!("{word}Unknown"),
+        ConditionStatus::Unknown => format!("{word}Unknown"),
     }
 }
 
@@ -168,7 +170,7 @@ pub fn find<'a>(body: &'a Value, kind: &str) -> Option<&'a Value> {
 }
 
 /// Returns whether the condition of this type has this status; an absent condition has none.
-pub fn has(body: &Value, kind: &str, status: Status) -> bool {
+pub fn has(body: &Value, kind: &str, status: ConditionStatus) -> bool {
     find(body, kind).is_some_and(|it| is_status(it, status))
 }
 
@@ -176,16 +178,16 @@ fn is(condition: &Value, kind: &str) -> bool {
     condition.get("type").is_some_and(|it| it == kind)
 }
 
-fn is_status(condition: &Value, status: Status) -> bool {
+fn is_status(condition: &Value, status: ConditionStatus) -> bool {
     condition.get("status").is_some_and(|it| it == status.as_str())
 }
 
-impl Change {
+impl ConditionChange {
     /// Returns the type of the condition.
     pub fn kind(&self) -> &str {
         match self {
-            Change::Set(condition) => &condition.kind,
-            Change::Remove(kind) => kind,
+            ConditionChange::Set(condition) => &condition.kind,
+            ConditionChange::Remove(kind) => kind,
         }
     }
 
@@ -196,12 +198,14 @@ impl Change {
         let mut list = present.cloned().unwrap_or_default();
         let others = |it: &Value| !is(it, self.kind());
         match self {
-            Change::Remove(_) if list.iter().all(others) => return,
-            Change::Remove(_) => list.retain(others),
-            Change::Set(condition) => match list.iter_mut().find(|it| is(it, &condition.kind)) {
-                Some(present) => condition.renew(present),
-                None => list.push(condition.made()),
-            },
+            ConditionChange::Remove(_) if list.iter().all(others) => return,
+            ConditionChange::Remove(_) => list.retain(others),
+            ConditionChange::Set(condition) => {
+                match list.iter_mut().find(|it| is(it, &condition.kind)) {
+                    Some(present) => condition.renew(present),
+                    None => list.push(condition.made()),
+                }
+            }
         }
         fields::put(body, &PLACE, Value::Array(list));
     }

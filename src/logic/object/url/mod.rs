@@ -14,12 +14,12 @@ const NO_NAME: &str = "/%00";
 
 /// The target of a request within a resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Target<'a> {
+pub struct UrlTarget<'a> {
     /// `None`: all namespaces, or a cluster-scoped resource.
     pub namespace: Option<&'a str>,
-    /// `None`: the collection.
+    /// The name of the object; `None`: the collection.
     pub name: Option<&'a str>,
-    /// Such as `status`.
+    /// The subresource, such as `status`.
     pub subresource: Option<&'a str>,
 }
 
@@ -38,8 +38,8 @@ pub enum TargetError {
 ///
 /// # Errors
 /// Fails if the resource has no such target.
-pub fn path(resource: &Resource, target: Target<'_>) -> Result<String, TargetError> {
-    let Target { namespace, name, subresource } = target;
+pub fn path(resource: &Resource, target: UrlTarget<'_>) -> Result<String, TargetError> {
+    let UrlTarget { namespace, name, subresource } = target;
     if subresource.is_some() && name.is_none() {
         return Err(TargetError::SubresourceOfCollection);
     }

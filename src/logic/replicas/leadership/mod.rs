@@ -43,7 +43,7 @@ pub struct Terms {
     pub identity: String,
     /// The name of the lease.
     pub name: String,
-    /// Its namespace.
+    /// The namespace of the lease.
     pub namespace: String,
     /// How long other replicas wait after the last renewal.
     pub duration: Duration,
@@ -55,10 +55,10 @@ pub struct Terms {
 
 /// The role of this replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum ReplicaRole {
     /// Another replica leads, or none yet.
     Standby,
-    /// This replica leads.
+    /// This replica leads, as long as it renews the lease.
     Leader,
     /// This replica has led and must not act any more, for this reason. It cannot become the leader again.
     Lost(String),
@@ -66,8 +66,8 @@ pub enum Role {
 
 /// A request to the cluster.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Request {
-    /// Read the lease.
+pub enum LeaseRequest {
+    /// Read the lease, to see who holds it.
     Read,
     /// Create it with this content.
     Create(Value),
@@ -142,15 +142,15 @@ impl Elector {
     }
 
     /// Returns the role at this moment.
-    pub fn role(&self, now: Duration) -> Role {
+    pub fn role(&self, now: Duration) -> ReplicaRole {
         match (&self.lost, self.deadline()) {
-            (Some(reason), _) => Role::Lost(reason.clone()),
+            (Some(reason), _) => ReplicaRole::Lost(reason.clone()),
             (None, Some(deadline)) if now >= deadline => {
                 let limit = self.terms.renew_deadline;
-                Role::Lost(format!("it could not be renewed for {limit:?}"))
+                ReplicaRole::Lost(format!("it could not be renewed for {limit:?}"))
             }
-            (None, Some(_)) => Role::Leader,
-            (None, None) => Role::Standby,
+            (None, Some(_)) => ReplicaRole::Leader,
+            (None, None) => ReplicaRole::Standby,
         }
     }
 
@@ -170,14 +170,14 @@ impl Elector {
     }
 
     /// Returns the next request. `wall` is for the stamps.
-    pub fn request(&self, wall: Timestamp) -> Request {
+    pub fn request(&self, wall: Timestamp) -> LeaseRequest {
         if self.must_read {
-            return Request::Read;
+            return LeaseRequest::Read;
         }
         let spec = self.spec(wall);
         match &self.lease {
-            Some(lease) => Request::Replace(with_spec(lease.clone(), spec)),
-            None => Request::Create(json!({
+            Some(lease) => LeaseRequest::Replace(with_spec(lease.clone(), spec)),
+            None => LeaseRequest::Create(json!({
                 "apiVersion": "coordination.k8s.io/v1",
                 "kind": "Lease",
                 "metadata": { "name": self.terms.name, "namespace": self.terms.namespace },
@@ -217,8 +217,8 @@ impl Elector {
     }
 
     /// Handles a failed request. Another replica may have been faster, or the request may have succeeded: only reading shows which.
-    pub fn failed(&mut self, was: &Request, is_conflict: bool, now: Duration) {
-        let at_once = is_conflict && *was != Request::Read && self.renewed.is_some();
+    pub fn failed(&mut self, was: &LeaseRequest, is_conflict: bool, now: Duration) {
+        let at_once = is_conflict && *was != LeaseRequest::Read && self.renewed.is_some();
         self.must_read = true;
         self.due = if at_once { now } else { now.saturating_add(self.terms.retry_period) };
     }
@@ -293,7 +293,7 @@ fn with_spec(mut lease: Value, spec: Value) -> Value {
     lease
 }
 
-/// Formats a `MicroTime`.
+/// Formats a time as a `MicroTime` of Kubernetes: in UTC, with microseconds.
 fn stamp(wall: Timestamp) -> String {
     wall.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Elector, Request, Role, Terms};
+use super::{Elector, LeaseRequest, ReplicaRole, Terms};
 
 fn terms(identity: &str) -> Terms {
     Terms {
@@ -42,23 +42,27 @@ fn lease(holder: &str, renewed: i64) -> Value {
 fn leader(at: Duration) -> Elector {
     let mut elector = Elector::new(terms("a"));
     elector.read(None, at);
-    let Request::Create(lease) = elector.request(wall(0)) else { panic!("a lease is created") };
+    let LeaseRequest::Create(lease) = elector.request(wall(0)) else {
+        panic!("a lease is created")
+    };
     elector.wrote(lease, at);
-    assert_eq!(elector.role(at), Role::Leader);
+    assert_eq!(elector.role(at), ReplicaRole::Leader);
     elector
 }
 
 fn is_replace(elector: &Elector) -> bool {
-    matches!(elector.request(wall(0)), Request::Replace(_))
+    matches!(elector.request(wall(0)), LeaseRequest::Replace(_))
 }
 
 #[test]
 fn a_lease_that_is_not_there_is_created_at_once() {
     let mut elector = Elector::new(terms("a"));
-    assert_eq!(elector.request(wall(0)), Request::Read);
+    assert_eq!(elector.request(wall(0)), LeaseRequest::Read);
     elector.read(None, secs(1));
     assert_eq!(elector.due(), secs(1));
-    let Request::Create(lease) = elector.request(wall(0)) else { panic!("a lease is created") };
+    let LeaseRequest::Create(lease) = elector.request(wall(0)) else {
+        panic!("a lease is created")
+    };
     assert_eq!(lease["metadata"], json!({ "name": "op", "namespace": "ns" }));
     assert_eq!(
         lease["spec"],
@@ -67,14 +71,14 @@ fn a_lease_that_is_not_there_is_created_at_once() {
             "acquireTime": "1970-01-12T13:46:40.000000Z", "renewTime": "1970-01-12T13:46:40.000000Z",
         })
     );
-    assert_eq!(elector.role(secs(1)), Role::Standby, "not before the server has said yes");
+    assert_eq!(elector.role(secs(1)), ReplicaRole::Standby, "not before the server has said yes");
 }
 
 #[test]
 fn a_lease_without_a_holder_is_acquired_at_once_and_keeps_other_fields() {
     let mut elector = Elector::new(terms("a"));
     elector.read(Some(lease("", 7)), secs(1));
-    let Request::Replace(taken) = elector.request(wall(9)) else { panic!("it is replaced") };
+    let LeaseRequest::Replace(taken) = elector.request(wall(9)) else { panic!("it is replaced") };
     assert_eq!(taken["metadata"], lease("", 7)["metadata"], "with its version, and with labels");
     assert_eq!(taken["spec"]["leaseTransitions"], 4);
     assert_eq!(taken["spec"]["acquireTime"], taken["spec"]["renewTime"]);
@@ -85,12 +89,12 @@ fn a_holder_is_alive_until_its_lease_has_not_changed_for_its_duration_on_our_clo
     let mut elector = Elector::new(terms("a"));
     // The stamps of the holder are a year in the past or in the future: they are ignored.
     elector.read(Some(lease("b", -31_000_000)), secs(100));
-    assert_eq!((elector.request(wall(0)), elector.due()), (Request::Read, secs(102)));
+    assert_eq!((elector.request(wall(0)), elector.due()), (LeaseRequest::Read, secs(102)));
     assert_eq!(elector.holder(), Some("b"));
     elector.read(Some(lease("b", -31_000_000)), secs(114));
-    assert_eq!((elector.request(wall(0)), elector.due()), (Request::Read, secs(115)));
+    assert_eq!((elector.request(wall(0)), elector.due()), (LeaseRequest::Read, secs(115)));
     elector.read(Some(lease("b", 31_000_000)), secs(115));
-    assert_eq!(elector.request(wall(0)), Request::Read, "a change is a sign of life");
+    assert_eq!(elector.request(wall(0)), LeaseRequest::Read, "a change is a sign of life");
     elector.read(Some(lease("b", 31_000_000)), secs(130));
     assert!(is_replace(&elector));
     assert_eq!(elector.due(), secs(130));
@@ -113,7 +117,7 @@ fn the_duration_in_the_lease_counts_not_ours() {
     long["spec"]["leaseDurationSeconds"] = 60.into();
     elector.read(Some(long.clone()), secs(0));
     elector.read(Some(long.clone()), secs(59));
-    assert_eq!(elector.request(wall(0)), Request::Read);
+    assert_eq!(elector.request(wall(0)), LeaseRequest::Read);
     elector.read(Some(long), secs(60));
     assert!(is_replace(&elector));
 }
@@ -124,10 +128,10 @@ fn of_two_that_take_a_free_lease_one_meets_a_conflict_and_stands_by() {
     elector.read(None, secs(0));
     let request = elector.request(wall(0));
     elector.failed(&request, true, secs(1));
-    assert_eq!((elector.request(wall(0)), elector.due()), (Request::Read, secs(3)));
+    assert_eq!((elector.request(wall(0)), elector.due()), (LeaseRequest::Read, secs(3)));
     elector.read(Some(lease("b", 1)), secs(3));
-    assert_eq!(elector.role(secs(3)), Role::Standby);
-    assert_eq!(elector.request(wall(0)), Request::Read);
+    assert_eq!(elector.role(secs(3)), ReplicaRole::Standby);
+    assert_eq!(elector.request(wall(0)), LeaseRequest::Read);
 }
 
 #[test]
@@ -135,9 +139,9 @@ fn a_deleted_lease_is_not_taken_while_its_holder_may_still_act() {
     let mut elector = Elector::new(terms("a"));
     elector.read(Some(lease("b", 1)), secs(0));
     elector.read(None, secs(2));
-    assert_eq!(elector.request(wall(0)), Request::Read);
+    assert_eq!(elector.request(wall(0)), LeaseRequest::Read);
     elector.read(None, secs(15));
-    assert!(matches!(elector.request(wall(0)), Request::Create(_)));
+    assert!(matches!(elector.request(wall(0)), LeaseRequest::Create(_)));
 }
 
 #[test]
@@ -148,19 +152,23 @@ fn a_lease_that_was_taken_without_our_knowledge_is_renewed_before_we_lead() {
     // The request succeeded, but its response was lost.
     elector.failed(&request, false, secs(5));
     elector.read(Some(lease("a", 0)), secs(7));
-    assert_eq!(elector.role(secs(7)), Role::Standby, "for how long it is ours, nobody knows");
-    let Request::Replace(renewed) = elector.request(wall(7)) else { panic!("it is renewed") };
+    assert_eq!(
+        elector.role(secs(7)),
+        ReplicaRole::Standby,
+        "for how long it is ours, nobody knows"
+    );
+    let LeaseRequest::Replace(renewed) = elector.request(wall(7)) else { panic!("it is renewed") };
     assert_eq!(renewed["spec"]["leaseTransitions"], 3);
     assert_eq!(renewed["spec"]["acquireTime"], "2026-01-01T00:00:00.000000Z");
     elector.wrote(renewed, secs(7));
-    assert_eq!(elector.role(secs(7)), Role::Leader);
+    assert_eq!(elector.role(secs(7)), ReplicaRole::Leader);
 }
 
 #[test]
 fn a_leader_renews_every_retry_period_and_counts_from_when_it_asked() {
     let mut elector = leader(secs(10));
     assert_eq!((elector.due(), elector.deadline()), (secs(12), Some(secs(20))));
-    let Request::Replace(lease) = elector.request(wall(2)) else { panic!("it is renewed") };
+    let LeaseRequest::Replace(lease) = elector.request(wall(2)) else { panic!("it is renewed") };
     elector.wrote(lease, secs(12));
     assert_eq!((elector.due(), elector.deadline()), (secs(14), Some(secs(22))));
 }
@@ -171,10 +179,10 @@ fn a_leader_that_cannot_renew_ends_before_others_may_take_over() {
     for now in [2, 4, 6, 8] {
         let request = elector.request(wall(0));
         elector.failed(&request, false, secs(now));
-        assert_eq!(elector.role(secs(now)), Role::Leader);
+        assert_eq!(elector.role(secs(now)), ReplicaRole::Leader);
     }
-    assert_eq!(elector.role(Duration::from_millis(9_999)), Role::Leader);
-    let Role::Lost(reason) = elector.role(secs(10)) else { panic!("it is lost") };
+    assert_eq!(elector.role(Duration::from_millis(9_999)), ReplicaRole::Leader);
+    let ReplicaRole::Lost(reason) = elector.role(secs(10)) else { panic!("it is lost") };
     assert_eq!(reason, "it could not be renewed for 10s");
     let mut other = Elector::new(terms("b"));
     // The other replica saw the last renewal when it was sent, at the earliest.
@@ -186,7 +194,7 @@ fn a_leader_that_cannot_renew_ends_before_others_may_take_over() {
         Some(json!({ "spec": { "holderIdentity": "a", "leaseDurationSeconds": 15 } })),
         secs(10),
     );
-    assert_eq!(other.request(wall(0)), Request::Read);
+    assert_eq!(other.request(wall(0)), LeaseRequest::Read);
 }
 
 #[test]
@@ -194,11 +202,11 @@ fn a_leader_continues_after_an_edit_of_its_lease() {
     let mut elector = leader(secs(0));
     let request = elector.request(wall(0));
     elector.failed(&request, true, secs(2));
-    assert_eq!((elector.request(wall(0)), elector.due()), (Request::Read, secs(2)), "at once");
+    assert_eq!((elector.request(wall(0)), elector.due()), (LeaseRequest::Read, secs(2)), "at once");
     elector.read(Some(lease("a", 5)), secs(2));
     assert_eq!(elector.due(), secs(2));
     assert!(is_replace(&elector));
-    assert_eq!(elector.role(secs(2)), Role::Leader);
+    assert_eq!(elector.role(secs(2)), ReplicaRole::Leader);
 }
 
 #[test]
@@ -207,8 +215,8 @@ fn a_leader_creates_a_lease_that_was_deleted() {
     let request = elector.request(wall(0));
     elector.failed(&request, true, secs(2));
     elector.read(None, secs(2));
-    assert!(matches!(elector.request(wall(0)), Request::Create(_)));
-    assert_eq!(elector.role(secs(2)), Role::Leader);
+    assert!(matches!(elector.request(wall(0)), LeaseRequest::Create(_)));
+    assert_eq!(elector.role(secs(2)), ReplicaRole::Leader);
 }
 
 #[test]
@@ -218,9 +226,9 @@ fn a_leader_that_sees_another_holder_has_lost_permanently() {
         let request = elector.request(wall(0));
         elector.failed(&request, true, secs(2));
         elector.read(Some(lease(holder, 5)), secs(2));
-        assert_eq!(elector.role(secs(2)), Role::Lost(reason.into()));
+        assert_eq!(elector.role(secs(2)), ReplicaRole::Lost(reason.into()));
         elector.read(Some(lease("a", 6)), secs(3));
-        assert_eq!(elector.role(secs(3)), Role::Lost(reason.into()));
+        assert_eq!(elector.role(secs(3)), ReplicaRole::Lost(reason.into()));
     }
 }
 

@@ -11,9 +11,9 @@ const SUFFIXES: [&str; 2] = [".local", ".localdomain"];
 /// The environment of the process.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
-    /// `POD_ID`
+    /// The variable `POD_ID`, which replaces the generated identity.
     pub pod: Option<String>,
-    /// The user's name.
+    /// The name of the user of the process.
     pub user: String,
     /// The host name that the system reports.
     pub host: String,
@@ -23,31 +23,31 @@ pub struct Surroundings {
 
 /// The start of the process, and three random numbers.
 #[derive(Clone, Copy, Debug)]
-pub struct Moment {
+pub struct ProcessStart {
     /// The time of the start.
     pub start: Timestamp,
-    /// Any numbers.
+    /// Random numbers for the generated identity.
     pub random: [u8; 3],
 }
 
 /// The identities of one process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
+pub struct PeeringIdentity {
     /// The key among peers: `user@host/start/random`, or the pod.
     pub peer: String,
     /// Unique to this process, also among processes of the same pod.
     pub process: String,
 }
 
-impl Identity {
+impl PeeringIdentity {
     /// Returns the identities of an operator.
-    pub fn of_operator(around: &Surroundings, moment: Moment) -> Self {
+    pub fn of_operator(around: &Surroundings, moment: ProcessStart) -> Self {
         let start = moment.start.strftime("%Y%m%d%H%M%S");
         let symbol = |it: &u8| SYMBOLS.get(usize::from(*it) % SYMBOLS.len()).copied();
         let random: Vec<u8> = moment.random.iter().filter_map(symbol).collect();
         let tail = format!("{start}/{}", String::from_utf8_lossy(&random));
-        let process = format!("{}/{tail}", Identity::of_person(around));
-        Identity { peer: around.pod.clone().unwrap_or_else(|| process.clone()), process }
+        let process = format!("{}/{tail}", PeeringIdentity::of_person(around));
+        PeeringIdentity { peer: around.pod.clone().unwrap_or_else(|| process.clone()), process }
     }
 
     /// Returns the identity of a user: the same at each call.

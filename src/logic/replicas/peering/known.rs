@@ -14,11 +14,11 @@ use super::Peer;
 
 /// The records as last seen.
 #[derive(Debug, Default)]
-pub struct KnownPeers(IndexMap<String, Known>);
+pub struct KnownPeers(IndexMap<String, KnownPeer>);
 
-/// One record.
+/// One record, and when its operator counts as dead.
 #[derive(Debug)]
-struct Known {
+struct KnownPeer {
     /// The record in its raw form.
     entry: Value,
     peer: Peer,
@@ -49,7 +49,7 @@ impl KnownPeers {
                 None => now.saturating_add(peer.time_left(wall).min(lifetime)),
             };
             let identity = peer.identity.clone();
-            let known = Known { entry, peer, is_present: true, dead_at, abandoned_at };
+            let known = KnownPeer { entry, peer, is_present: true, dead_at, abandoned_at };
             self.0.insert(identity, known);
         }
     }
@@ -76,7 +76,7 @@ impl KnownPeers {
         abandoned.map(|it| &it.peer)
     }
 
-    fn present(&self) -> impl Iterator<Item = &Known> {
+    fn present(&self) -> impl Iterator<Item = &KnownPeer> {
         self.0.values().filter(|it| it.is_present)
     }
 }

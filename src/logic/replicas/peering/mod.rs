@@ -18,11 +18,11 @@ use serde_json::{Map, Value, json};
 
 use crate::logic::handlers::progress;
 
-pub use identity::{Identity, Moment, Surroundings, aliases, user};
+pub use identity::{PeeringIdentity, ProcessStart, Surroundings, aliases, user};
 pub use known::KnownPeers;
 pub use peer::Peer;
 pub use places::{GROUPS, PeeringScope, is_peering, kind, places, plural, resources};
-pub use verdict::{OwnState, Verdict, judge};
+pub use verdict::{OwnState, PeeringVerdict, judge};
 
 /// The bounds of the random margin, in seconds: a record is renewed this long before it expires.
 pub const MARGIN_SECONDS: std::ops::RangeInclusive<u64> = 5..=10;
@@ -38,7 +38,7 @@ pub fn period(lifetime: Duration, margin: u64) -> Duration {
 }
 
 /// Returns the merge-patch that announces an operator, or renews its record.
-pub fn announcement(identity: &str, record: &Record, now: Timestamp) -> Value {
+pub fn announcement(identity: &str, record: &PeeringRecord, now: Timestamp) -> Value {
     let mut entry = Map::new();
     entry.insert("priority".into(), record.priority.into());
     entry.insert("lifetime".into(), whole_seconds(record.lifetime).into());
@@ -57,7 +57,7 @@ pub fn removal<'a>(identities: impl IntoIterator<Item = &'a str>) -> Value {
 
 /// The record of an operator.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Record {
+pub struct PeeringRecord {
     /// The operator with the highest priority is active; the others pause.
     pub priority: i64,
     /// How long the record is valid.

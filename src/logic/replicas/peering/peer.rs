@@ -13,7 +13,7 @@ const LIFETIME_SECONDS: i64 = 60;
 /// An operator, or a user who requests operators to pause.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Peer {
-    /// Its key.
+    /// The key of its record in the peering object.
     pub identity: String,
     /// The operator with the highest priority is active.
     pub priority: i64,

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{
-    Identity, KnownPeers, Moment, OwnState, Peer, Record, Surroundings, Verdict, aliases,
-    announcement, blocker, judge, period, removal, user,
+    KnownPeers, OwnState, Peer, PeeringIdentity, PeeringRecord, PeeringVerdict, ProcessStart,
+    Surroundings, aliases, announcement, blocker, judge, period, removal, user,
 };
 
 const NOW: &str = "2026-11-21T03:48:25.193123+00:00";
@@ -26,7 +26,7 @@ fn body(records: &[(&str, i64, i64)]) -> Value {
     json!({ "status": entries.collect::<serde_json::Map<_, _>>() })
 }
 
-fn verdict(records: &[(&str, i64, i64)], is_paused: bool) -> Verdict {
+fn verdict(records: &[(&str, i64, i64)], is_paused: bool) -> PeeringVerdict {
     let own = OwnState { identity: "me", priority: 10, shares: false, is_paused };
     judge(&known(&body(records)), own, Duration::ZERO)
 }
@@ -42,13 +42,13 @@ fn live(known: &KnownPeers, now: Duration) -> Vec<&str> {
     known.live(now).map(|(it, _)| it.identity.as_str()).collect()
 }
 
-fn texts(verdict: &Verdict) -> Vec<&str> {
+fn texts(verdict: &PeeringVerdict) -> Vec<&str> {
     verdict.lines.iter().map(|it| &*it.text).collect()
 }
 
 #[test]
 fn a_record_is_written_as_kopf_writes_it() {
-    let record = Record { priority: 0, lifetime: Duration::from_mins(1), message: None };
+    let record = PeeringRecord { priority: 0, lifetime: Duration::from_mins(1), message: None };
     let expected =
         json!({ "status": { "me": { "priority": 0, "lifetime": 60, "lastseen": NOW } } });
     assert_eq!(announcement("me", &record, now()), expected);
@@ -63,7 +63,7 @@ fn a_record_is_written_as_kopf_writes_it() {
 #[test]
 fn a_lifetime_is_written_in_whole_seconds_and_never_as_none() {
     let lifetime = |it| {
-        let record = Record { priority: 0, lifetime: it, message: None };
+        let record = PeeringRecord { priority: 0, lifetime: it, message: None };
         announcement("me", &record, now())["status"]["me"]["lifetime"].as_u64()
     };
     assert_eq!(lifetime(Duration::from_millis(1500)), Some(2));
@@ -202,7 +202,7 @@ fn the_end_of_a_pause_is_logged() {
 
 #[test]
 fn the_message_of_a_freeze_is_shown() {
-    let record = Record {
+    let record = PeeringRecord {
         priority: 100,
         lifetime: Duration::from_mins(1),
         message: Some("we're moving".into()),
@@ -225,7 +225,7 @@ fn surroundings(host: &str, aliases: &[&str]) -> Surroundings {
 
 #[test]
 fn the_most_specific_host_name_is_used() {
-    let name = |host: &str, names: &[&str]| Identity::of_person(&surroundings(host, names));
+    let name = |host: &str, names: &[&str]| PeeringIdentity::of_person(&surroundings(host, names));
     assert_eq!(name("box", &[]), "ops@box");
     assert_eq!(
         name("box", &["localhost", "box", "box.example.com", "10.1.2.3"]),
@@ -238,14 +238,14 @@ fn the_most_specific_host_name_is_used() {
 
 #[test]
 fn an_operator_is_distinguished_from_all_others_also_in_the_same_pod() {
-    let moment = Moment { start: now(), random: [0, 6, 255] };
-    let own = Identity::of_operator(&surroundings("box", &[]), moment);
+    let moment = ProcessStart { start: now(), random: [0, 6, 255] };
+    let own = PeeringIdentity::of_operator(&surroundings("box", &[]), moment);
     assert_eq!(own.peer, "ops@box/20261121034825/ahl");
     assert_eq!(own.process, own.peer);
     let pod = Surroundings { pod: Some("pod-1".into()), ..surroundings("box", &[]) };
-    let own = Identity::of_operator(&pod, moment);
+    let own = PeeringIdentity::of_operator(&pod, moment);
     assert_eq!((own.peer.as_str(), own.process.as_str()), ("pod-1", "pod-1/20261121034825/ahl"));
-    assert_eq!(Identity::of_person(&pod), "pod-1");
+    assert_eq!(PeeringIdentity::of_person(&pod), "pod-1");
 }
 
 #[test]

@@ -20,12 +20,12 @@ pub struct OwnState<'a> {
 
 /// The consequences of the records.
 #[derive(Debug, PartialEq)]
-pub struct Verdict {
+pub struct PeeringVerdict {
     /// Records to remove: they were not renewed for their lifetime.
     pub dead: Vec<String>,
     /// Whether to pause from now on.
     pub pause: bool,
-    /// Log lines.
+    /// Log lines to write now, such as about the start and the end of a pause.
     pub lines: Vec<LogLine>,
     /// When the first of the peers that cause the pause will be dead, unless its record changes before.
     pub look_again: Option<Duration>,
@@ -34,7 +34,7 @@ pub struct Verdict {
 }
 
 /// Decides from the records as they are now.
-pub fn judge(known: &KnownPeers, own: OwnState<'_>, now: Duration) -> Verdict {
+pub fn judge(known: &KnownPeers, own: OwnState<'_>, now: Duration) -> PeeringVerdict {
     let is_own = |it: &Peer| it.identity == own.identity;
     let is_announced = known.live(now).any(|(it, _)| is_own(it));
     let others = || known.live(now).filter(|(it, _)| !is_own(it));
@@ -65,7 +65,7 @@ pub fn judge(known: &KnownPeers, own: OwnState<'_>, now: Duration) -> Verdict {
                     Conflicting operators with the same priority are gone.";
         say(LogLevel::Info, text.to_owned());
     }
-    Verdict {
+    PeeringVerdict {
         dead: known.abandoned(now).map(|it| it.identity.clone()).collect(),
         pause,
         lines,

@@ -27,7 +27,7 @@ const SEARCH_SECONDS: i64 = 4 * 366 * 24 * 3600;
 /// Maximum number of clock changes, and of times within one of them, that a search passes.
 const STEPS_MAX: usize = 5000;
 
-/// The named expressions.
+/// The named expressions, and what they stand for.
 const NAMED: [(&str, &str); 7] = [
     ("@yearly", "0 0 1 1 *"),
     ("@annually", "0 0 1 1 *"),
@@ -45,7 +45,7 @@ pub struct Cron {
     /// As the script spells it; `UTC` by default.
     zone_name: String,
     zone: TimeZone,
-    /// Evaluated in UTC.
+    /// The parsed expression, evaluated in UTC.
     table: Crontab,
     /// Whether it runs by elapsed time when the clocks change.
     is_elapsed: bool,
@@ -54,9 +54,9 @@ pub struct Cron {
 /// The error of an invalid expression or zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CronError {
-    /// The problem.
+    /// What is wrong with the expression or the zone.
     pub message: String,
-    /// The hint.
+    /// How the user can fix it.
     pub hint: String,
 }
 

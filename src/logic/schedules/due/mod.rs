@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{cron::Cron, slots::Slot};
+use super::{cron::Cron, slots::ScheduleSlot};
 use crate::logic::text::python_text;
 
 #[cfg(test)]
@@ -19,7 +19,7 @@ const FUTURE_MAX: SignedDuration = SignedDuration::from_hours(24);
 /// The treatment of cron slots that were missed while the operator was not running.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Missed {
-    /// They never run.
+    /// They never run: the default.
     #[default]
     Skip,
     /// The last one of them runs as soon as possible.
@@ -54,10 +54,10 @@ pub struct Interval {
 pub fn of_cron(
     cron: &Cron,
     missed: Missed,
-    last: Option<&Slot>,
+    last: Option<&ScheduleSlot>,
     (since, now): (Timestamp, Timestamp),
 ) -> Due {
-    let is_right = |it: &&Slot| it.slot.duration_since(now) <= FUTURE_MAX;
+    let is_right = |it: &&ScheduleSlot| it.slot.duration_since(now) <= FUTURE_MAX;
     let start = match last.filter(is_right) {
         // Slots of an edited expression begin with the edit.
         Some(last) if last.schedule != cron.to_string() => last.slot.max(since),
@@ -73,7 +73,11 @@ pub fn of_cron(
 }
 
 /// Returns the next slot of an interval. `since`: when this process has first seen the schedule.
-pub fn of_interval(of: Interval, last: Option<&Slot>, (since, now): (Timestamp, Timestamp)) -> Due {
+pub fn of_interval(
+    of: Interval,
+    last: Option<&ScheduleSlot>,
+    (since, now): (Timestamp, Timestamp),
+) -> Due {
     let first = plus(since, of.initial_delay);
     let due = match last {
         None => first,

@@ -8,9 +8,9 @@ fn time(text: &str) -> Timestamp {
     format!("2026-01-{text}Z").parse().expect("a timestamp")
 }
 
-fn last(slot: &str, schedule: &str) -> Slot {
+fn last(slot: &str, schedule: &str) -> ScheduleSlot {
     let slot = time(slot);
-    Slot { slot, started: slot, ended: None, by: "a".into(), schedule: schedule.into() }
+    ScheduleSlot { slot, started: slot, ended: None, by: "a".into(), schedule: schedule.into() }
 }
 
 fn daily() -> Cron {
@@ -21,7 +21,7 @@ const DAILY: &str = "0 3 * * * (UTC)";
 
 #[test]
 fn a_slot_runs_at_its_time_and_never_again() {
-    let due = |last: Option<&Slot>, since, now| {
+    let due = |last: Option<&ScheduleSlot>, since, now| {
         of_cron(&daily(), Missed::Skip, last, (time(since), time(now)))
     };
     let at = |text| Due::At(time(text));
@@ -61,7 +61,8 @@ fn the_slots_of_an_edited_expression_begin_with_the_edit() {
 #[test]
 fn an_interval_is_the_pause_between_runs() {
     let of = Interval { interval: 15 * MINUTE, sharp: false, initial_delay: MINUTE };
-    let due = |last: Option<&Slot>, since, now| of_interval(of, last, (time(since), time(now)));
+    let due =
+        |last: Option<&ScheduleSlot>, since, now| of_interval(of, last, (time(since), time(now)));
     let after = |minutes: u32, text| Due::After(minutes * MINUTE, time(text));
     assert_eq!(due(None, "05T12:00:00", "05T12:00:00"), after(1, "05T12:01:00"));
     let mut taken = last("05T12:01:00", "");
@@ -89,12 +90,13 @@ fn a_sharp_interval_has_multiples() {
 #[test]
 fn no_two_runs_of_an_interval_have_the_same_time_after_the_clock_was_set_back() {
     let of = Interval { interval: MINUTE, sharp: false, initial_delay: Duration::ZERO };
-    let due = |last: &Slot, now| of_interval(of, Some(last), (time("05T12:00:00"), time(now)));
+    let due =
+        |last: &ScheduleSlot, now| of_interval(of, Some(last), (time("05T12:00:00"), time(now)));
     // The clock shows a time before the start of the process, and is right again.
-    let before = Slot { started: time("05T11:50:00"), ..last("05T12:00:30", "every 60 s") };
+    let before = ScheduleSlot { started: time("05T11:50:00"), ..last("05T12:00:30", "every 60 s") };
     assert_eq!(due(&before, "05T11:51:00"), Due::After(MINUTE, time("05T12:01:30")));
     assert_eq!(due(&before, "05T12:03:00"), Due::Now(time("05T12:01:30")));
     // A slot that comes from a wrong clock is ignored.
-    let wrong = Slot { started: time("05T12:00:00"), ..last("20T03:00:00", "every 60 s") };
+    let wrong = ScheduleSlot { started: time("05T12:00:00"), ..last("20T03:00:00", "every 60 s") };
     assert_eq!(due(&wrong, "05T12:03:00"), Due::Now(time("05T12:01:00")));
 }

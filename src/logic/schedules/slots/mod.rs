@@ -19,7 +19,7 @@ const KEPT_MAX: usize = 200;
 
 /// The last slot of one schedule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Slot {
+pub struct ScheduleSlot {
     /// The time that it was planned for.
     pub slot: Timestamp,
     /// When its run started.
@@ -34,14 +34,14 @@ pub struct Slot {
 }
 
 /// The last slots, by schedule.
-pub type Slots = BTreeMap<String, Slot>;
+pub type ScheduleSlots = BTreeMap<String, ScheduleSlot>;
 
 /// The address of the Lease, and its writer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseRef {
     /// The namespace of the Lease.
     pub namespace: String,
-    /// Its name.
+    /// The name of the Lease.
     pub name: String,
     /// The identity of this process.
     pub identity: String,
@@ -58,7 +58,7 @@ impl LeaseRef {
     }
 
     /// Returns the Lease with these slots: to create if `lease` is `None`, to replace it otherwise.
-    pub fn lease(&self, lease: Option<&Value>, slots: &Slots, now: Timestamp) -> Value {
+    pub fn lease(&self, lease: Option<&Value>, slots: &ScheduleSlots, now: Timestamp) -> Value {
         let mut lease = lease.cloned().unwrap_or_else(|| {
             json!({
                 "apiVersion": "coordination.k8s.io/v1",
@@ -90,9 +90,11 @@ impl LeaseRef {
 ///
 /// # Errors
 /// Fails if the annotation is unreadable: without it, slots would run again.
-pub fn read(lease: Option<&Value>) -> Result<Slots, String> {
+pub fn read(lease: Option<&Value>) -> Result<ScheduleSlots, String> {
     let annotations = lease.and_then(|it| it.pointer("/metadata/annotations"));
-    let Some(text) = annotations.and_then(|it| it.get(ANNOTATION)) else { return Ok(Slots::new()) };
+    let Some(text) = annotations.and_then(|it| it.get(ANNOTATION)) else {
+        return Ok(ScheduleSlots::new());
+    };
     let text = text.as_str().unwrap_or_default();
     serde_json::from_str(text).map_err(|error| {
         format!("its annotation {ANNOTATION} is unreadable ({error}); remove the annotation to start over")
@@ -100,7 +102,7 @@ pub fn read(lease: Option<&Value>) -> Result<Slots, String> {
 }
 
 /// Stores a slot, and drops the oldest slots of unknown schedules if there are too many.
-pub fn store(slots: &mut Slots, key: &str, slot: Slot, known: &BTreeSet<String>) {
+pub fn store(slots: &mut ScheduleSlots, key: &str, slot: ScheduleSlot, known: &BTreeSet<String>) {
     slots.insert(key.to_owned(), slot);
     while slots.len() > KEPT_MAX {
         let unknown = slots.iter().filter(|(it, _)| *it != key && !known.contains(*it));

@@ -15,31 +15,31 @@ use crate::logic::{
         registry::ResourceHandlers,
         state::State,
     },
-    handlers::{handler::Handler, progress::Record},
+    handlers::{handler::Handler, progress::ProgressRecord},
 };
 
 /// One attempt of a handler.
 #[derive(Clone, Debug)]
-pub(in crate::reactor) struct Attempt {
-    /// The handler.
+pub(in crate::reactor) struct HandlerAttempt {
+    /// The handler that is called.
     pub(in crate::reactor) handler: Arc<Handler>,
     /// Number of earlier attempts.
     pub(in crate::reactor) retries: u64,
     /// When the first attempt was due.
     pub(in crate::reactor) started: Timestamp,
     /// The record before the attempt; `None` for handlers that have none.
-    pub(in crate::reactor) before: Option<Record>,
+    pub(in crate::reactor) before: Option<ProgressRecord>,
     /// The attempt whose sub-handler this is.
     pub(in crate::reactor) parent: Option<usize>,
 }
 
 /// All attempts of one cycle, by numbers.
 #[derive(Debug, Default)]
-pub(in crate::reactor) struct Attempts(Mutex<Content>);
+pub(in crate::reactor) struct Attempts(Mutex<AttemptsContent>);
 
 #[derive(Debug, Default)]
-struct Content {
-    attempts: Vec<Attempt>,
+struct AttemptsContent {
+    attempts: Vec<HandlerAttempt>,
     /// The running attempt, which can change the patch.
     running: Option<usize>,
     authors: Authors,
@@ -52,14 +52,14 @@ impl Attempts {
     pub(in crate::reactor) fn begin(
         &self,
         handler: &Arc<Handler>,
-        record: Option<&Record>,
+        record: Option<&ProgressRecord>,
         now: Timestamp,
         patch: &SharedPatch,
     ) -> usize {
         let mut content = self.0.lock();
         content.note(patch);
         let parent = content.running;
-        content.attempts.push(Attempt {
+        content.attempts.push(HandlerAttempt {
             handler: Arc::clone(handler),
             retries: record.map_or(0, |it| it.retries),
             started: record.map_or(now, |it| it.started),
@@ -71,7 +71,7 @@ impl Attempts {
         number
     }
 
-    /// Ends an attempt.
+    /// Ends an attempt: new changes in the patch are its own, later ones belong to its parent.
     pub(in crate::reactor) fn end(&self, number: usize, patch: &SharedPatch) {
         let mut content = self.0.lock();
         content.note(patch);
@@ -83,16 +83,16 @@ impl Attempts {
         if theirs.is_empty() {
             return;
         }
-        let Content { attempts, authors, children, running: _ } = others.0.into_inner();
+        let AttemptsContent { attempts, authors, children, running: _ } = others.0.into_inner();
         let mut content = self.0.lock();
         content.note(patch);
         let first = content.attempts.len();
         let mut patch = patch.lock();
         content.authors.absorb(&patch, authors, first);
-        let parent = |it: &Attempt| it.parent.map(|it| first + it);
+        let parent = |it: &HandlerAttempt| it.parent.map(|it| first + it);
         content
             .attempts
-            .extend(attempts.into_iter().map(|it| Attempt { parent: parent(&it), ..it }));
+            .extend(attempts.into_iter().map(|it| HandlerAttempt { parent: parent(&it), ..it }));
         content.children.replace(&children);
         patch.add(theirs);
     }
@@ -108,7 +108,7 @@ impl Attempts {
     }
 
     /// Returns the attempt of this number.
-    pub(in crate::reactor) fn get(&self, number: usize) -> Option<Attempt> {
+    pub(in crate::reactor) fn get(&self, number: usize) -> Option<HandlerAttempt> {
         self.0.lock().attempts.get(number).cloned()
     }
 
@@ -151,7 +151,7 @@ impl Attempts {
     }
 }
 
-impl Content {
+impl AttemptsContent {
     fn note(&mut self, patch: &SharedPatch) {
         let running = self.running;
         match patch.peek() {

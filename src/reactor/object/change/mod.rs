@@ -20,7 +20,7 @@ use crate::logic::{
     handlers::{handler::Handler, outcome::LogLevel},
     object::{Object, diff, hidden, reason::Reason},
 };
-use crate::reactor::object::{context::StreamContext, permits::WorkerPermit, queue::Queue};
+use crate::reactor::object::{context::StreamContext, permits::WorkerPermit, queue::ObjectQueue};
 use crate::settings::FieldPath;
 
 /// The handling of one change.
@@ -30,7 +30,7 @@ pub(in crate::reactor) struct Changing<'a> {
     /// The scripts that wait for indexes, and the deadline of filters.
     pub(in crate::reactor) filters: &'a FilterContext,
     /// The queue of newer events.
-    pub(in crate::reactor) queue: &'a Queue,
+    pub(in crate::reactor) queue: &'a ObjectQueue,
     /// The worker's permit, released while it waits for something other than its own work.
     pub(in crate::reactor) permit: &'a WorkerPermit,
     /// The change does not end with its handlers: daemons or timers of the object are still stopping, or some handlers are

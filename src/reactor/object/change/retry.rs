@@ -10,7 +10,7 @@ use crate::handling::asking::FilterRetries;
 use crate::logic::{
     change::{
         cause::Change,
-        failed::Failed,
+        failed::FailedHandlers,
         filters::{Answers, Subject},
         selection::{self, Certainty},
     },
@@ -43,7 +43,7 @@ impl Changing<'_> {
         level: &Level<'_>,
     ) -> Option<(Change, Vec<Arc<Handler>>)> {
         let ChangeContext { serving, logger, object, .. } = self.context;
-        let failed = Failed::of(&serving.settings.persistence, object.body());
+        let failed = FailedHandlers::of(&serving.settings.persistence, object.body());
         let which = serving.settings.reload.retry_failed;
         let (reason, edited) = failed.edited(&serving.handlers.changing, which)?;
         let mut handlers = Vec::new();

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::{
-    attempts::{Attempt, Attempts},
+    attempts::{Attempts, HandlerAttempt},
     ids,
 };
 use crate::call::Logger;
@@ -14,13 +14,13 @@ use crate::handling::{failing::Conclusion, run};
 use crate::logic::{
     change::{
         cause::Change,
-        failed::Failed,
+        failed::FailedHandlers,
         settle::{self, Settlement},
         state::State,
     },
     handlers::{
         handler::Handler,
-        outcome::{self, Effort, Ended, Outcome, Raised, RaisedKind},
+        outcome::{self, CallEnd, Effort, Outcome, Raised, RaisedKind},
     },
     object::{corrupt::CorruptState, diffbase, hidden, reason::Reason},
 };
@@ -29,7 +29,7 @@ use crate::reactor::object::{context::StreamContext, memory::ChangeMemory};
 /// The records that belong to another change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LeftOver {
-    /// None.
+    /// No record belongs to another change.
     None,
     /// Those in the state.
     Loaded,
@@ -134,7 +134,7 @@ impl Settling {
             return;
         }
         let persistence = &serving.settings.persistence;
-        let before = Failed::of(persistence, body);
+        let before = FailedHandlers::of(persistence, body);
         let mut failed = before.clone();
         let handlers = (&*self.called, &*serving.handlers.changing);
         failed.note(&self.state, reason, handlers, serving.clock.now());
@@ -161,7 +161,7 @@ impl Settling {
     /// Fails the attempt afterwards, and with it the parents that wait for it. Logs the failure to `logger`.
     pub(in crate::reactor) fn fail(
         &mut self,
-        attempt: &Attempt,
+        attempt: &HandlerAttempt,
         raised: Raised,
         (serving, logger): (&StreamContext, &Logger),
         attempts: &mut Attempts,
@@ -170,7 +170,7 @@ impl Settling {
         let effort = Effort { retries: attempt.retries, runtime: run::since(attempt.started, now) };
         let backoff = serving.settings.execution.default_backoff;
         let trace = raised.trace.clone();
-        let ended = Ended::Raised(raised);
+        let ended = CallEnd::Raised(raised);
         let (outcome, line) = outcome::after(&attempt.handler, ended, effort, backoff);
         let (handler, trace) = (&*attempt.handler, trace.as_deref());
         let (before, ended_as, line) = (effort, &outcome, &line);
@@ -190,7 +190,7 @@ impl Settling {
     /// Reopens a parent whose sub-handlers have not finished after all. Returns the delay until it continues.
     fn reopen(
         &mut self,
-        attempt: &Attempt,
+        attempt: &HandlerAttempt,
         delay: Duration,
         now: Timestamp,
         attempts: &mut Attempts,
@@ -206,7 +206,7 @@ impl Settling {
             message: String::new(),
             trace: None,
         };
-        let ended = Ended::Raised(raised);
+        let ended = CallEnd::Raised(raised);
         let (outcome, _) = outcome::after(&attempt.handler, ended, Effort::default(), delay);
         self.retract(attempt, &outcome, now, attempts);
         Some(delay)
@@ -215,7 +215,7 @@ impl Settling {
     /// Replaces the outcome of the attempt.
     fn retract(
         &mut self,
-        attempt: &Attempt,
+        attempt: &HandlerAttempt,
         outcome: &Outcome,
         now: Timestamp,
         attempts: &mut Attempts,

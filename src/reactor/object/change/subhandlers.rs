@@ -11,7 +11,7 @@ use crate::logic::{
     handlers::{
         handler::Handler,
         lifecycle::Chooser,
-        outcome::{Ended, Raised, RaisedKind},
+        outcome::{CallEnd, Raised, RaisedKind},
     },
 };
 use crate::ports::BoxFuture;
@@ -75,7 +75,11 @@ impl<'a> SubhandlerRun<'a> {
     }
 
     /// Calls the handler and runs the sub-handlers that it orders; finally runs those that it has declared but not ordered.
-    pub(super) async fn drive(mut self, invocation: Arc<Invocation>, mut orders: Orders) -> Ended {
+    pub(super) async fn drive(
+        mut self,
+        invocation: Arc<Invocation>,
+        mut orders: Orders,
+    ) -> CallEnd {
         let mut call = self.level.context.serving.scripts.call(invocation);
         let ended = loop {
             tokio::select! {
@@ -90,17 +94,17 @@ impl<'a> SubhandlerRun<'a> {
                 }
             }
         };
-        let Ended::Returned(result) = ended else { return ended };
+        let CallEnd::Returned(result) = ended else { return ended };
         let declared = orders.declared();
         let new: Vec<_> =
             declared.into_iter().filter(|it| !self.ordered.contains(&it.id)).collect();
         if let Err(raised) = self.execute(&new, None).await {
-            return Ended::Raised(raised);
+            return CallEnd::Raised(raised);
         }
         // A script may have caught the error of an execution, but its sub-handlers must finish nevertheless.
         match self.unfinished(self.state.ids()) {
-            Some(raised) => Ended::Raised(raised),
-            None => Ended::Returned(result),
+            Some(raised) => CallEnd::Raised(raised),
+            None => CallEnd::Returned(result),
         }
     }
 

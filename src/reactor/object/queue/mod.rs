@@ -50,13 +50,13 @@ pub(in crate::reactor) struct Event {
 
 /// The queue of one object. Its stream fills it, its worker empties it.
 #[derive(Debug, Default)]
-pub(in crate::reactor) struct Queue {
-    content: Mutex<Content>,
+pub(in crate::reactor) struct ObjectQueue {
+    content: Mutex<QueueContent>,
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Content {
+struct QueueContent {
     events: VecDeque<Event>,
     /// Bytes of all events.
     bytes: usize,
@@ -118,11 +118,11 @@ impl Event {
     }
 }
 
-impl Queue {
+impl ObjectQueue {
     /// Creates an empty queue; `keeps_steps` if handlers must see each event.
     pub(in crate::reactor) fn new(keeps_steps: bool, numbers: Arc<QueueSeries>) -> Self {
-        let content = Content { keeps_steps, numbers, ..Content::default() };
-        Queue { content: Mutex::new(content), changed: Notify::new() }
+        let content = QueueContent { keeps_steps, numbers, ..QueueContent::default() };
+        ObjectQueue { content: Mutex::new(content), changed: Notify::new() }
     }
 
     /// Sets whether handlers must see each event from now on.
@@ -266,13 +266,13 @@ impl Queue {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Content> {
+    fn lock(&self) -> MutexGuard<'_, QueueContent> {
         // Each change under this lock is one assignment; a panic cannot leave it incomplete.
         self.content.lock()
     }
 }
 
-impl Content {
+impl QueueContent {
     /// Counts the object as waiting, if it is and does not count yet.
     fn count(&mut self) {
         if self.waiting.is_none() && !self.events.is_empty() {
@@ -281,7 +281,7 @@ impl Content {
     }
 }
 
-impl NewerEvents for Queue {
+impl NewerEvents for ObjectQueue {
     fn wait(&self, after: Option<NonZeroU64>) -> BoxFuture<'_, ()> {
         Box::pin(self.later_than(after))
     }

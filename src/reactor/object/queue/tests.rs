@@ -6,7 +6,7 @@ use futures::FutureExt as _;
 use serde_json::json;
 use tokio::time;
 
-use super::{CHANGES_MAX, Event, Queue, STEPS_MAX};
+use super::{CHANGES_MAX, Event, ObjectQueue, STEPS_MAX};
 use crate::logic::object::{Object, reason::EventType};
 
 fn event(version: usize) -> Event {
@@ -20,7 +20,7 @@ fn version(event: &Event) -> usize {
 
 #[test]
 fn events_are_returned_in_order() {
-    let queue = Queue::default();
+    let queue = ObjectQueue::default();
     (0..3).for_each(|it| queue.push(event(it)).unwrap());
     let versions = (0..3).map(|_| version(&queue.next().now_or_never().unwrap().unwrap()));
     assert_eq!(versions.collect::<Vec<_>>(), [0, 1, 2]);
@@ -29,7 +29,7 @@ fn events_are_returned_in_order() {
 #[test]
 fn at_the_limit_the_newest_change_replaces_the_previous_one() {
     for (keeps_steps, max) in [(true, STEPS_MAX), (false, CHANGES_MAX)] {
-        let queue = Queue::new(keeps_steps, Arc::default());
+        let queue = ObjectQueue::new(keeps_steps, Arc::default());
         (0..max + 5).for_each(|it| queue.push(event(it)).unwrap());
         let events = std::iter::from_fn(|| queue.next().now_or_never().flatten());
         let events = events.collect::<Vec<_>>();
@@ -42,7 +42,7 @@ fn at_the_limit_the_newest_change_replaces_the_previous_one() {
 
 #[test]
 fn deletions_neither_replace_nor_are_replaced() {
-    let queue = Queue::new(false, Arc::default());
+    let queue = ObjectQueue::new(false, Arc::default());
     (0..CHANGES_MAX).for_each(|it| queue.push(event(it)).unwrap());
     let deleted = Event { event_type: Some(EventType::Deleted), ..event(90) };
     let created = Event { event_type: Some(EventType::Added), ..event(91) };
@@ -56,7 +56,7 @@ fn deletions_neither_replace_nor_are_replaced() {
 
 #[test]
 fn a_queue_with_events_does_not_close() {
-    let queue = Queue::default();
+    let queue = ObjectQueue::default();
     queue.push(event(1)).unwrap();
     assert!(!queue.close_if_empty());
     queue.next().now_or_never().unwrap().unwrap();
@@ -66,7 +66,7 @@ fn a_queue_with_events_does_not_close() {
 
 #[test]
 fn an_ended_queue_still_returns_its_events() {
-    let queue = Queue::default();
+    let queue = ObjectQueue::default();
     queue.push(event(1)).unwrap();
     queue.end();
     assert!(queue.next().now_or_never().unwrap().is_some());
@@ -75,9 +75,10 @@ fn an_ended_queue_still_returns_its_events() {
 
 #[tokio::test(start_paused = true)]
 async fn pressure_comes_with_a_new_event_and_goes_with_the_last() {
-    let queue = Queue::default();
-    let pressed =
-        async |queue: &Queue| time::timeout(Duration::from_secs(1), queue.pressure()).await.is_ok();
+    let queue = ObjectQueue::default();
+    let pressed = async |queue: &ObjectQueue| {
+        time::timeout(Duration::from_secs(1), queue.pressure()).await.is_ok()
+    };
     assert!(!pressed(&queue).await);
     queue.push(event(1)).unwrap();
     assert!(pressed(&queue).await);

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use x509_parser::prelude::X509Certificate;
 
 use super::{
-    keys::{self, Key, Kind, Public},
+    keys::{self, KeyKind, Public, SigningKey},
     parsed,
 };
 use crate::scripting::functions::{
@@ -124,11 +124,11 @@ pub(super) fn csr(call: &Call) -> Outcome {
 }
 
 /// Returns the key that is passed, or a new one.
-fn key(call: &Call) -> Result<Key, Failure> {
+fn key(call: &Call) -> Result<SigningKey, Failure> {
     match (call.some_text("key"), call.some_text("kind")) {
         (Some(_), Some(_)) => Err("`key`, `kind`: expected one of them, got both".into()),
-        (Some(pem), None) => Key::read("key", pem),
-        (None, kind) => Key::generate(Kind::named("kind", kind.unwrap_or("p256"))?),
+        (Some(pem), None) => SigningKey::read("key", pem),
+        (None, kind) => SigningKey::generate(KeyKind::named("kind", kind.unwrap_or("p256"))?),
     }
 }
 
@@ -140,7 +140,7 @@ fn issuer(given: &Map<String, Value>) -> Result<Ca, Failure> {
             Failure::Plain(format!("`ca`: expected a map with `cert` and `key`, as crypto.ca returns it; `{name}` is missing or not a string"))
         })
     };
-    let (cert, key) = (part("cert")?, Key::read("ca.key", part("key")?)?);
+    let (cert, key) = (part("cert")?, SigningKey::read("ca.key", part("key")?)?);
     parsed::with_certificate("ca.cert", cert, |parsed, der| {
         if !parsed.is_ca() {
             return Err("`ca`: the certificate is not that of a CA".into());
@@ -183,9 +183,9 @@ fn set_life(params: &mut CertificateParams, (from, until): (Timestamp, Timestamp
     params.not_after = moment(until);
 }
 
-fn set_usage(params: &mut CertificateParams, kind: Kind) {
+fn set_usage(params: &mut CertificateParams, kind: KeyKind) {
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-    if matches!(kind, Kind::Rsa(_)) {
+    if matches!(kind, KeyKind::Rsa(_)) {
         params.key_usages.push(KeyUsagePurpose::KeyEncipherment);
     }
     params.extended_key_usages =

@@ -21,7 +21,7 @@ use crate::scripting::functions::{outcome::Failure, random};
 
 /// The kinds of keys, as scripts name them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::scripting::functions) enum Kind {
+pub(in crate::scripting::functions) enum KeyKind {
     Ed25519,
     P256,
     P384,
@@ -29,13 +29,13 @@ pub(in crate::scripting::functions) enum Kind {
     Rsa(usize),
 }
 
-const KINDS: [(&str, Kind); 6] = [
-    ("ed25519", Kind::Ed25519),
-    ("p256", Kind::P256),
-    ("p384", Kind::P384),
-    ("rsa2048", Kind::Rsa(2048)),
-    ("rsa3072", Kind::Rsa(3072)),
-    ("rsa4096", Kind::Rsa(4096)),
+const KINDS: [(&str, KeyKind); 6] = [
+    ("ed25519", KeyKind::Ed25519),
+    ("p256", KeyKind::P256),
+    ("p384", KeyKind::P384),
+    ("rsa2048", KeyKind::Rsa(2048)),
+    ("rsa3072", KeyKind::Rsa(3072)),
+    ("rsa4096", KeyKind::Rsa(4096)),
 ];
 
 /// The bytes of PKCS#8 before the seed of an Ed25519 key. ring writes the second version of the format, which other programs do not read.
@@ -51,7 +51,7 @@ const CURVES: [ObjectIdentifier; 2] = [
 /// Keys from elsewhere have no more than a few blocks.
 const BLOCKS_MAX: usize = 64;
 
-impl Kind {
+impl KeyKind {
     /// Returns the kind with this name.
     pub(super) fn named(parameter: &str, name: &str) -> Result<Self, Failure> {
         let found = KINDS.iter().find(|(it, _)| *it == name).map(|(_, it)| *it);
@@ -64,13 +64,13 @@ impl Kind {
     /// Returns the kind of a public key.
     fn of(key: &SubjectPublicKeyInfo<'_>) -> Option<Self> {
         if key.algorithm.algorithm == x509_parser::oid_registry::OID_SIG_ED25519 {
-            return Some(Kind::Ed25519);
+            return Some(KeyKind::Ed25519);
         }
         match key.parsed().ok()? {
-            PublicKey::RSA(it) => Some(Kind::Rsa(it.key_size())),
+            PublicKey::RSA(it) => Some(KeyKind::Rsa(it.key_size())),
             PublicKey::EC(it) => match it.key_size() {
-                256 => Some(Kind::P256),
-                384 => Some(Kind::P384),
+                256 => Some(KeyKind::P256),
+                384 => Some(KeyKind::P384),
                 _ => None,
             },
             PublicKey::DSA(_)
@@ -81,13 +81,13 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for KeyKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Kind::Rsa(bits) => write!(f, "rsa{bits}"),
-            Kind::Ed25519 => f.write_str("ed25519"),
-            Kind::P256 => f.write_str("p256"),
-            Kind::P384 => f.write_str("p384"),
+            KeyKind::Rsa(bits) => write!(f, "rsa{bits}"),
+            KeyKind::Ed25519 => f.write_str("ed25519"),
+            KeyKind::P256 => f.write_str("p256"),
+            KeyKind::P384 => f.write_str("p384"),
         }
     }
 }
@@ -95,7 +95,7 @@ impl fmt::Display for Kind {
 /// A public key in two encodings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::scripting::functions) struct Public {
-    pub(in crate::scripting::functions) kind: Kind,
+    pub(in crate::scripting::functions) kind: KeyKind,
     /// The key as `SubjectPublicKeyInfo`, DER.
     pub(super) info: Vec<u8>,
     /// The key inside of it, in ring's format.
@@ -106,7 +106,7 @@ impl Public {
     /// Reads a `SubjectPublicKeyInfo`; `None` if its kind is not supported.
     pub(super) fn of_info(info: &SubjectPublicKeyInfo<'_>) -> Option<Self> {
         let raw = info.subject_public_key.data.to_vec();
-        Some(Public { kind: Kind::of(info)?, info: info.raw.to_vec(), raw })
+        Some(Public { kind: KeyKind::of(info)?, info: info.raw.to_vec(), raw })
     }
 
     fn of(key: &KeyPair) -> Option<Self> {
@@ -122,34 +122,34 @@ impl PublicKeyData for Public {
 
     fn algorithm(&self) -> &'static SignatureAlgorithm {
         match self.kind {
-            Kind::Ed25519 => &PKCS_ED25519,
-            Kind::P256 => &PKCS_ECDSA_P256_SHA256,
-            Kind::P384 => &PKCS_ECDSA_P384_SHA384,
-            Kind::Rsa(_) => &PKCS_RSA_SHA256,
+            KeyKind::Ed25519 => &PKCS_ED25519,
+            KeyKind::P256 => &PKCS_ECDSA_P256_SHA256,
+            KeyKind::P384 => &PKCS_ECDSA_P384_SHA384,
+            KeyKind::Rsa(_) => &PKCS_RSA_SHA256,
         }
     }
 }
 
 /// A key pair that can sign.
-pub(in crate::scripting::functions) struct Key {
+pub(in crate::scripting::functions) struct SigningKey {
     pub(super) pair: KeyPair,
     pub(in crate::scripting::functions) public: Public,
 }
 
-impl Key {
+impl SigningKey {
     /// Generates a key pair.
-    pub(super) fn generate(kind: Kind) -> Result<Self, Failure> {
+    pub(super) fn generate(kind: KeyKind) -> Result<Self, Failure> {
         let pair = match kind {
-            Kind::P256 => KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256),
-            Kind::P384 => KeyPair::generate_for(&PKCS_ECDSA_P384_SHA384),
-            Kind::Ed25519 => {
+            KeyKind::P256 => KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256),
+            KeyKind::P384 => KeyPair::generate_for(&PKCS_ECDSA_P384_SHA384),
+            KeyKind::Ed25519 => {
                 let mut pkcs8 = ED25519_PREFIX.to_vec();
                 let mut seed = [0; 32];
                 random::fill(&mut seed)?;
                 pkcs8.extend_from_slice(&seed);
                 KeyPair::from_pkcs8_der_and_sign_algo(&pkcs8.into(), &PKCS_ED25519)
             }
-            Kind::Rsa(bits) => {
+            KeyKind::Rsa(bits) => {
                 let key = rsa::PrivateKey::new(&mut SysRng, bits);
                 let pkcs8 = key.ok().and_then(|it| it.to_pkcs8_der().ok());
                 let pkcs8 = pkcs8.ok_or("the key cannot be generated")?.as_bytes().to_vec();
@@ -162,7 +162,7 @@ impl Key {
     fn of(pair: Result<KeyPair, rcgen::Error>) -> Option<Self> {
         let pair = pair.ok()?;
         let public = Public::of(&pair)?;
-        Some(Key { pair, public })
+        Some(SigningKey { pair, public })
     }
 
     /// Reads a private key. The error does not contain any of it.
@@ -242,7 +242,7 @@ pub(in crate::scripting::functions) fn read_public(
             read.and_then(|(_, it)| Public::of_info(it.public_key())).ok_or_else(unsupported)
         }
         Some((tag, _)) if tag.ends_with("PRIVATE KEY") || tag == "EC PARAMETERS" => {
-            Key::read(parameter, text).map(|it| it.public)
+            SigningKey::read(parameter, text).map(|it| it.public)
         }
         Some(_) | None => Err(misfit(&shown(&blocks))),
     }

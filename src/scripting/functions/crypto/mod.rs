@@ -149,9 +149,9 @@ const FERNET_KEY: Parameter =
 fn key(call: &Call) -> Outcome {
     let given = call.text("kind");
     let key = if given.contains("-----BEGIN") {
-        keys::Key::read("kind", given)?
+        keys::SigningKey::read("kind", given)?
     } else {
-        keys::Key::generate(keys::Kind::named("kind", given)?)?
+        keys::SigningKey::generate(keys::KeyKind::named("kind", given)?)?
     };
     let shown = json!({
         "kind": key.public.kind.to_string(),

@@ -3,7 +3,7 @@
 use p12_keystore::{Certificate, KeyStore, KeyStoreEntry, PrivateKey, PrivateKeyChain};
 use sha2::{Digest as _, Sha256};
 
-use super::keys::{self, Key, Public};
+use super::keys::{self, Public, SigningKey};
 use crate::scripting::functions::{
     Call,
     outcome::{Datum, Failure, Outcome},
@@ -24,7 +24,7 @@ pub(super) fn pkcs12(call: &Call) -> Outcome {
     let mut store = KeyStore::new();
     match call.some_text("key") {
         Some(pem) => {
-            let key = Key::read("key", pem)?;
+            let key = SigningKey::read("key", pem)?;
             check_pair(call, &key)?;
             certificates.extend(if call.has("ca") { read(call, "ca")? } else { Vec::new() });
             let id = Sha256::digest(&key.public.info).to_vec();
@@ -52,7 +52,7 @@ pub(super) fn pkcs12(call: &Call) -> Outcome {
 }
 
 /// Rejects a key that belongs to another certificate.
-fn check_pair(call: &Call, key: &Key) -> Result<(), Failure> {
+fn check_pair(call: &Call, key: &SigningKey) -> Result<(), Failure> {
     super::parsed::with_certificate("cert", call.text("cert"), |it, _| {
         if Public::of_info(it.public_key()).as_ref() == Some(&key.public) {
             return Ok(());

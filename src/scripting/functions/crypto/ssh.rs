@@ -4,7 +4,7 @@ use base64::{Engine as _, prelude::BASE64_STANDARD as STANDARD};
 use pem::{EncodeConfig, LineEnding, Pem};
 use rsa::{pkcs1::RsaPublicKeyRef, pkcs8::PrivateKeyInfoRef};
 
-use super::keys::{Key, Kind, Public};
+use super::keys::{KeyKind, Public, SigningKey};
 use crate::scripting::functions::{outcome::Failure, random};
 
 /// Returns the line of `authorized_keys`, without a comment.
@@ -12,12 +12,12 @@ pub(super) fn public(key: &Public) -> String {
     format!("{} {}", name(key.kind), STANDARD.encode(blob(key)))
 }
 
-fn name(kind: Kind) -> &'static str {
+fn name(kind: KeyKind) -> &'static str {
     match kind {
-        Kind::Ed25519 => "ssh-ed25519",
-        Kind::P256 => "ecdsa-sha2-nistp256",
-        Kind::P384 => "ecdsa-sha2-nistp384",
-        Kind::Rsa(_) => "ssh-rsa",
+        KeyKind::Ed25519 => "ssh-ed25519",
+        KeyKind::P256 => "ecdsa-sha2-nistp256",
+        KeyKind::P384 => "ecdsa-sha2-nistp384",
+        KeyKind::Rsa(_) => "ssh-rsa",
     }
 }
 
@@ -26,16 +26,16 @@ fn blob(key: &Public) -> Vec<u8> {
     let mut blob = Vec::new();
     add(&mut blob, name(key.kind).as_bytes());
     match key.kind {
-        Kind::Ed25519 => add(&mut blob, &key.raw),
-        Kind::P256 => {
+        KeyKind::Ed25519 => add(&mut blob, &key.raw),
+        KeyKind::P256 => {
             add(&mut blob, b"nistp256");
             add(&mut blob, &key.raw);
         }
-        Kind::P384 => {
+        KeyKind::P384 => {
             add(&mut blob, b"nistp384");
             add(&mut blob, &key.raw);
         }
-        Kind::Rsa(_) => {
+        KeyKind::Rsa(_) => {
             if let Ok(it) = RsaPublicKeyRef::try_from(key.raw.as_slice()) {
                 add_number(&mut blob, it.public_exponent.as_bytes());
                 add_number(&mut blob, it.modulus.as_bytes());
@@ -47,10 +47,10 @@ fn blob(key: &Public) -> Vec<u8> {
 
 /// Returns the private key in a form that every SSH program reads: OpenSSH's for Ed25519, because only recent programs read its
 /// PEM, and PEM for the others.
-pub(super) fn private(key: &Key) -> Result<String, Failure> {
+pub(super) fn private(key: &SigningKey) -> Result<String, Failure> {
     /// The parts of an unencrypted key are padded to a multiple of this.
     const BLOCK: usize = 8;
-    if key.public.kind != Kind::Ed25519 {
+    if key.public.kind != KeyKind::Ed25519 {
         return Ok(key.pem());
     }
     // In PKCS#8, the seed is a string in a string.

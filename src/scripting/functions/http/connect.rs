@@ -119,7 +119,7 @@ fn is_special(ip: IpAddr) -> bool {
     /// Cloud services that provide credentials and are not link-local: Azure, Alibaba, AWS.
     const CLOUD: [Ipv4Addr; 2] =
         [Ipv4Addr::new(168, 63, 129, 16), Ipv4Addr::new(100, 100, 100, 200)];
-    /// Google and Oracle.
+    /// The same for IPv6: Google and Oracle.
     const CLOUD_V6: [Ipv6Addr; 2] = [
         Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254),
         Ipv6Addr::new(0xfd00, 0xc1, 0, 0, 0, 0, 0xa9fe, 0xa9fe),

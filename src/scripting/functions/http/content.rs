@@ -16,7 +16,7 @@ use crate::scripting::functions::{outcome::Failure, scratch::ScratchFile};
 
 /// The body of a request.
 #[derive(Clone, Debug)]
-pub(super) enum Content {
+pub(super) enum RequestContent {
     Bytes(Bytes),
     File(Arc<ScratchFile>),
 }
@@ -24,20 +24,20 @@ pub(super) enum Content {
 /// The body as the connection accepts it.
 pub(super) type Sent = Either<Full<Bytes>, FileBody>;
 
-impl Content {
+impl RequestContent {
     /// Returns whether the body is empty.
     pub(super) fn is_empty(&self) -> bool {
         match self {
-            Content::Bytes(bytes) => bytes.is_empty(),
-            Content::File(_) => false,
+            RequestContent::Bytes(bytes) => bytes.is_empty(),
+            RequestContent::File(_) => false,
         }
     }
 
     /// Returns the body for one attempt.
     pub(super) fn sent(&self) -> Sent {
         match self {
-            Content::Bytes(bytes) => Either::Left(Full::new(bytes.clone())),
-            Content::File(file) => {
+            RequestContent::Bytes(bytes) => Either::Left(Full::new(bytes.clone())),
+            RequestContent::File(file) => {
                 Either::Right(FileBody { file: Arc::clone(file), offset: 0, reading: None })
             }
         }
@@ -49,8 +49,8 @@ impl Content {
     /// There are more than `bytes_max`.
     pub(super) fn bytes(&self, bytes_max: usize) -> Result<Bytes, Failure> {
         match self {
-            Content::Bytes(bytes) => Ok(bytes.clone()),
-            Content::File(file) => file.read(bytes_max),
+            RequestContent::Bytes(bytes) => Ok(bytes.clone()),
+            RequestContent::File(file) => file.read(bytes_max),
         }
     }
 }

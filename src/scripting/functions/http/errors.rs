@@ -7,11 +7,11 @@ use jiff::Timestamp;
 use rustls::{CertificateError, Error as TlsError, pki_types::UnixTime};
 use serde_json::Value;
 
-use crate::scripting::{functions::outcome::Failure, values::refusal::Refusal};
+use crate::scripting::{functions::outcome::Failure, values::refusal::ServerRefusal};
 
 /// Returns an error value without a response: like those of servers, with a reason in one word.
 pub(super) fn no_response(reason: &str, message: String) -> Failure {
-    Failure::Answer(Box::new(Refusal {
+    Failure::Answer(Box::new(ServerRefusal {
         class: "HTTPError",
         status: None,
         reason: reason.into(),

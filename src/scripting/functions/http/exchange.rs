@@ -27,12 +27,12 @@ use tokio::sync::Semaphore;
 
 use super::{
     connect::{Connector, check_host, check_insecure},
-    content::{Content, Sent},
+    content::{RequestContent, Sent},
     errors::{failed, no_response},
     faked,
     headers::{headers, is_json},
     request::{self, Request, described, web_url},
-    retries::Attempt,
+    retries::HttpAttempt,
     trust::{Trust, tls},
 };
 use crate::logic::access::grants::Access;
@@ -53,7 +53,7 @@ const HEADERS_MAX: usize = 100;
 const IDLE_MAX: usize = 4;
 
 /// The body of a response, from a server or from a test.
-type Received = Either<Incoming, Full<Bytes>>;
+type ReceivedBody = Either<Incoming, Full<Bytes>>;
 type Channel = Client<HttpsConnector<Connector>, Sent>;
 
 /// The state of one script's requests; created with the first one.
@@ -97,7 +97,7 @@ pub(super) fn send(call: Call, method: &str) -> BoxFuture<'static, Outcome> {
             let unsent = AtomicBool::new(false);
             let outcome = attempt(&call, request.clone(), &unsent).await;
             let (method, is_unsent) = (&request.method, unsent.into_inner());
-            let ended = Attempt { number, method, outcome: &outcome, is_unsent };
+            let ended = HttpAttempt { number, method, outcome: &outcome, is_unsent };
             let Some(pause) = request.retries.pause(&ended, call.surroundings.clock.now()) else {
                 return outcome;
             };
@@ -164,7 +164,7 @@ async fn once(
     (call, channel): (&Call, &Channel),
     request: &Request,
     unsent: &AtomicBool,
-) -> Result<Response<Received>, Failure> {
+) -> Result<Response<ReceivedBody>, Failure> {
     if let Some(fakes) = &call.surroundings.fakes {
         let answer =
             faked::respond(fakes, (&request.method, &request.url), described(call, request)?).await;
@@ -186,7 +186,7 @@ async fn once(
 }
 
 /// Returns the target of a redirect.
-fn target(answer: &Response<Received>, from: &Url) -> Result<Option<Url>, Failure> {
+fn target(answer: &Response<ReceivedBody>, from: &Url) -> Result<Option<Url>, Failure> {
     let leads = matches!(answer.status().as_u16(), 301 | 302 | 303 | 307 | 308);
     let Some(location) = answer.headers().get(LOCATION).filter(|_| leads) else { return Ok(None) };
     let wrong =
@@ -213,7 +213,7 @@ fn redirect(request: &mut Request, status: StatusCode, next: Url) {
             && matches!(status, StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND));
     if becomes_get && !asks {
         request.method = Method::GET;
-        request.body = Content::Bytes(Bytes::new());
+        request.body = RequestContent::Bytes(Bytes::new());
         request.headers.remove(CONTENT_TYPE);
         request.headers.remove(CONTENT_ENCODING);
     }
@@ -233,7 +233,7 @@ fn unread(request: &Request, problem: &(dyn std::error::Error + Send + Sync + 's
 /// Writes the body of a response to a scratch file.
 async fn receive(
     call: &Call,
-    answer: Response<Received>,
+    answer: Response<ReceivedBody>,
     (request, name): (&Request, &str),
 ) -> Outcome {
     let (head, body) = answer.into_parts();
@@ -253,7 +253,7 @@ async fn receive(
     Ok(Value::Object(fields).into())
 }
 
-async fn read(answer: Response<Received>, request: &Request) -> Outcome {
+async fn read(answer: Response<ReceivedBody>, request: &Request) -> Outcome {
     let (head, body) = answer.into_parts();
     let body = Limited::new(body, request.size).collect().await;
     let body = body.map_err(|it| unread(request, &*it))?;

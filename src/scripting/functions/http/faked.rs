@@ -45,10 +45,10 @@ pub(super) async fn respond(
 }
 
 /// A response, or the reason and the message of a missing one.
-type Read = Result<Response<Full<Bytes>>, (String, String)>;
+type FakedResponse = Result<Response<Full<Bytes>>, (String, String)>;
 
 /// Reads the result of a fake.
-fn read(answer: &Value) -> Result<Read, String> {
+fn read(answer: &Value) -> Result<FakedResponse, String> {
     let fields = match answer {
         Value::String(body) => return response(200, HeaderMap::new(), body.clone().into()).map(Ok),
         Value::Object(fields) => fields,

@@ -11,7 +11,7 @@ use crate::scripting::{
 };
 
 /// The fields of an option.
-type Fields<'f> = Option<&'f Map<String, Value>>;
+type OptionFields<'f> = Option<&'f Map<String, Value>>;
 
 /// One file of the body.
 struct File<'a> {
@@ -22,7 +22,7 @@ struct File<'a> {
 
 /// Returns the fields of `form` and `files` as one body.
 pub(super) fn body(
-    (form, files): (Fields<'_>, Fields<'_>),
+    (form, files): (OptionFields<'_>, OptionFields<'_>),
     headers: &mut HeaderMap,
     size_max: usize,
 ) -> Result<Bytes, Failure> {

@@ -15,7 +15,7 @@ use http::{
 use serde_json::{Map, Value, json};
 
 use super::{
-    content::Content,
+    content::RequestContent,
     headers::{headers, is_json},
     parts,
     retries::Retries,
@@ -40,7 +40,7 @@ pub(super) struct Request {
     pub(super) method: Method,
     pub(super) url: Url,
     pub(super) headers: HeaderMap,
-    pub(super) body: Content,
+    pub(super) body: RequestContent,
     /// The scratch file for the body of the response.
     pub(super) to: Option<String>,
     pub(super) timeout: Duration,
@@ -142,13 +142,13 @@ fn authenticate(call: &Call, headers: &mut HeaderMap) -> Result<(), Failure> {
 }
 
 /// Returns the body, from one of the options for it.
-fn body(call: &Call, headers: &mut HeaderMap) -> Result<Content, Failure> {
+fn body(call: &Call, headers: &mut HeaderMap) -> Result<RequestContent, Failure> {
     let ways = ["json", "files", "form", "body", "body_base64", "from"];
     let ways: Vec<_> = ways.into_iter().filter(|it| call.has(it)).collect();
     if ways == ["files", "form"] || ways == ["files"] {
         let fields = (call.map("form"), call.map("files"));
         let size_max = call.surroundings.limits.string_size;
-        return parts::body(fields, headers, size_max).map(Content::Bytes);
+        return parts::body(fields, headers, size_max).map(RequestContent::Bytes);
     }
     if let [one, other, ..] = ways.as_slice() {
         return Err(format!("`{one}` and `{other}`: expected only one of them").into());
@@ -172,7 +172,7 @@ fn body(call: &Call, headers: &mut HeaderMap) -> Result<Content, Failure> {
         Some("from") => {
             kind("application/octet-stream");
             let file = call.surroundings.scratch.get(call.present.as_ref(), call.text("from"))?;
-            return Ok(Content::File(file));
+            return Ok(RequestContent::File(file));
         }
         Some(_) => {
             kind("application/octet-stream");
@@ -180,7 +180,7 @@ fn body(call: &Call, headers: &mut HeaderMap) -> Result<Content, Failure> {
             bytes.map_err(|it| format!("`body_base64`: invalid Base64: {it}"))?.into()
         }
     };
-    Ok(Content::Bytes(bytes))
+    Ok(RequestContent::Bytes(bytes))
 }
 
 fn add_headers(call: &Call, headers: &mut HeaderMap) -> Result<(), Failure> {

@@ -38,7 +38,7 @@ impl Default for Retries {
 }
 
 /// An attempt that has ended.
-pub(super) struct Attempt<'a> {
+pub(super) struct HttpAttempt<'a> {
     /// Its number, from 1.
     pub(super) number: usize,
     pub(super) method: &'a Method,
@@ -72,7 +72,7 @@ impl Retries {
     }
 
     /// Returns the pause before the next attempt; `None` if there is none.
-    pub(super) fn pause(&self, attempt: &Attempt<'_>, now: Timestamp) -> Option<Duration> {
+    pub(super) fn pause(&self, attempt: &HttpAttempt<'_>, now: Timestamp) -> Option<Duration> {
         if attempt.number >= self.attempts || !self.is_repeated(attempt) {
             return None;
         }
@@ -83,7 +83,7 @@ impl Retries {
     }
 
     /// Returns whether to repeat an attempt. A request that may have been executed is repeated only if the script names the status.
-    fn is_repeated(&self, attempt: &Attempt<'_>) -> bool {
+    fn is_repeated(&self, attempt: &HttpAttempt<'_>) -> bool {
         let is_idempotent = !matches!(*attempt.method, Method::POST | Method::PATCH);
         match attempt.outcome {
             Ok(_) => fields(attempt.outcome).is_some_and(|(status, after)| match &self.on {
@@ -164,7 +164,7 @@ mod tests {
         is_unsent: bool,
     ) -> Option<u64> {
         let now: Timestamp = "2026-11-23T12:00:00Z".parse().unwrap();
-        let attempt = Attempt { number: 2, method, outcome, is_unsent };
+        let attempt = HttpAttempt { number: 2, method, outcome, is_unsent };
         retries.pause(&attempt, now).map(|it| it.as_secs())
     }
 

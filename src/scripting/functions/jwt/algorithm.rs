@@ -7,7 +7,7 @@ use ring::{
 };
 
 use crate::scripting::functions::{
-    crypto::keys::{self, Key, Kind},
+    crypto::keys::{self, KeyKind, SigningKey},
     outcome::Failure,
 };
 
@@ -64,28 +64,28 @@ impl Algorithm {
     }
 
     /// Returns the default algorithm for a key.
-    fn default_of(kind: Kind) -> Self {
+    fn default_of(kind: KeyKind) -> Self {
         match kind {
-            Kind::Ed25519 => Algorithm::EdDsa,
-            Kind::P256 => Algorithm::Es256,
-            Kind::P384 => Algorithm::Es384,
-            Kind::Rsa(_) => Algorithm::Rs(Size::S256),
+            KeyKind::Ed25519 => Algorithm::EdDsa,
+            KeyKind::P256 => Algorithm::Es256,
+            KeyKind::P384 => Algorithm::Es384,
+            KeyKind::Rsa(_) => Algorithm::Rs(Size::S256),
         }
     }
 
     /// Returns whether it accepts keys of this kind.
-    fn fits(self, kind: Kind) -> bool {
+    fn fits(self, kind: KeyKind) -> bool {
         match self {
             Algorithm::Hs(_) => false,
-            Algorithm::Rs(_) | Algorithm::Ps(_) => matches!(kind, Kind::Rsa(_)),
-            Algorithm::Es256 => kind == Kind::P256,
-            Algorithm::Es384 => kind == Kind::P384,
-            Algorithm::EdDsa => kind == Kind::Ed25519,
+            Algorithm::Rs(_) | Algorithm::Ps(_) => matches!(kind, KeyKind::Rsa(_)),
+            Algorithm::Es256 => kind == KeyKind::P256,
+            Algorithm::Es384 => kind == KeyKind::P384,
+            Algorithm::EdDsa => kind == KeyKind::Ed25519,
         }
     }
 
     /// Rejects a key of another kind.
-    fn check(self, kind: Kind) -> Result<(), Failure> {
+    fn check(self, kind: KeyKind) -> Result<(), Failure> {
         if self.fits(kind) {
             return Ok(());
         }
@@ -136,7 +136,7 @@ fn no_secret(algorithm: Algorithm) -> Failure {
 /// Signs tokens with a private key or a secret.
 pub(super) enum Signer {
     Secret(Algorithm, hmac::Key),
-    Key(Algorithm, Box<Key>),
+    Key(Algorithm, Box<SigningKey>),
 }
 
 impl Signer {
@@ -152,7 +152,7 @@ impl Signer {
             (Material::Secret(_), Some(other)) => Err(no_pem(other)),
             (Material::Pem(_), Some(algorithm @ Algorithm::Hs(_))) => Err(no_secret(algorithm)),
             (Material::Pem(text), wanted) => {
-                let key = Key::read("key", text)?;
+                let key = SigningKey::read("key", text)?;
                 let algorithm = wanted.unwrap_or(Algorithm::default_of(key.public.kind));
                 algorithm.check(key.public.kind)?;
                 Ok(Signer::Key(algorithm, Box::new(key)))

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::call::{Cause, Invocation, Stopped};
 use crate::logic::{
     access::kube::{
-        Attempt, DefaultNamespaces, Reference, ResourceRef, advice, one, read_object, several,
+        DefaultNamespaces, KubeVerb, Reference, ResourceRef, advice, one, read_object, several,
     },
     handlers::{declare::Argument, selector::Selector},
     object::resource::Resource,
@@ -16,7 +16,7 @@ use crate::logic::{
 use crate::ports::{ApiError, Demand, ErrorClass, Kube, LookupError, Verb};
 use crate::scripting::{
     functions::{Call, outcome::Failure},
-    values::refusal::Refusal,
+    values::refusal::ServerRefusal,
 };
 
 /// The class of errors of the cluster, which the log shows.
@@ -32,7 +32,7 @@ pub(super) struct KubeClient {
     /// The stop flag, in daemons and timers.
     pub(super) stopped: Option<Stopped>,
     /// What is attempted, for messages about refusals.
-    pub(super) attempt: Attempt,
+    pub(super) attempt: KubeVerb,
 }
 
 /// The address of an object, which need not exist.
@@ -47,7 +47,7 @@ pub(super) struct ObjectAddress {
 
 impl KubeClient {
     /// Returns the access for a call.
-    pub(super) fn of(call: &Call, attempt: Attempt) -> Result<Self, Failure> {
+    pub(super) fn of(call: &Call, attempt: KubeVerb) -> Result<Self, Failure> {
         let Some(present) = &call.present else {
             let message = "kube functions can only be called in handlers, not at the top level of a script: use kopf.on_startup \
                            for work that is done once";
@@ -80,11 +80,11 @@ impl KubeClient {
     pub(super) async fn resource(&self, resource: &ResourceRef) -> Result<Arc<Resource>, Failure> {
         self.kube.resource(resource).await.map_err(|error| match error {
             LookupError::Api(error) => self.refused(error),
-            LookupError::Unresolved(message) => Failure::Answer(Box::new(Refusal {
+            LookupError::Unresolved(message) => Failure::Answer(Box::new(ServerRefusal {
                 class: CLASS,
                 reason: "UnknownResource".into(),
                 message,
-                ..Refusal::default()
+                ..ServerRefusal::default()
             })),
         })
     }
@@ -154,7 +154,7 @@ impl KubeClient {
             ErrorClass::Expired => "Expired",
             ErrorClass::Fatal => "Failed",
         };
-        Failure::Answer(Box::new(Refusal {
+        Failure::Answer(Box::new(ServerRefusal {
             class: CLASS,
             status: error.status,
             reason: if said.reason.is_empty() { unsaid.to_owned() } else { said.reason },
@@ -195,11 +195,11 @@ impl ObjectAddress {
 
 /// Returns a failure that is not a response of the server, with a reason in one word, by which scripts can distinguish failures.
 pub(super) fn failed(reason: &str, message: String) -> Failure {
-    Failure::Answer(Box::new(Refusal {
+    Failure::Answer(Box::new(ServerRefusal {
         class: CLASS,
         reason: reason.to_owned(),
         message,
-        ..Refusal::default()
+        ..ServerRefusal::default()
     }))
 }
 

@@ -9,7 +9,7 @@ use super::{
     client::{KubeClient, ObjectAddress, failed, intent},
     watching::TIMEOUT_DEFAULT,
 };
-use crate::logic::access::kube::{Attempt, Reference};
+use crate::logic::access::kube::{KubeVerb, Reference};
 use crate::ports::{BoxFuture, Demand, Verb};
 use crate::scripting::functions::{
     Call, files,
@@ -26,7 +26,7 @@ const APPLY: &str = "application/apply-patch+yaml";
 /// Implements `kube.apply_crd`: applies CRDs and waits until they are served.
 pub(super) fn apply_crd(call: Call) -> BoxFuture<'static, Outcome> {
     Box::pin(async move {
-        let client = KubeClient::of(&call, Attempt::Apply)?;
+        let client = KubeClient::of(&call, KubeVerb::Apply)?;
         let (call, definitions) = definitions(call).await?;
         let deadline = Instant::now() + call.duration("timeout").unwrap_or(TIMEOUT_DEFAULT);
         let mut applied = Vec::new();

@@ -11,7 +11,7 @@ use super::{
     reading::pod,
     watching::TIMEOUT_DEFAULT,
 };
-use crate::logic::{access::kube::Attempt, text::duration};
+use crate::logic::{access::kube::KubeVerb, text::duration};
 use crate::ports::{BoxFuture, ContainerCommand, Demand, Executed, Verb};
 use crate::scripting::functions::{
     Call,
@@ -75,7 +75,7 @@ struct Input {
 
 /// Runs a command in the pod that a call names.
 async fn run(call: &Call, input: Input) -> Result<Executed, Failure> {
-    let client = KubeClient::of(call, Attempt::Read)?;
+    let client = KubeClient::of(call, KubeVerb::Read)?;
     let address = pod(&client, call).await?;
     let Input { command, stdin, output_max } = input;
     let flag = |name| (name, "true".to_owned());

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::client::{KubeClient, ObjectAddress, failed, option, selected};
 use crate::logic::{
-    access::kube::{ALL_NAMESPACES, Attempt, ListPart, Reference, read_list, selector},
+    access::kube::{ALL_NAMESPACES, KubeVerb, ListPart, Reference, read_list, selector},
     text::{duration, size},
 };
 use crate::ports::{BoxFuture, Demand, ErrorClass, Verb, is_allowed};
@@ -28,7 +28,7 @@ const RESTARTS_MAX: usize = 3;
 /// Implements `kube.get`: reads one object.
 pub(super) fn get(call: Call) -> BoxFuture<'static, Outcome> {
     Box::pin(async move {
-        let client = KubeClient::of(&call, Attempt::Read)?;
+        let client = KubeClient::of(&call, KubeVerb::Read)?;
         let mut wanted = selected(&call)?;
         wanted.name = option(&call, "name").map(str::to_owned).or(wanted.name);
         if wanted.name.is_none() {
@@ -46,7 +46,7 @@ pub(super) fn get(call: Call) -> BoxFuture<'static, Outcome> {
 /// Implements `kube.secret`: reads the decoded values of a Secret.
 pub(super) fn secret(call: Call) -> BoxFuture<'static, Outcome> {
     Box::pin(async move {
-        let client = KubeClient::of(&call, Attempt::Read)?;
+        let client = KubeClient::of(&call, KubeVerb::Read)?;
         let name = call.text("name");
         let reference =
             json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": name } });
@@ -81,7 +81,7 @@ fn nameless(call: &Call) -> String {
 /// Implements `kube.list`: reads all objects that match.
 pub(super) fn list(mut call: Call) -> BoxFuture<'static, Outcome> {
     Box::pin(async move {
-        let client = KubeClient::of(&call, Attempt::Read)?;
+        let client = KubeClient::of(&call, KubeVerb::Read)?;
         let resource = client.resource(&selected(&call)?.resource).await?;
         let namespace = client.place(&resource, option(&call, "namespace")).await?;
         let query = selectors(&call)?;
@@ -99,9 +99,9 @@ pub(super) fn list(mut call: Call) -> BoxFuture<'static, Outcome> {
         let mut passage = call.passage.take();
         for _ in 0..RESTARTS_MAX {
             match all(&client, &demand, (limit, room), &mut passage).await? {
-                Taken::All(objects) => return Ok(Value::Array(objects).into()),
-                Taken::Expired => {}
-                Taken::Outgrown => {
+                ListReading::All(objects) => return Ok(Value::Array(objects).into()),
+                ListReading::Expired => {}
+                ListReading::Outgrown => {
                     let Some(crowded) = passage.take() else { continue };
                     passage = crowded.alone().await;
                 }
@@ -113,7 +113,7 @@ pub(super) fn list(mut call: Call) -> BoxFuture<'static, Outcome> {
 }
 
 /// The result of reading a list.
-enum Taken {
+enum ListReading {
     All(Vec<Value>),
     /// The list must be read again: it has changed too much meanwhile.
     Expired,
@@ -127,13 +127,13 @@ async fn all(
     demand: &Demand,
     (limit, room): (Option<u64>, usize),
     passage: &mut Option<Passage>,
-) -> Result<Taken, Failure> {
+) -> Result<ListReading, Failure> {
     let (mut objects, mut token, mut size) = (Vec::new(), None::<String>, 0_usize);
     loop {
         let taken = u64::try_from(objects.len()).unwrap_or(u64::MAX);
         let chunk = limit.map_or(CHUNK, |it| it.saturating_sub(taken).min(CHUNK));
         if chunk == 0 {
-            return Ok(Taken::All(objects));
+            return Ok(ListReading::All(objects));
         }
         let mut next = demand.clone();
         next.query.push(("limit", chunk.to_string()));
@@ -142,7 +142,7 @@ async fn all(
         let answer = match client.send(next).await {
             Ok(answer) => answer,
             Err(error) if error.class == ErrorClass::Expired && !is_first => {
-                return Ok(Taken::Expired);
+                return Ok(ListReading::Expired);
             }
             Err(error) => return Err(client.refused(error)),
         };
@@ -155,7 +155,7 @@ async fn all(
             )));
         }
         if passage.as_mut().is_some_and(|it| !it.grow(size)) {
-            return Ok(Taken::Outgrown);
+            return Ok(ListReading::Outgrown);
         }
         let part = aside(answer.len(), move || read_list(&answer)).await?;
         let part =
@@ -164,7 +164,7 @@ async fn all(
         objects.extend(more);
         token = rest;
         if token.is_none() {
-            return Ok(Taken::All(objects));
+            return Ok(ListReading::All(objects));
         }
     }
 }
@@ -184,7 +184,7 @@ pub(super) fn selectors(call: &Call) -> Result<Vec<(&'static str, String)>, Fail
 /// Implements `kube.logs`: reads the log of a container.
 pub(super) fn logs(call: Call) -> BoxFuture<'static, Outcome> {
     Box::pin(async move {
-        let client = KubeClient::of(&call, Attempt::Read)?;
+        let client = KubeClient::of(&call, KubeVerb::Read)?;
         let address = pod(&client, &call).await?;
         let room = call.surroundings.limits.string_size;
         let mut query = vec![("limitBytes", room.to_string())];
@@ -235,7 +235,7 @@ pub(super) async fn pod(client: &KubeClient, call: &Call) -> Result<ObjectAddres
 /// Implements `kube.can_i`: asks the API server whether an action is permitted.
 pub(super) fn can_i(call: Call) -> BoxFuture<'static, Outcome> {
     Box::pin(async move {
-        let client = KubeClient::of(&call, Attempt::Read)?;
+        let client = KubeClient::of(&call, KubeVerb::Read)?;
         let resource = client.resource(&selected(&call)?.resource).await?;
         let namespace = match option(&call, "namespace") {
             Some(ALL_NAMESPACES) => None,
@@ -258,7 +258,7 @@ pub(super) fn can_i(call: Call) -> BoxFuture<'static, Outcome> {
 /// Implements `kube.version`: reads the version of the API server.
 pub(super) fn version(call: Call) -> BoxFuture<'static, Outcome> {
     Box::pin(async move {
-        let client = KubeClient::of(&call, Attempt::Read)?;
+        let client = KubeClient::of(&call, KubeVerb::Read)?;
         let asked = client.kube.with(|cluster| async move { cluster.version().await }).await;
         let answer = asked.map_err(|it| client.refused(it))?;
         let version: Value = serde_json::from_slice(&answer)

@@ -12,7 +12,7 @@ use super::{
     faked,
 };
 use crate::logic::{
-    access::kube::{Attempt, Reference},
+    access::kube::{KubeVerb, Reference},
     object::{hierarchy, reference::Ownership},
 };
 use crate::ports::{BoxFuture, Demand, ErrorClass, Verb};
@@ -35,8 +35,8 @@ const FILES_MAX: usize = 100;
 /// Implements `kube.run`: runs a Job and returns its result.
 pub(super) fn run(call: Call) -> BoxFuture<'static, Outcome> {
     Box::pin(async move {
-        let client = KubeClient::of(&call, Attempt::Create)?;
-        let plan = Plan::of(&call)?;
+        let client = KubeClient::of(&call, KubeVerb::Create)?;
+        let plan = JobPlan::of(&call)?;
         let job = plan.address(&client, &call, ("batch/v1", "Job")).await?;
         plan.start(&client, &call, &job).await?;
         let ended = plan.end(&client, &job).await?;
@@ -50,7 +50,7 @@ pub(super) fn run(call: Call) -> BoxFuture<'static, Outcome> {
 }
 
 /// What a Job runs.
-struct Plan {
+struct JobPlan {
     name: String,
     digest: String,
     job: Value,
@@ -59,7 +59,7 @@ struct Plan {
     timeout: Duration,
 }
 
-impl Plan {
+impl JobPlan {
     fn of(call: &Call) -> Result<Self, Failure> {
         let command = call.list("command");
         if command.is_empty() || !command.iter().all(Value::is_string) {
@@ -98,7 +98,7 @@ impl Plan {
         let mut job = meta()?;
         set(&mut job, "spec", spec(call, (env, files), &name, timeout)?);
         let files = if files.is_empty() { None } else { Some(secret(meta()?, files)?) };
-        Ok(Plan { name, digest, job, files, timeout })
+        Ok(JobPlan { name, digest, job, files, timeout })
     }
 
     /// Returns the address of an object with the name of the Job.
@@ -288,11 +288,11 @@ fn name_of(owner: Option<&Value>, digest: &str) -> String {
     format!("{}-{digest}", plain.trim_matches('-'))
 }
 
-type Fields<'a> = &'a Map<String, Value>;
+type RunFields<'a> = &'a Map<String, Value>;
 
 fn spec(
     call: &Call,
-    (env, files): (Fields<'_>, Fields<'_>),
+    (env, files): (RunFields<'_>, RunFields<'_>),
     name: &str,
     timeout: Duration,
 ) -> Result<Value, Failure> {
@@ -338,7 +338,7 @@ fn spec(
 }
 
 /// Returns the Secret with the files.
-fn secret(mut secret: Value, files: Fields<'_>) -> Result<Value, Failure> {
+fn secret(mut secret: Value, files: RunFields<'_>) -> Result<Value, Failure> {
     if files.len() > FILES_MAX {
         return Err(format!("`files`: expected at most {FILES_MAX}, got {}", files.len()).into());
     }

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::call::Stopped;
 use crate::logic::{
-    access::kube::{Attempt, Change, Predicate, Reference, Subject, WatchCache, without_nulls},
+    access::kube::{Delta, KubeVerb, Predicate, Reference, Subject, WatchCache, without_nulls},
     handlers::selector::Restrictions,
     object::{Object, reason::EventType, resource::Resource},
     text::duration,
@@ -33,7 +33,7 @@ const NEVER: Duration = Duration::from_hours(24 * 365 * 30);
 
 /// Implements `kube.watch`: returns a stream of events.
 pub(super) fn watch(call: &Call) -> Result<Flow, Failure> {
-    let client = KubeClient::of(call, Attempt::Read)?;
+    let client = KubeClient::of(call, KubeVerb::Read)?;
     // Checked at once, so that a mistake is reported before the loop.
     let wanted = selected(call)?;
     let mut query = selectors(call)?;
@@ -98,7 +98,7 @@ async fn ended(stopped: Option<Stopped>, timeout: Option<Duration>) {
 }
 
 /// A watch and its pending events.
-struct Watch {
+struct ScriptWatch {
     client: KubeClient,
     events: Events,
     cache: WatchCache,
@@ -110,7 +110,7 @@ struct Watch {
 
 /// Returns the events as the script receives them.
 fn outcomes(client: KubeClient, events: Events) -> impl futures::Stream<Item = Outcome> + Send {
-    let watch = Watch {
+    let watch = ScriptWatch {
         client,
         events,
         cache: WatchCache::default(),
@@ -136,7 +136,7 @@ fn outcomes(client: KubeClient, events: Events) -> impl futures::Stream<Item = O
     })
 }
 
-impl Watch {
+impl ScriptWatch {
     fn is_final(&self, error: &ApiError) -> bool {
         !self.is_settled && error.class != ErrorClass::Retry
     }
@@ -170,10 +170,10 @@ impl Watch {
         }
     }
 
-    fn push_change(&mut self, change: Change, object: Option<&Object>) {
+    fn push_change(&mut self, change: Delta, object: Option<&Object>) {
         let (kind, body) = match change {
-            Change::Event(kind) => (kind, object.map(body_of).unwrap_or_default()),
-            Change::Gone(identity) => (EventType::Deleted, identity),
+            Delta::Event(kind) => (kind, object.map(body_of).unwrap_or_default()),
+            Delta::Gone(identity) => (EventType::Deleted, identity),
         };
         self.ready.push_back(json!({ "type": kind.as_str(), "object": body }));
     }
@@ -188,7 +188,7 @@ fn body_of(object: &Object) -> Value {
 /// Returns the states that `kube.wait` waits for: those of one object for which the predicate is true, or all of them without a
 /// predicate.
 pub(super) fn wait(call: &Call) -> Result<Flow, Failure> {
-    let client = KubeClient::of(call, Attempt::Read)?;
+    let client = KubeClient::of(call, KubeVerb::Read)?;
     let predicate = option(call, "predicate").map(Predicate::parse).transpose()?;
     let reference = Reference::of(call.value("object"))?;
     let timeout = duration::parse(call.value("timeout")).unwrap_or(TIMEOUT_DEFAULT);
@@ -203,28 +203,28 @@ pub(super) fn wait(call: &Call) -> Result<Flow, Failure> {
         address.named()?;
         let seconds = timeout.as_secs_f64();
         let late = format!("{} did not meet {wanted} within {seconds} s", address.shown());
-        let source = Source::Nothing;
-        let waiting = Waiting { client, address, predicate, deadline, late, source, last: None };
-        Ok::<_, Failure>(stream::try_unfold(waiting, Waiting::step))
+        let source = StateSource::Nothing;
+        let waiting = ObjectWait { client, address, predicate, deadline, late, source, last: None };
+        Ok::<_, Failure>(stream::try_unfold(waiting, ObjectWait::step))
     };
     Ok(stream::once(opening).try_flatten().boxed())
 }
 
 /// A wait for one object.
-struct Waiting {
+struct ObjectWait {
     client: KubeClient,
     address: ObjectAddress,
     predicate: Option<Predicate>,
     deadline: Instant,
     /// The message at the deadline.
     late: String,
-    source: Source,
+    source: StateSource,
     /// The version of the last state; null if the object did not exist.
     last: Option<Value>,
 }
 
 /// The source of the states.
-enum Source {
+enum StateSource {
     /// Nothing was read yet.
     Nothing,
     /// The object was read once. Mostly that is enough, and costs less than a watch.
@@ -238,7 +238,7 @@ enum Source {
     },
 }
 
-impl Waiting {
+impl ObjectWait {
     /// Returns the next state for which the predicate is true; `None` if a daemon must stop.
     async fn step(mut self) -> Result<Option<(Datum, Self)>, Failure> {
         let stopped = self.client.stopped.clone();
@@ -271,16 +271,16 @@ impl Waiting {
     /// Reads the next state; `None` if it is not known yet.
     async fn seen(&mut self) -> Result<Option<Option<Value>>, Failure> {
         let (events, listed, is_settled) = match &mut self.source {
-            Source::Nothing => {
-                self.source = Source::Looked;
+            StateSource::Nothing => {
+                self.source = StateSource::Looked;
                 return look(&self.client, &self.address).await.map(Some);
             }
-            Source::Looked => {
+            StateSource::Looked => {
                 let events = watched(&self.client, &self.address).await?;
-                self.source = Source::Watched { events, listed: None, is_settled: false };
+                self.source = StateSource::Watched { events, listed: None, is_settled: false };
                 return Ok(None);
             }
-            Source::Watched { events, listed, is_settled } => (events, listed, is_settled),
+            StateSource::Watched { events, listed, is_settled } => (events, listed, is_settled),
         };
         let Some(event) = events.next().await else {
             let message = format!("the watch of {} has ended", self.address.shown());

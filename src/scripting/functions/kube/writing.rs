@@ -7,7 +7,7 @@ use super::{
     reading::pod,
 };
 use crate::logic::{
-    access::kube::{Attempt, Reference},
+    access::kube::{KubeVerb, Reference},
     text::duration,
 };
 use crate::ports::{BoxFuture, Demand, ErrorClass, Verb};
@@ -35,7 +35,7 @@ const PROPAGATIONS: &[&str] = &["Background", "Foreground", "Orphan"];
 pub(super) fn create(call: Call) -> BoxFuture<'static, Outcome> {
     let text = text_of(&call);
     Box::pin(async move {
-        let client = KubeClient::of(&call, Attempt::Create)?;
+        let client = KubeClient::of(&call, KubeVerb::Create)?;
         let address = place_of(&client, &call).await?;
         let query = intent(&call);
         let content = Some((JSON, text));
@@ -70,7 +70,7 @@ pub(super) fn create(call: Call) -> BoxFuture<'static, Outcome> {
 pub(super) fn apply(call: Call) -> BoxFuture<'static, Outcome> {
     let text = text_of(&call);
     Box::pin(async move {
-        let client = KubeClient::of(&call, Attempt::Apply)?;
+        let client = KubeClient::of(&call, KubeVerb::Apply)?;
         let address = place_of(&client, &call).await?;
         address.named()?;
         let mut query = intent(&call);
@@ -88,7 +88,7 @@ pub(super) fn apply(call: Call) -> BoxFuture<'static, Outcome> {
 pub(super) fn replace(call: Call) -> BoxFuture<'static, Outcome> {
     let text = text_of(&call);
     Box::pin(async move {
-        let client = KubeClient::of(&call, Attempt::Replace)?;
+        let client = KubeClient::of(&call, KubeVerb::Replace)?;
         let address = place_of(&client, &call).await?;
         address.named()?;
         let subresource = option(&call, "subresource").map(str::to_owned);
@@ -112,7 +112,7 @@ async fn place_of(client: &KubeClient, call: &Call) -> Result<ObjectAddress, Fai
 pub(super) fn patch(call: Call) -> BoxFuture<'static, Outcome> {
     let text = call.value("patch").to_string();
     Box::pin(async move {
-        let client = KubeClient::of(&call, Attempt::Patch)?;
+        let client = KubeClient::of(&call, KubeVerb::Patch)?;
         let patch = call.value("patch");
         let kind = option(&call, "type").unwrap_or(if patch.is_array() { "json" } else { "merge" });
         let Some((_, content_type)) = PATCHES.iter().find(|(name, _)| *name == kind) else {
@@ -149,7 +149,7 @@ async fn referred(client: &KubeClient, call: &Call) -> Result<ObjectAddress, Fai
 /// Implements `kube.delete`: deletes an object.
 pub(super) fn delete(call: Call) -> BoxFuture<'static, Outcome> {
     Box::pin(async move {
-        let client = KubeClient::of(&call, Attempt::Delete)?;
+        let client = KubeClient::of(&call, KubeVerb::Delete)?;
         let options = deletion(&call)?;
         let address = referred(&client, &call).await?;
         let content = Some((JSON, Value::Object(options).to_string().into()));
@@ -199,7 +199,7 @@ fn deletion(call: &Call) -> Result<Map<String, Value>, Failure> {
 /// Implements `kube.scale`: sets the number of replicas.
 pub(super) fn scale(call: Call) -> BoxFuture<'static, Outcome> {
     Box::pin(async move {
-        let client = KubeClient::of(&call, Attempt::Patch)?;
+        let client = KubeClient::of(&call, KubeVerb::Patch)?;
         let address = referred(&client, &call).await?;
         if !address.resource.subresources.contains("scale") {
             let message = format!(
@@ -219,7 +219,7 @@ pub(super) fn scale(call: Call) -> BoxFuture<'static, Outcome> {
 /// Implements `kube.evict`: evicts a pod.
 pub(super) fn evict(call: Call) -> BoxFuture<'static, Outcome> {
     Box::pin(async move {
-        let client = KubeClient::of(&call, Attempt::Evict)?;
+        let client = KubeClient::of(&call, KubeVerb::Evict)?;
         let options = deletion(&call)?;
         let address = pod(&client, &call).await?;
         let demand = |version: &str| {

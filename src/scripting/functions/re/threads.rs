@@ -46,11 +46,11 @@ struct Machine<'a> {
     /// The number of slots of one thread.
     width: usize,
     work: usize,
-    stack: Vec<Frame>,
+    stack: Vec<ThreadFrame>,
 }
 
 /// Pending work while threads are followed without consuming a byte.
-enum Frame {
+enum ThreadFrame {
     Follow(StateID),
     Restore(usize, usize),
 }
@@ -139,15 +139,15 @@ impl Machine<'_> {
         (begin, at): (StateID, usize),
         slots: &mut [usize],
     ) -> Result<(), Failure> {
-        self.stack.push(Frame::Follow(begin));
+        self.stack.push(ThreadFrame::Follow(begin));
         while let Some(frame) = self.stack.pop() {
             match frame {
-                Frame::Restore(slot, before) => {
+                ThreadFrame::Restore(slot, before) => {
                     if let Some(slot) = slots.get_mut(slot) {
                         *slot = before;
                     }
                 }
-                Frame::Follow(id) => self.follow_one(ways, (id, at), slots)?,
+                ThreadFrame::Follow(id) => self.follow_one(ways, (id, at), slots)?,
             }
         }
         Ok(())
@@ -182,16 +182,16 @@ impl Machine<'_> {
                 }
                 State::Union { alternates } => {
                     let Some((first, others)) = alternates.split_first() else { break };
-                    self.stack.extend(others.iter().rev().map(|it| Frame::Follow(*it)));
+                    self.stack.extend(others.iter().rev().map(|it| ThreadFrame::Follow(*it)));
                     id = *first;
                 }
                 State::BinaryUnion { alt1, alt2 } => {
-                    self.stack.push(Frame::Follow(*alt2));
+                    self.stack.push(ThreadFrame::Follow(*alt2));
                     id = *alt1;
                 }
                 State::Capture { next, slot, .. } => {
                     if let Some(kept) = slots.get_mut(slot.as_usize()) {
-                        self.stack.push(Frame::Restore(slot.as_usize(), *kept));
+                        self.stack.push(ThreadFrame::Restore(slot.as_usize(), *kept));
                         *kept = at;
                     }
                     id = *next;

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use minijinja::machinery::ast::{Expr, Stmt};
 
 use super::{
-    sources::Texts,
-    tree::{Made, wrong},
+    sources::TemplateSources,
+    tree::{Compiled, wrong},
 };
 
 /// A file and those that it extends.
-pub(super) struct Family<'a, 't> {
+pub(super) struct TemplateFamily<'a, 't> {
     /// Their indexes, that of the file itself first.
     pub(super) files: Vec<usize>,
     /// The bodies of each block, in the order of the files.
@@ -21,15 +21,15 @@ pub(super) struct Family<'a, 't> {
     pub(super) statements: usize,
 }
 
-impl<'a, 't> Family<'a, 't> {
+impl<'a, 't> TemplateFamily<'a, 't> {
     /// Reads the file at this index and those that it extends.
     pub(super) fn of(
         place: usize,
-        (texts, parsed): (&Texts, &'t [Stmt<'a>]),
+        (texts, parsed): (&TemplateSources, &'t [Stmt<'a>]),
         depth_max: usize,
-    ) -> Made<Self> {
+    ) -> Compiled<Self> {
         let (bodies, around) = (BTreeMap::new(), Vec::new());
-        let mut family = Family { files: Vec::new(), bodies, around, statements: 0 };
+        let mut family = TemplateFamily { files: Vec::new(), bodies, around, statements: 0 };
         let mut next = Some(place);
         while let Some(place) = next.take() {
             family.files.push(place);
@@ -68,7 +68,7 @@ impl<'a, 't> Family<'a, 't> {
     }
 
     /// Collects the blocks of a file.
-    fn collect(&mut self, statement: &'t Stmt<'a>, own: &mut BTreeSet<&'a str>) -> Made<()> {
+    fn collect(&mut self, statement: &'t Stmt<'a>, own: &mut BTreeSet<&'a str>) -> Compiled<()> {
         self.statements += 1;
         if let Stmt::Block(it) = statement {
             if !own.insert(it.name) {

@@ -18,12 +18,12 @@ use serde_json::Value as Json;
 
 use super::{
     filters,
-    sources::{Texts, syntax},
+    sources::{TemplateSources, syntax},
     statements::Builder,
     tree::{CHECKED, ITEMS, NEEDED, PAIRS},
     values::{check, of_json, problem, shown, step, to_json, written},
 };
-use crate::scripting::values::{files::Files, limits};
+use crate::scripting::values::{files::FileReader, limits};
 
 /// Maximum number of steps of one rendering; a step also pays for 64 bytes of a string.
 const STEPS_MAX: u64 = 1_000_000;
@@ -45,7 +45,7 @@ pub(super) struct Task<'t> {
     /// The results of earlier calls of filters, in order.
     pub(super) results: &'t [Json],
     /// The files that it may include.
-    pub(super) files: &'t Files,
+    pub(super) files: &'t FileReader,
 }
 
 /// The state of a rendering.
@@ -67,7 +67,7 @@ struct Calls {
 
 /// Renders a template, up to the next call of a filter of the script.
 pub(super) fn render(task: &Task<'_>) -> Result<Rendered, String> {
-    let texts = Texts::read(task.text, task.files)?;
+    let texts = TemplateSources::read(task.text, task.files)?;
     let located = |it: &Error| texts.at(it.line().unwrap_or_default(), &message(it));
     let mut parsed = Vec::new();
     for text in &texts.0 {

@@ -11,7 +11,7 @@ use minijinja::{
 use crate::logic::text::size;
 use crate::scripting::{
     functions::{outcome::Failure, pace},
-    values::files::{Files, Unread},
+    values::files::{FileReader, Unread},
 };
 
 /// Maximum bytes of all sources of one rendering: that of a ConfigMap.
@@ -27,7 +27,7 @@ const LINES_MAX: usize = 60_000;
 const FILES_MAX: usize = 64;
 
 /// The source of a template or of an included file.
-pub(super) struct Text {
+pub(super) struct TemplateSource {
     /// The name by which it is included; `None` for the template itself.
     pub(super) name: Option<String>,
     /// The source with empty lines in front of it.
@@ -37,17 +37,17 @@ pub(super) struct Text {
 }
 
 /// All sources of a template.
-pub(super) struct Texts(pub(super) Vec<Text>);
+pub(super) struct TemplateSources(pub(super) Vec<TemplateSource>);
 
 /// Returns the syntax of all templates.
 pub(super) fn syntax() -> SyntaxConfig {
     SyntaxConfig::builder().keep_trailing_newline(true).build().unwrap_or_default()
 }
 
-impl Texts {
+impl TemplateSources {
     /// Reads the files that a template includes, and those that they include.
-    pub(super) fn read(template: &str, files: &Files) -> Result<Self, String> {
-        let mut texts = Texts(Vec::new());
+    pub(super) fn read(template: &str, files: &FileReader) -> Result<Self, String> {
+        let mut texts = TemplateSources(Vec::new());
         let (mut tokens, mut bytes) = (0, 0);
         let mut waiting = vec![(None, template.to_owned())];
         while let Some((name, text)) = waiting.pop() {
@@ -55,8 +55,9 @@ impl Texts {
             if bytes > BYTES_MAX {
                 return Err(format!("the template is larger than {}", size::shown(BYTES_MAX)));
             }
-            let lines_before = texts.0.iter().map(Text::lines).sum();
-            let it = Text { name, padded: "\n".repeat(lines_before) + text.as_str(), lines_before };
+            let lines_before = texts.0.iter().map(TemplateSource::lines).sum();
+            let padded = "\n".repeat(lines_before) + text.as_str();
+            let it = TemplateSource { name, padded, lines_before };
             if it.lines() + lines_before > LINES_MAX || texts.0.len() >= FILES_MAX {
                 return Err(format!(
                     "a template may have at most {LINES_MAX} lines and include {FILES_MAX} files"
@@ -102,7 +103,7 @@ impl Texts {
     }
 }
 
-impl Text {
+impl TemplateSource {
     fn lines(&self) -> usize {
         self.padded.matches('\n').count() + 1 - self.lines_before
     }

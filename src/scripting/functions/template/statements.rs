@@ -15,9 +15,9 @@ use minijinja::{
 };
 
 use super::{
-    blocks::{Family, bodies, is_super},
-    sources::Texts,
-    tree::{ITEMS, Made, PAIRS, Tree, Wrong, through, variable, wrong},
+    blocks::{TemplateFamily, bodies, is_super},
+    sources::TemplateSources,
+    tree::{Compiled, ExpressionConverter, ITEMS, PAIRS, Problem, through, variable, wrong},
 };
 
 /// Maximum nesting of files that include and extend each other, including the blocks between them.
@@ -27,20 +27,20 @@ const STATEMENTS_MAX: usize = 100_000;
 
 /// Merges the statements of all files.
 pub(super) struct Builder<'a, 't> {
-    tree: Tree<'a, 't>,
-    texts: &'t Texts,
+    tree: ExpressionConverter<'a, 't>,
+    texts: &'t TemplateSources,
     parsed: &'t [Stmt<'a>],
     /// The files around the current statement, the innermost last.
     around: Vec<usize>,
     /// The files that are being included, the innermost last.
-    families: Vec<Family<'a, 't>>,
+    families: Vec<TemplateFamily<'a, 't>>,
     statements: usize,
 }
 
 impl<'a, 't> Builder<'a, 't> {
     /// Creates a builder for these files, the template itself first.
     pub(super) fn new(
-        texts: &'t Texts,
+        texts: &'t TemplateSources,
         parsed: &'t [Stmt<'a>],
         filters: &'t BTreeSet<&'t str>,
         is_strict: bool,
@@ -49,20 +49,20 @@ impl<'a, 't> Builder<'a, 't> {
         for it in parsed {
             collect_namespaces(it, &mut namespaces);
         }
-        let tree = Tree { is_strict, filters, namespaces };
+        let tree = ExpressionConverter { is_strict, filters, namespaces };
         Builder { tree, texts, parsed, around: Vec::new(), families: Vec::new(), statements: 0 }
     }
 
     /// Returns the whole template.
-    pub(super) fn build(&mut self) -> Made<Stmt<'a>> {
+    pub(super) fn build(&mut self) -> Compiled<Stmt<'a>> {
         let span = Span::default();
         let children = self.file(0, span)?;
         Ok(Stmt::Template(Spanned::new(Template { children }, span)))
     }
 
     /// Returns the statements of a file; if it extends another file, those of that one with its blocks.
-    fn file(&mut self, place: usize, span: Span) -> Made<Vec<Stmt<'a>>> {
-        let family = Family::of(place, (self.texts, self.parsed), DEPTH_MAX)?;
+    fn file(&mut self, place: usize, span: Span) -> Compiled<Vec<Stmt<'a>>> {
+        let family = TemplateFamily::of(place, (self.texts, self.parsed), DEPTH_MAX)?;
         self.count(family.statements)?;
         let files = family.files.clone();
         // Not the extended ones: what is included in a block may extend the same ones.
@@ -97,7 +97,7 @@ impl<'a, 't> Builder<'a, 't> {
     }
 
     /// Enters a nested file.
-    fn enter(&mut self, place: usize, span: Span) -> Made<()> {
+    fn enter(&mut self, place: usize, span: Span) -> Compiled<()> {
         if self.around.contains(&place) || self.depth() >= DEPTH_MAX {
             let name = self.texts.0.get(place).and_then(|it| it.name.as_deref());
             let name = name.unwrap_or_default();
@@ -114,17 +114,17 @@ impl<'a, 't> Builder<'a, 't> {
         self.around.len() + self.families.iter().map(|it| it.around.len()).sum::<usize>()
     }
 
-    fn count(&mut self, statements: usize) -> Made<()> {
+    fn count(&mut self, statements: usize) -> Compiled<()> {
         self.statements += statements;
         if self.statements > STATEMENTS_MAX {
             let message = format!("the template has more than {STATEMENTS_MAX} statements");
-            return Err(Wrong { line: 0, message });
+            return Err(Problem { line: 0, message });
         }
         Ok(())
     }
 
     /// Returns a body of a block, with a separate scope of variables.
-    fn block(&mut self, name: &'a str, number: usize, span: Span) -> Made<Stmt<'a>> {
+    fn block(&mut self, name: &'a str, number: usize, span: Span) -> Compiled<Stmt<'a>> {
         if self.depth() >= DEPTH_MAX {
             let message = format!("the block `{name}` is more than {DEPTH_MAX} levels deep");
             return wrong(span, message);
@@ -139,7 +139,7 @@ impl<'a, 't> Builder<'a, 't> {
         Ok(Stmt::WithBlock(Spanned::new(WithBlock { assignments: Vec::new(), body }, span)))
     }
 
-    fn body(&mut self, statements: &[Stmt<'a>]) -> Made<Vec<Stmt<'a>>> {
+    fn body(&mut self, statements: &[Stmt<'a>]) -> Compiled<Vec<Stmt<'a>>> {
         let mut made = Vec::with_capacity(statements.len());
         for it in statements {
             self.add(it, &mut made)?;
@@ -147,7 +147,7 @@ impl<'a, 't> Builder<'a, 't> {
         Ok(made)
     }
 
-    fn add(&mut self, statement: &Stmt<'a>, to: &mut Vec<Stmt<'a>>) -> Made<()> {
+    fn add(&mut self, statement: &Stmt<'a>, to: &mut Vec<Stmt<'a>>) -> Compiled<()> {
         self.count(1)?;
         match statement {
             Stmt::EmitExpr(it) if is_super(&it.expr) => {
@@ -173,7 +173,7 @@ impl<'a, 't> Builder<'a, 't> {
                     .assignments
                     .iter()
                     .map(|(target, value)| Ok((self.target(target)?, self.tree.value(value)?)));
-                let assignments = assigned.collect::<Made<_>>()?;
+                let assignments = assigned.collect::<Compiled<_>>()?;
                 let made = WithBlock { assignments, body: self.body(&it.body)? };
                 to.push(Stmt::WithBlock(Spanned::new(made, it.span())));
             }
@@ -218,7 +218,7 @@ impl<'a, 't> Builder<'a, 't> {
         Ok(())
     }
 
-    fn repeated(&mut self, it: &Spanned<ForLoop<'a>>) -> Made<Stmt<'a>> {
+    fn repeated(&mut self, it: &Spanned<ForLoop<'a>>) -> Compiled<Stmt<'a>> {
         let is_pairs = matches!(&it.target, Expr::List(names) if names.items.len() == 2);
         let filter = if is_pairs { PAIRS } else { ITEMS };
         let filtered = it.filter_expr.as_ref().map(|it| self.tree.condition(it));
@@ -233,7 +233,7 @@ impl<'a, 't> Builder<'a, 't> {
         Ok(Stmt::ForLoop(Spanned::new(made, it.span())))
     }
 
-    fn set(&mut self, it: &Spanned<Set<'a>>) -> Made<Stmt<'a>> {
+    fn set(&mut self, it: &Spanned<Set<'a>>) -> Compiled<Stmt<'a>> {
         let expr = match namespace_of(it) {
             Some((_, call)) => self.tree.namespace(call, call.span())?,
             None => self.tree.value(&it.expr)?,
@@ -243,7 +243,7 @@ impl<'a, 't> Builder<'a, 't> {
     }
 
     /// Returns the target of an assignment: names, fields of namespaces, or several of them.
-    fn target(&self, target: &Expr<'a>) -> Made<Expr<'a>> {
+    fn target(&self, target: &Expr<'a>) -> Compiled<Expr<'a>> {
         let span = target.span();
         match target {
             Expr::Var(it) => Ok(variable(it.id, span)),
@@ -255,22 +255,22 @@ impl<'a, 't> Builder<'a, 't> {
                 _other => wrong(span, "only fields of a `namespace()` can be assigned"),
             },
             Expr::List(it) => {
-                let items = it.items.iter().map(|it| self.target(it)).collect::<Made<_>>()?;
+                let items = it.items.iter().map(|it| self.target(it)).collect::<Compiled<_>>()?;
                 Ok(Expr::List(Spanned::new(List { items }, span)))
             }
             _other => wrong(span, "expected a name to assign to"),
         }
     }
 
-    fn declared(&mut self, it: &Spanned<Macro<'a>>) -> Made<Spanned<Macro<'a>>> {
-        let args = it.args.iter().map(|it| self.target(it)).collect::<Made<_>>()?;
-        let defaults = it.defaults.iter().map(|it| self.tree.value(it)).collect::<Made<_>>()?;
+    fn declared(&mut self, it: &Spanned<Macro<'a>>) -> Compiled<Spanned<Macro<'a>>> {
+        let args = it.args.iter().map(|it| self.target(it)).collect::<Compiled<_>>()?;
+        let defaults = it.defaults.iter().map(|it| self.tree.value(it)).collect::<Compiled<_>>()?;
         let body = self.body(&it.body)?;
         Ok(Spanned::new(Macro { name: it.name, args, defaults, body }, it.span()))
     }
 
     /// Returns the index of an included file; `None` if there is no such file.
-    fn included(&self, name: &Expr<'a>) -> Made<(String, Option<usize>)> {
+    fn included(&self, name: &Expr<'a>) -> Compiled<(String, Option<usize>)> {
         let constant = match name {
             Expr::Const(it) => it.value.as_str(),
             _computed => None,
@@ -281,7 +281,7 @@ impl<'a, 't> Builder<'a, 't> {
         }
     }
 
-    fn existing(&self, name: &Expr<'a>) -> Made<usize> {
+    fn existing(&self, name: &Expr<'a>) -> Compiled<usize> {
         let (shown, place) = self.included(name)?;
         place.map_or_else(
             || wrong(name.span(), format!("there is no \"{shown}\" next to the script")),
@@ -289,7 +289,7 @@ impl<'a, 't> Builder<'a, 't> {
         )
     }
 
-    fn include(&mut self, it: &Include<'a>, span: Span) -> Made<Stmt<'a>> {
+    fn include(&mut self, it: &Include<'a>, span: Span) -> Compiled<Stmt<'a>> {
         let place = match self.included(&it.name)? {
             (_, None) if it.ignore_missing => None,
             _other => Some(self.existing(&it.name)?),
@@ -304,7 +304,7 @@ impl<'a, 't> Builder<'a, 't> {
         place: usize,
         span: Span,
         to: &mut Vec<Stmt<'a>>,
-    ) -> Made<Vec<&'a str>> {
+    ) -> Compiled<Vec<&'a str>> {
         let mut names = Vec::new();
         for it in self.file(place, span)? {
             match &it {
@@ -322,7 +322,7 @@ impl<'a, 't> Builder<'a, 't> {
         Ok(names)
     }
 
-    fn import(&mut self, it: &Import<'a>, span: Span, to: &mut Vec<Stmt<'a>>) -> Made<()> {
+    fn import(&mut self, it: &Import<'a>, span: Span, to: &mut Vec<Stmt<'a>>) -> Compiled<()> {
         let place = self.existing(&it.expr)?;
         let names = self.definitions(place, span, to)?;
         let key = |it: &&'a str| Expr::Const(Spanned::new(Const { value: Value::from(*it) }, span));
@@ -339,7 +339,7 @@ impl<'a, 't> Builder<'a, 't> {
         it: &FromImport<'a>,
         span: Span,
         to: &mut Vec<Stmt<'a>>,
-    ) -> Made<()> {
+    ) -> Compiled<()> {
         let place = self.existing(&it.expr)?;
         let names = self.definitions(place, span, to)?;
         for (name, alias) in &it.names {

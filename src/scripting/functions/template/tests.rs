@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use super::engine::{Rendered, Task, render};
 use crate::scripting::{
     functions::pace,
-    values::files::{Files, Unread},
+    values::files::{FileReader, Unread},
 };
 
 const SIZE_MAX: usize = 1 << 20;
 
-fn task<'t>(text: &'t str, values: &'t Value, files: &'t Files) -> Task<'t> {
+fn task<'t>(text: &'t str, values: &'t Value, files: &'t FileReader) -> Task<'t> {
     Task {
         text,
         values,
@@ -32,13 +32,13 @@ fn whole(task: &Task<'_>) -> Result<String, String> {
 }
 
 fn filled(template: &str, values: &Value) -> Result<String, String> {
-    whole(&task(template, values, &Files::default()))
+    whole(&task(template, values, &FileReader::default()))
 }
 
-fn with_files(files: &[(&str, &str)]) -> Files {
+fn with_files(files: &[(&str, &str)]) -> FileReader {
     let files: BTreeMap<_, _> =
         files.iter().map(|(name, it)| ((*name).to_owned(), Arc::from(*it))).collect();
-    Files::by(move |name| {
+    FileReader::by(move |name| {
         if name.starts_with('/') {
             return Err(Unread::Refused("it is absolute".into()));
         }
@@ -158,7 +158,7 @@ fn the_language_is_that_of_jinja() {
 
 #[test]
 fn missing_values_are_empty_if_the_template_is_not_strict() {
-    let (values, near) = (json!({ "a": {} }), Files::default());
+    let (values, near) = (json!({ "a": {} }), FileReader::default());
     let text = "{{ gone }}{{ a.b.c | upper }}{% for x in gone %}x{% endfor %}{{ a.b or 'x' }}.";
     assert_eq!(
         whole(&task(text, &values, &near)).unwrap_err(),
@@ -246,7 +246,7 @@ fn files_next_to_the_script_are_included() {
     }
 }
 
-fn family() -> Files {
+fn family() -> FileReader {
     with_files(&[
         (
             "base",
@@ -368,7 +368,7 @@ fn ignored_statements_of_an_extending_file_are_counted() {
 
 #[test]
 fn filters_of_the_script_are_requested_in_order() {
-    let (values, near) = (json!({ "names": ["A", "B"] }), Files::default());
+    let (values, near) = (json!({ "names": ["A", "B"] }), FileReader::default());
     let text =
         "{% for it in names %}{{ it | slug(7) }}{% endfor %}{{ names | map('slug') | list }}";
     let mut task = task(text, &values, &near);

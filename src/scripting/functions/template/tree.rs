@@ -29,7 +29,7 @@ pub(super) const ITEMS: &str = "kopf:items";
 pub(super) const PAIRS: &str = "kopf:pairs";
 
 /// Converts expressions to those that are run.
-pub(super) struct Tree<'a, 't> {
+pub(super) struct ExpressionConverter<'a, 't> {
     pub(super) is_strict: bool,
     /// Filters of the script.
     pub(super) filters: &'t BTreeSet<&'t str>,
@@ -47,15 +47,15 @@ pub(super) enum Position {
 }
 
 /// A problem with its line.
-pub(super) struct Wrong {
+pub(super) struct Problem {
     pub(super) line: usize,
     pub(super) message: String,
 }
 
-pub(super) type Made<T> = Result<T, Wrong>;
+pub(super) type Compiled<T> = Result<T, Problem>;
 
-pub(super) fn wrong<T>(span: Span, message: impl Into<String>) -> Made<T> {
-    Err(Wrong { line: usize::from(span.start_line), message: message.into() })
+pub(super) fn wrong<T>(span: Span, message: impl Into<String>) -> Compiled<T> {
+    Err(Problem { line: usize::from(span.start_line), message: message.into() })
 }
 
 /// Returns an expression with a filter of the host applied.
@@ -75,18 +75,18 @@ fn checked(expression: Expr<'_>) -> Expr<'_> {
     through(CHECKED, expression, None)
 }
 
-impl<'a> Tree<'a, '_> {
+impl<'a> ExpressionConverter<'a, '_> {
     /// Converts an expression that is used as a value.
-    pub(super) fn value(&self, expression: &Expr<'a>) -> Made<Expr<'a>> {
+    pub(super) fn value(&self, expression: &Expr<'a>) -> Compiled<Expr<'a>> {
         self.expression(expression, Position::Value)
     }
 
     /// Converts an expression that is used as a condition.
-    pub(super) fn condition(&self, expression: &Expr<'a>) -> Made<Expr<'a>> {
+    pub(super) fn condition(&self, expression: &Expr<'a>) -> Compiled<Expr<'a>> {
         self.expression(expression, Position::Condition)
     }
 
-    fn expression(&self, expression: &Expr<'a>, place: Position) -> Made<Expr<'a>> {
+    fn expression(&self, expression: &Expr<'a>, place: Position) -> Compiled<Expr<'a>> {
         let span = expression.span();
         Ok(match expression {
             Expr::Var(it) => {
@@ -142,12 +142,12 @@ impl<'a> Tree<'a, '_> {
         })
     }
 
-    fn values(&self, items: &[Expr<'a>]) -> Made<Vec<Expr<'a>>> {
+    fn values(&self, items: &[Expr<'a>]) -> Compiled<Vec<Expr<'a>>> {
         items.iter().map(|it| self.value(it)).collect()
     }
 
     /// Converts what precedes a dot or a bracket, including names that are not values.
-    fn base(&self, expression: &Expr<'a>) -> Made<Expr<'a>> {
+    fn base(&self, expression: &Expr<'a>) -> Compiled<Expr<'a>> {
         match expression {
             Expr::Var(it) if it.id == "loop" || self.namespaces.contains(it.id) => {
                 Ok(variable(it.id, it.span()))
@@ -157,7 +157,7 @@ impl<'a> Tree<'a, '_> {
     }
 
     /// Rejects a loop or a namespace as a value: it could contain itself, and would never be freed.
-    fn check_name(&self, name: &str, span: Span) -> Made<()> {
+    fn check_name(&self, name: &str, span: Span) -> Compiled<()> {
         if name == "loop" {
             return wrong(span, "`loop` can only be used with a field, as in `loop.index`");
         }
@@ -180,7 +180,7 @@ impl<'a> Tree<'a, '_> {
         }
     }
 
-    fn unary(&self, it: &UnaryOp<'a>, span: Span) -> Made<Expr<'a>> {
+    fn unary(&self, it: &UnaryOp<'a>, span: Span) -> Compiled<Expr<'a>> {
         Ok(match it.op {
             UnaryOpKind::Not => {
                 let made = UnaryOp { op: UnaryOpKind::Not, expr: self.condition(&it.expr)? };
@@ -193,7 +193,7 @@ impl<'a> Tree<'a, '_> {
         })
     }
 
-    fn binary(&self, it: &BinOp<'a>, span: Span, place: Position) -> Made<Expr<'a>> {
+    fn binary(&self, it: &BinOp<'a>, span: Span, place: Position) -> Compiled<Expr<'a>> {
         use BinOpKind::{
             Add, Concat, Div, Eq, FloorDiv, Gt, Gte, In, Lt, Lte, Mul, Ne, Pow, Rem, ScAnd, ScOr,
             Sub,
@@ -227,15 +227,15 @@ impl<'a> Tree<'a, '_> {
         Ok(checked(Expr::BinOp(Spanned::new(BinOp { op, left, right }, span))))
     }
 
-    fn comparison(&self, it: &Compare<'a>, span: Span) -> Made<Expr<'a>> {
+    fn comparison(&self, it: &Compare<'a>, span: Span) -> Compiled<Expr<'a>> {
         let ops =
             it.ops.iter().map(|it| Ok(CompareOp { op: it.op, expr: self.condition(&it.expr)? }));
-        let made = Compare { expr: self.condition(&it.expr)?, ops: ops.collect::<Made<_>>()? };
+        let made = Compare { expr: self.condition(&it.expr)?, ops: ops.collect::<Compiled<_>>()? };
         Ok(checked(Expr::Compare(Spanned::new(made, span))))
     }
 
     /// Converts a chain of filters; those of blocks have no base.
-    fn filter(&self, it: &Filter<'a>, span: Span) -> Made<Expr<'a>> {
+    fn filter(&self, it: &Filter<'a>, span: Span) -> Compiled<Expr<'a>> {
         if !filters::is_known(it.name) && !self.filters.contains(it.name) {
             let known = filters::names().chain(self.filters.iter().copied());
             let near = did_you_mean(it.name, known, "");
@@ -251,11 +251,11 @@ impl<'a> Tree<'a, '_> {
     }
 
     /// Converts the filters of a block.
-    pub(super) fn filters_of_block(&self, expression: &Expr<'a>) -> Made<Expr<'a>> {
+    pub(super) fn filters_of_block(&self, expression: &Expr<'a>) -> Compiled<Expr<'a>> {
         self.value(expression)
     }
 
-    fn test(&self, it: &Test<'a>, span: Span) -> Made<Expr<'a>> {
+    fn test(&self, it: &Test<'a>, span: Span) -> Compiled<Expr<'a>> {
         if !filters::tests().any(|known| known == it.name) {
             let near = did_you_mean(it.name, filters::tests(), "");
             return wrong(span, format!("there is no test `{}`{near}", it.name));
@@ -265,7 +265,7 @@ impl<'a> Tree<'a, '_> {
     }
 
     /// Converts a call; its result is not checked yet.
-    pub(super) fn call(&self, it: &Call<'a>, span: Span) -> Made<Spanned<Call<'a>>> {
+    pub(super) fn call(&self, it: &Call<'a>, span: Span) -> Compiled<Spanned<Call<'a>>> {
         let expr = match &it.expr {
             Expr::Var(name) if name.id == "loop" => variable(name.id, name.span()),
             Expr::Var(name) => {
@@ -285,12 +285,12 @@ impl<'a> Tree<'a, '_> {
     }
 
     /// Converts `namespace(…)`, which only `set` may call.
-    pub(super) fn namespace(&self, it: &Call<'a>, span: Span) -> Made<Expr<'a>> {
+    pub(super) fn namespace(&self, it: &Call<'a>, span: Span) -> Compiled<Expr<'a>> {
         let made = Call { expr: variable("namespace", span), args: self.arguments(&it.args)? };
         Ok(Expr::Call(Spanned::new(made, span)))
     }
 
-    fn arguments(&self, arguments: &[CallArg<'a>]) -> Made<Vec<CallArg<'a>>> {
+    fn arguments(&self, arguments: &[CallArg<'a>]) -> Compiled<Vec<CallArg<'a>>> {
         let argument = |it: &CallArg<'a>| {
             Ok(match it {
                 CallArg::Pos(it) => CallArg::Pos(self.value(it)?),

@@ -10,7 +10,7 @@ use crate::call::{
     Cause, Invocation, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail, Scripts as _,
 };
 use crate::logic::{
-    handlers::{handler::Handler, outcome::Ended},
+    handlers::{handler::Handler, outcome::CallEnd},
     object::{Object, ObjectRef},
 };
 use crate::scripting::{
@@ -189,11 +189,11 @@ async fn a_level_looks_as_if_it_had_been_filled_at_once() {
         let call = creation(&handler);
         let ended = host.call(Arc::new(call)).await;
         let is_same = match &ended {
-            Ended::Returned(Some(seen)) => {
+            CallEnd::Returned(Some(seen)) => {
                 let has_looked = seen[0].as_str().is_some_and(|it| it.starts_with("[true"));
                 has_looked && seen[0] == seen[1]
             }
-            Ended::Returned(None) | Ended::Keyed(_) | Ended::Raised(_) => false,
+            CallEnd::Returned(None) | CallEnd::Keyed(_) | CallEnd::Raised(_) => false,
         };
         if !is_same {
             different.push(format!("{look}: {ended:?}"));

@@ -46,16 +46,16 @@ impl UserData for LoggerView {
 }
 
 /// Returns the line, cut to the maximum length.
-fn cut_line(lua: &Lua, arguments: MultiValue) -> mlua::Result<Line> {
+fn cut_line(lua: &Lua, arguments: MultiValue) -> mlua::Result<LoggedLine> {
     let (text, fields) = line(lua, arguments)?;
     Ok((limits::cut(text), fields))
 }
 
 /// A message, and structured fields.
-type Line = (String, Option<Map<String, Value>>);
+type LoggedLine = (String, Option<Map<String, Value>>);
 
 /// Returns the message, and the structured fields: a table after the arguments that the template formats.
-fn line(lua: &Lua, mut arguments: MultiValue) -> mlua::Result<Line> {
+fn line(lua: &Lua, mut arguments: MultiValue) -> mlua::Result<LoggedLine> {
     let world = World::of(lua)?;
     let template = arguments.pop_front().unwrap_or(LuaValue::Nil).to_string()?;
     let mut fields = None;

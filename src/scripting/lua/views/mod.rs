@@ -18,12 +18,12 @@ use crate::call::{Index, Unsent};
 use crate::heap;
 use crate::scripting::{
     handles::{
-        AnyHandle, ForEachType, Handle, HandleType, Keys, Method, StopFlag, Store, Use, Wrap,
+        AnyHandle, ForEachType, Handle, HandleKeys, HandleType, Method, StopFlag, Store, Use, Wrap,
         for_each_type, unknown::unknown_method,
     },
     terms::Language,
     values::{
-        HostValue, Key, Nested, Passed, account::Account, errors::ErrorValue, memos::Memos,
+        HostValue, LookupKey, Nested, Passed, account::Account, errors::ErrorValue, memos::Memos,
         refused::Refused, stopped,
     },
 };
@@ -34,7 +34,7 @@ use crate::scripting::{
 pub(super) struct View<H>(H);
 
 /// The function and the first argument of a loop.
-type Walk = (LuaFunction, LuaValue);
+type LuaIteration = (LuaFunction, LuaValue);
 
 impl<H: HandleType> UserData for View<H> {
     fn add_fields<F: UserDataFields<Self>>(fields: &mut F) {
@@ -43,7 +43,7 @@ impl<H: HandleType> UserData for View<H> {
             fields.add_field_method_get(*name, move |lua, view| {
                 native(
                     lua,
-                    view.0.get(&Key::Name(name)).map_err(mlua::Error::runtime)?,
+                    view.0.get(&LookupKey::Name(name)).map_err(mlua::Error::runtime)?,
                     Style::Frozen,
                 )
             });
@@ -60,7 +60,7 @@ impl<H: HandleType> UserData for View<H> {
                 call(lua, &view.0, method, &given)
             });
         }
-        if H::KEYS != Keys::None {
+        if H::KEYS != HandleKeys::None {
             methods.add_meta_method(MetaMethod::Index, |lua, view, key: LuaValue| {
                 with_key::<H, _>(lua, &key, |key| look_up(lua, &view.0, key))
             });
@@ -142,31 +142,31 @@ impl Wrap for Viewing<'_> {
 fn with_key<H: HandleType, T>(
     lua: &Lua,
     key: &LuaValue,
-    look: impl FnOnce(&Key<'_>) -> mlua::Result<T>,
+    look: impl FnOnce(&LookupKey<'_>) -> mlua::Result<T>,
 ) -> mlua::Result<T> {
     let name = key.as_string().and_then(|it| it.to_str().ok());
     let key = match (&name, key) {
-        (Some(name), _) => Key::Name(name),
+        (Some(name), _) => LookupKey::Name(name),
         // List items count from 1.
         (None, LuaValue::Integer(it)) => {
-            Key::Place(*it, usize::try_from(*it).ok().and_then(|it| it.checked_sub(1)))
+            LookupKey::Place(*it, usize::try_from(*it).ok().and_then(|it| it.checked_sub(1)))
         }
-        (None, _) if H::KEYS == Keys::Selectors && key.is_table() => {
-            Key::Data(World::of(lua)?.read_as("the key", key)?)
+        (None, _) if H::KEYS == HandleKeys::Selectors && key.is_table() => {
+            LookupKey::Data(World::of(lua)?.read_as("the key", key)?)
         }
-        (None, _) if H::KEYS == Keys::Selectors && key.is_userdata() => {
-            Key::Marker(key.to_string()?)
+        (None, _) if H::KEYS == HandleKeys::Selectors && key.is_userdata() => {
+            LookupKey::Marker(key.to_string()?)
         }
-        (None, _) if H::KEYS == Keys::Any && !key.is_nil() => {
-            Key::Data(World::of(lua)?.read_as("the key of an index", key)?)
+        (None, _) if H::KEYS == HandleKeys::Any && !key.is_nil() => {
+            LookupKey::Data(World::of(lua)?.read_as("the key of an index", key)?)
         }
-        (None, _) => Key::Other(key.type_name()),
+        (None, _) => LookupKey::Other(key.type_name()),
     };
     look(&key)
 }
 
 /// Returns the value at a key.
-fn look_up(lua: &Lua, handle: &dyn Handle, key: &Key<'_>) -> mlua::Result<LuaValue> {
+fn look_up(lua: &Lua, handle: &dyn Handle, key: &LookupKey<'_>) -> mlua::Result<LuaValue> {
     let mut found = handle.get(key);
     if found.is_err() && World::of(lua)?.border.take_refusal() {
         // Handles that are no longer used exist until they are collected.
@@ -196,7 +196,7 @@ fn call<H: HandleType>(
 }
 
 /// Returns the function and the first argument of a loop over a handle.
-fn walk(lua: &Lua, handle: AnyHandle) -> mlua::Result<Walk> {
+fn walk(lua: &Lua, handle: AnyHandle) -> mlua::Result<LuaIteration> {
     if let Some(items) = handle.snapshot() {
         let items = World::of(lua)?.push(lua, &items.into(), Style::Frozen)?;
         return Ok((lua.globals().get("next")?, items));
@@ -207,7 +207,7 @@ fn walk(lua: &Lua, handle: AnyHandle) -> mlua::Result<Walk> {
             let place = places.borrow_mut().next();
             let Some(place) = place else { return Ok((None, LuaValue::Nil)) };
             let number = i64::try_from(place + 1).unwrap_or(i64::MAX);
-            let item = look_up(lua, &*handle, &Key::Place(number, Some(place)))?;
+            let item = look_up(lua, &*handle, &LookupKey::Place(number, Some(place)))?;
             Ok((Some(number), item))
         })?
     } else {
@@ -216,9 +216,9 @@ fn walk(lua: &Lua, handle: AnyHandle) -> mlua::Result<Walk> {
             loop {
                 let key = keys.borrow_mut().next();
                 let Some(key) = key else { return Ok((LuaValue::Nil, LuaValue::Nil)) };
-                let mut item = look_up(lua, &*handle, &Key::of(&key))?;
+                let mut item = look_up(lua, &*handle, &LookupKey::of(&key))?;
                 // Nil would end the loop: a present item without a value is null, and an item that was just removed is skipped.
-                if item.is_nil() && handle.has(&Key::of(&key)).is_ok_and(|it| it) {
+                if item.is_nil() && handle.has(&LookupKey::of(&key)).is_ok_and(|it| it) {
                     item = LuaValue::NULL;
                 }
                 if !item.is_nil() {
@@ -312,7 +312,7 @@ pub(super) fn is_handled(value: &LuaValue) -> bool {
 }
 
 /// Returns the function and the first argument of `pairs` for a view.
-pub(super) fn iterate(lua: &Lua, object: &AnyUserData) -> mlua::Result<Walk> {
+pub(super) fn iterate(lua: &Lua, object: &AnyUserData) -> mlua::Result<LuaIteration> {
     if let Ok(ctx) = object.borrow::<CtxView>() {
         return ctx.iterate(lua);
     }

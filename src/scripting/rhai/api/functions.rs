@@ -7,7 +7,7 @@ use rhai::{
 };
 use serde_json::Value;
 
-use super::{ARGUMENTS_MAX, HostFn, Outcome, library::library_name};
+use super::{ARGUMENTS_MAX, HostFn, RhaiResult, library::library_name};
 use crate::call::Invocation;
 use crate::logic::handlers::{
     declare::{Argument as Part, DeclareError},
@@ -33,7 +33,7 @@ use crate::scripting::{
     },
     values::{
         Filter, Nested, duration,
-        errors::{Described, ErrorValue, Failed},
+        errors::{CallError, Described, ErrorValue},
         stopped::SLEEP_MAX,
     },
 };
@@ -100,7 +100,7 @@ fn call(
     context: &NativeCallContext<'_>,
     function: &HostFunction,
     mut given: Vec<Dynamic>,
-) -> Outcome {
+) -> RhaiResult {
     if function.calls() && !function.waits() {
         return tried(context, given);
     }
@@ -157,7 +157,7 @@ fn run(
     function: Option<Dynamic>,
     place: &str,
     arguments: Vec<Dynamic>,
-) -> Outcome {
+) -> RhaiResult {
     let function = function.and_then(Dynamic::try_cast::<FnPtr>);
     let function = function
         .ok_or_else(|| problem(format!("{place}: the last argument must be a function")))?;
@@ -165,7 +165,7 @@ fn run(
 }
 
 /// Runs `kopf.try_call(FUNCTION, ARGUMENTS...)`.
-fn tried(context: &NativeCallContext<'_>, given: Vec<Dynamic>) -> Outcome {
+fn tried(context: &NativeCallContext<'_>, given: Vec<Dynamic>) -> RhaiResult {
     let mut given = given.into_iter();
     let function = given.next();
     let (value, problem) = match run(context, function, "kopf.try_call", given.collect()) {
@@ -203,7 +203,7 @@ fn item(value: &Dynamic, step: &Value) -> Dynamic {
     value.as_map_ref().ok().and_then(|it| it.get(key).cloned()).unwrap_or_default()
 }
 
-/// The calling script.
+/// The script that calls a function of `kopf`.
 struct RhaiCaller<'a> {
     shared: &'a Shared,
     context: &'a NativeCallContext<'a>,
@@ -274,7 +274,7 @@ impl Argument for RhaiPassed<'_> {
         self.value.is_map().then_some(Nested::Map)
     }
 
-    fn visit(&self, visit: &mut Visit<'_>) -> Result<(), Failed> {
+    fn visit(&self, visit: &mut Visit<'_>) -> Result<(), CallError> {
         let part = |value| RhaiPassed { shared: self.shared, value };
         if let Ok(items) = self.value.as_array_ref() {
             return items.iter().try_for_each(|it| visit(None, &part(it)));
@@ -285,7 +285,7 @@ impl Argument for RhaiPassed<'_> {
 }
 
 /// Runs `sleep(SECONDS)`. Rhai's own would block the thread instead of waiting through the runtime.
-fn sleep(seconds: &Value) -> Outcome {
+fn sleep(seconds: &Value) -> RhaiResult {
     let duration = duration(seconds).map_err(|it| problem(format!("sleep: {it}")))?;
     let duration = duration.unwrap_or_default().min(SLEEP_MAX);
     control::wait_for(async move { tokio::time::sleep(duration).await })?;

@@ -16,7 +16,7 @@ use rhai::{
 };
 use serde_json::Value;
 
-use super::{HostFn, Outcome as Called, streams::Stream};
+use super::{HostFn, RhaiResult, streams::Stream};
 use crate::call::Faked;
 use crate::scripting::{
     functions::{
@@ -31,26 +31,26 @@ use crate::scripting::{
         script::{self, EXPRESSION_DEPTHS_MAX},
         value::{plain, to_refusable},
     },
-    values::errors::{ErrorValue, Failed},
+    values::errors::{CallError, ErrorValue},
 };
 
 /// The value of a variable such as `env`.
 #[derive(Clone, Copy)]
-struct Handle(&'static Library);
+struct LibraryHandle(&'static Library);
 
 /// Returns the library of this name, as a value.
 pub(in crate::scripting::rhai) fn value(name: &str) -> Option<Dynamic> {
-    functions::find(name).map(|it| Dynamic::from(Handle(it)))
+    functions::find(name).map(|it| Dynamic::from(LibraryHandle(it)))
 }
 
 /// Returns whether a value is one of the libraries.
 pub(in crate::scripting::rhai) fn is_library(value: &Dynamic) -> bool {
-    value.is::<Handle>()
+    value.is::<LibraryHandle>()
 }
 
 /// Returns the name of a library; `None` if the value is not a library.
 pub(super) fn library_name(value: &Dynamic) -> Option<&'static str> {
-    value.read_lock::<Handle>().map(|it| it.0.name)
+    value.read_lock::<LibraryHandle>().map(|it| it.0.name)
 }
 
 /// Explains a call of a library function that Rhai has not found with this number of arguments: it does not exist, or takes fewer. For
@@ -85,14 +85,14 @@ struct Here(Arc<script::Shared>, Arc<Filters>);
 type Filters = Mutex<Map>;
 
 /// The modules of the libraries, and their functions as methods: the same for all engines.
-struct Modules {
+struct LibraryModules {
     names: Vec<(&'static str, Shared<Module>)>,
     methods: Shared<Module>,
     /// The functions that are written in Rhai, under separate names: the functions above check the arguments.
     scripts: Vec<Shared<Module>>,
 }
 
-static MODULES: LazyLock<Modules> = LazyLock::new(|| control::given(modules));
+static MODULES: LazyLock<LibraryModules> = LazyLock::new(|| control::given(modules));
 
 /// Registers all libraries in an engine, for this script.
 pub(super) fn register(engine: &mut Engine, script: &Arc<script::Shared>) {
@@ -105,13 +105,13 @@ pub(super) fn register(engine: &mut Engine, script: &Arc<script::Shared>) {
     engine
         .register_global_module(Shared::clone(&MODULES.methods))
         .set_default_tag(Dynamic::from(Here(Arc::clone(script), Arc::default())))
-        .register_type_with_name::<Handle>(HANDLE)
-        .register_indexer_get(|it: &mut Handle, name: ImmutableString| {
-            Called::Err(problem(it.0.unknown(&name)))
+        .register_type_with_name::<LibraryHandle>(HANDLE)
+        .register_indexer_get(|it: &mut LibraryHandle, name: ImmutableString| {
+            RhaiResult::Err(problem(it.0.unknown(&name)))
         });
 }
 
-fn modules() -> Modules {
+fn modules() -> LibraryModules {
     let mut most_by_name: BTreeMap<&'static str, usize> = BTreeMap::new();
     let mut names = Vec::new();
     for library in LIBRARIES {
@@ -131,12 +131,12 @@ fn modules() -> Modules {
     for (name, most) in most_by_name {
         let one = HostFn::new(name, 0..=most, move |context, arguments| {
             let (receiver, arguments) = arguments.split_first().ok_or_else(|| problem(""))?;
-            let library = receiver.clone_cast::<Handle>().0;
+            let library = receiver.clone_cast::<LibraryHandle>().0;
             let function = library.functions.iter().find(|it| it.name == name);
             let function = function.ok_or_else(|| problem(library.unknown(name)))?;
             call(context, library, function, arguments)
         });
-        one.add_with_receiver(&mut methods, TypeId::of::<Handle>());
+        one.add_with_receiver(&mut methods, TypeId::of::<LibraryHandle>());
     }
     for library in LIBRARIES {
         for part in embedded::parts(library) {
@@ -151,7 +151,7 @@ fn modules() -> Modules {
     for one in filters() {
         one.add(&mut methods, None);
     }
-    Modules { names, methods: methods.into(), scripts: scripts() }
+    LibraryModules { names, methods: methods.into(), scripts: scripts() }
 }
 
 /// Returns the host functions that `stdlib/template.rhai` needs: libraries in Rhai have no variables that persist.
@@ -225,7 +225,7 @@ fn call(
     library: &'static Library,
     function: &'static Function,
     arguments: &[Dynamic],
-) -> Called {
+) -> RhaiResult {
     let place = format!("{}.{}", library.name, function.name);
     let here = || {
         let here = caller.engine().default_tag().read_lock::<Here>();
@@ -316,7 +316,7 @@ fn call_script(
     library: &Library,
     function: &Function,
     arguments: &[Dynamic],
-) -> Called {
+) -> RhaiResult {
     let name = embedded::rhai_name(library.name, function.name);
     let mut arguments: Vec<_> = arguments.iter().map(native).collect();
     let count = function.parameters.len() + usize::from(!function.options.is_empty());
@@ -394,7 +394,7 @@ fn shape(value: &Dynamic) -> Shape {
 }
 
 /// Converts an outcome into a Rhai value or the error to raise; `place` is the name of the function.
-pub(super) fn ended(place: &str, outcome: Outcome) -> Called {
+pub(super) fn ended(place: &str, outcome: Outcome) -> RhaiResult {
     match outcome {
         Ok(Datum::Json(result)) => Ok(plain(&result)),
         Ok(Datum::Bytes(result)) => Ok(Dynamic::from_blob(result)),
@@ -408,7 +408,7 @@ pub(super) fn ended(place: &str, outcome: Outcome) -> Called {
         }
         Err(failure) => match failure.at(place) {
             Failure::Plain(message) => Err(problem(message)),
-            Failure::Answer(refusal) => Err(raise(Failed::Raised(ErrorValue::of_server(refusal)))),
+            Failure::Answer(it) => Err(raise(CallError::Raised(ErrorValue::of_server(it)))),
         },
     }
 }

@@ -26,8 +26,8 @@ pub(super) struct Kopf;
 #[derive(Clone, Copy, Debug)]
 struct On;
 
-pub(super) type Outcome = Result<Dynamic, Box<EvalAltResult>>;
-type Body = dyn Fn(&NativeCallContext<'_>, Vec<Dynamic>) -> Outcome + Send + Sync;
+pub(super) type RhaiResult = Result<Dynamic, Box<EvalAltResult>>;
+type NativeFunction = dyn Fn(&NativeCallContext<'_>, Vec<Dynamic>) -> RhaiResult + Send + Sync;
 
 /// Maximum number of arguments of a host function: three selectors, options, the function, and some that are refused with our own messages.
 const ARGUMENTS_MAX: usize = 8;
@@ -36,14 +36,14 @@ const ARGUMENTS_MAX: usize = 8;
 pub(super) struct HostFn {
     name: &'static str,
     arguments: std::ops::RangeInclusive<usize>,
-    body: Arc<Body>,
+    body: Arc<NativeFunction>,
 }
 
 impl HostFn {
     pub(super) fn new(
         name: &'static str,
         arguments: std::ops::RangeInclusive<usize>,
-        body: impl Fn(&NativeCallContext<'_>, Vec<Dynamic>) -> Outcome + Send + Sync + 'static,
+        body: impl Fn(&NativeCallContext<'_>, Vec<Dynamic>) -> RhaiResult + Send + Sync + 'static,
     ) -> Self {
         HostFn { name, arguments, body: Arc::new(body) }
     }

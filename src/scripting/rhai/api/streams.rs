@@ -7,7 +7,7 @@ use futures::StreamExt as _;
 use parking_lot::Mutex;
 use rhai::{Dynamic, Engine};
 
-use super::{Outcome as Called, library::ended};
+use super::{RhaiResult, library::ended};
 use crate::scripting::{functions::outcome::Flow, rhai::control};
 
 /// A stream of values. Clones share it, because Rhai copies what it loops over.
@@ -28,7 +28,7 @@ impl Stream {
         Stream { flow: Shared(Arc::new(Mutex::new(Some(flow)))), place: place.into() }
     }
 
-    fn next(&self) -> Option<Called> {
+    fn next(&self) -> Option<RhaiResult> {
         let mut flow = self.flow.take()?;
         let waited = control::wait_for(async move {
             let item = flow.next().await;
@@ -73,22 +73,22 @@ impl Drop for Stream {
 }
 
 /// The iterator over the values of a stream.
-pub(super) struct Values(Stream);
+pub(super) struct StreamValues(Stream);
 
-impl Iterator for Values {
-    type Item = Called;
+impl Iterator for StreamValues {
+    type Item = RhaiResult;
 
-    fn next(&mut self) -> Option<Called> {
+    fn next(&mut self) -> Option<RhaiResult> {
         self.0.next()
     }
 }
 
 impl IntoIterator for Stream {
-    type Item = Called;
-    type IntoIter = Values;
+    type Item = RhaiResult;
+    type IntoIter = StreamValues;
 
-    fn into_iter(self) -> Values {
-        Values(self)
+    fn into_iter(self) -> StreamValues {
+        StreamValues(self)
     }
 }
 

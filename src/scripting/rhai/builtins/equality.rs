@@ -2,7 +2,7 @@
 
 use rhai::{Array, Dynamic, Engine, EvalAltResult, FuncRegistration, INT, Map, NativeCallContext};
 
-use super::Outcome;
+use super::Fallible;
 use crate::scripting::{
     rhai::{control::step, errors::problem},
     values::refused::DEPTH_MAX,
@@ -54,7 +54,7 @@ fn place(
     array: &Array,
     value: &Dynamic,
     start: usize,
-) -> Outcome<Option<usize>> {
+) -> Fallible<Option<usize>> {
     for (index, item) in array.iter().enumerate().skip(start) {
         if equal(context, item, value)? {
             return Ok(Some(index));
@@ -64,7 +64,7 @@ fn place(
 }
 
 /// Returns whether two values are equal in Rhai; values of types that cannot be compared are not.
-pub(super) fn equal(context: &NativeCallContext<'_>, a: &Dynamic, b: &Dynamic) -> Outcome<bool> {
+pub(super) fn equal(context: &NativeCallContext<'_>, a: &Dynamic, b: &Dynamic) -> Fallible<bool> {
     compare(context, a, b, 0)
 }
 
@@ -73,7 +73,7 @@ fn compare(
     a: &Dynamic,
     b: &Dynamic,
     depth: usize,
-) -> Outcome<bool> {
+) -> Fallible<bool> {
     step()?;
     if let (Ok(a), Ok(b)) = (a.as_immutable_string_ref(), b.as_immutable_string_ref()) {
         return Ok(*a == *b);
@@ -98,7 +98,7 @@ fn compare(
     }
 }
 
-fn lists(context: &NativeCallContext<'_>, a: &Array, b: &Array, depth: usize) -> Outcome<bool> {
+fn lists(context: &NativeCallContext<'_>, a: &Array, b: &Array, depth: usize) -> Fallible<bool> {
     shallow(depth)?;
     if a.len() != b.len() {
         return Ok(false);
@@ -111,7 +111,7 @@ fn lists(context: &NativeCallContext<'_>, a: &Array, b: &Array, depth: usize) ->
     Ok(true)
 }
 
-fn maps(context: &NativeCallContext<'_>, a: &Map, b: &Map, depth: usize) -> Outcome<bool> {
+fn maps(context: &NativeCallContext<'_>, a: &Map, b: &Map, depth: usize) -> Fallible<bool> {
     shallow(depth)?;
     if a.len() != b.len() {
         return Ok(false);
@@ -126,7 +126,7 @@ fn maps(context: &NativeCallContext<'_>, a: &Map, b: &Map, depth: usize) -> Outc
 }
 
 /// Fails if a value is nested deeper than data may be.
-fn shallow(depth: usize) -> Outcome<()> {
+fn shallow(depth: usize) -> Fallible<()> {
     if depth <= DEPTH_MAX {
         return Ok(());
     }

@@ -3,7 +3,7 @@
 use rhai::{Array, Dynamic, Engine, FuncRegistration, Map};
 use serde_json::Value;
 
-use super::Outcome;
+use super::Fallible;
 use crate::scripting::rhai::{
     control::reserve,
     errors::problem,
@@ -13,7 +13,7 @@ use crate::scripting::rhai::{
 /// Bytes that one item of a document takes while it is parsed: in the tree, and as a Rhai value.
 const BYTES_PER_ITEM: usize = 160;
 
-/// Registers the replacements.
+/// Registers `to_json` and `parse_json`.
 pub(super) fn register(engine: &mut Engine) {
     FuncRegistration::new("to_json")
         .with_purity(true)
@@ -24,11 +24,11 @@ pub(super) fn register(engine: &mut Engine) {
     engine.register_fn("parse_json", read);
 }
 
-fn write(value: &Dynamic) -> Outcome<String> {
+fn write(value: &Dynamic) -> Fallible<String> {
     to_json("to_json", value).map(|it| it.to_string()).map_err(problem)
 }
 
-fn read(text: &str) -> Outcome<Dynamic> {
+fn read(text: &str) -> Fallible<Dynamic> {
     let is_mark = |it: &u8| matches!(it, b',' | b':' | b'[' | b'{');
     let items = text.bytes().filter(|it| is_mark(it)).count() + 1;
     reserve(items.saturating_mul(BYTES_PER_ITEM).saturating_add(text.len()))?;

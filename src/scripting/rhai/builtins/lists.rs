@@ -2,25 +2,25 @@
 
 use rhai::{Array, Blob, Dynamic, Engine, INT};
 
-use super::{Outcome, too_long, too_many};
+use super::{Fallible, too_long, too_many};
 use crate::scripting::{
     rhai::control::{rooms, step},
     values::limits::ITEMS_MAX,
 };
 
-/// Registers the replacements.
+/// Registers `pad` of lists and bytes, and `blob`.
 pub(super) fn register(engine: &mut Engine) {
     engine
         .register_fn("pad", |list: &mut Array, len: INT, item: Dynamic| pad(list, len, &item))
         .register_fn("pad", |bytes: &mut Blob, len: INT, value: INT| {
             bytes.resize(length(len)?.max(bytes.len()), byte(value));
-            Outcome::Ok(())
+            Fallible::Ok(())
         })
-        .register_fn("blob", |len: INT| Outcome::Ok(vec![0_u8; length(len)?]))
-        .register_fn("blob", |len: INT, value: INT| Outcome::Ok(vec![byte(value); length(len)?]));
+        .register_fn("blob", |len: INT| Fallible::Ok(vec![0_u8; length(len)?]))
+        .register_fn("blob", |len: INT, value: INT| Fallible::Ok(vec![byte(value); length(len)?]));
 }
 
-fn pad(list: &mut Array, len: INT, item: &Dynamic) -> Outcome<()> {
+fn pad(list: &mut Array, len: INT, item: &Dynamic) -> Fallible<()> {
     let missing = usize::try_from(len).unwrap_or(0).saturating_sub(list.len());
     if missing.saturating_add(list.len()) > ITEMS_MAX {
         return Err(too_many("a list"));
@@ -32,7 +32,7 @@ fn pad(list: &mut Array, len: INT, item: &Dynamic) -> Outcome<()> {
     Ok(())
 }
 
-fn length(len: INT) -> Outcome<usize> {
+fn length(len: INT) -> Fallible<usize> {
     let len = usize::try_from(len).unwrap_or(0);
     if len > rooms().1.bytes() { Err(too_long()) } else { Ok(len) }
 }

@@ -17,9 +17,9 @@ use crate::scripting::values::limits::ITEMS_MAX;
 /// Strings of up to this many bytes are always within their limit: it is the minimum of the setting.
 const SHORT: usize = 1 << 10;
 
-type Outcome<T> = Result<T, Box<EvalAltResult>>;
+type Fallible<T> = Result<T, Box<EvalAltResult>>;
 
-/// Registers the replacements.
+/// Registers all replacements in an engine.
 pub(super) fn register(engine: &mut Engine) {
     equality::register(engine);
     json::register(engine);
@@ -42,7 +42,7 @@ fn too_long() -> Box<EvalAltResult> {
 ///
 /// Rhai's own limits measure a value with everything inside of it after each operation, so that a loop that fills a list takes quadratic
 /// time, and their errors have no position. Nested values count when they are passed to the host, and as the script's memory.
-pub(super) fn check_size(value: &Dynamic) -> Outcome<()> {
+pub(super) fn check_size(value: &Dynamic) -> Fallible<()> {
     if value.is_locked() {
         return Ok(());
     }

@@ -7,10 +7,10 @@ use std::cmp::Ordering;
 
 use rhai::{Array, Dynamic, Engine, EvalAltResult, FLOAT, FnPtr, INT, NativeCallContext};
 
-use super::{Outcome, equality::equal};
+use super::{Fallible, equality::equal};
 use crate::scripting::rhai::{control::step, errors::problem};
 
-/// Registers the replacements.
+/// Registers the replacements of sorting functions.
 pub(super) fn register(engine: &mut Engine) {
     for name in ["sort", "sort_by"] {
         engine.register_fn(name, |context: NativeCallContext<'_>, array: &mut Array, by: FnPtr| {
@@ -46,16 +46,16 @@ pub(super) fn register(engine: &mut Engine) {
 /// Returns the items in order; equal ones keep their order. A merge sort, because a comparison may fail, or be inconsistent with others.
 fn sorted(
     items: &Array,
-    mut compare: impl FnMut(&Dynamic, &Dynamic) -> Outcome<Ordering>,
-) -> Outcome<Array> {
+    mut compare: impl FnMut(&Dynamic, &Dynamic) -> Fallible<Ordering>,
+) -> Fallible<Array> {
     let order = merge_sorted(items.iter().collect(), &mut compare)?;
     Ok(order.into_iter().cloned().collect())
 }
 
 fn merge_sorted<'a>(
     mut left: Vec<&'a Dynamic>,
-    compare: &mut impl FnMut(&Dynamic, &Dynamic) -> Outcome<Ordering>,
-) -> Outcome<Vec<&'a Dynamic>> {
+    compare: &mut impl FnMut(&Dynamic, &Dynamic) -> Fallible<Ordering>,
+) -> Fallible<Vec<&'a Dynamic>> {
     if left.len() < 2 {
         return Ok(left);
     }
@@ -80,7 +80,7 @@ fn compared(
     by: &FnPtr,
     a: &Dynamic,
     b: &Dynamic,
-) -> Outcome<Ordering> {
+) -> Fallible<Ordering> {
     let answer = by.call_raw(context, None, [a.clone(), b.clone()])?;
     if let Ok(number) = answer.as_int() {
         return Ok(number.cmp(&0));
@@ -92,7 +92,7 @@ fn compared(
 }
 
 /// Sorts by the values themselves. Fails if they have several types, or a type without an order.
-fn naturally(items: &Array, descending: bool) -> Outcome<Array> {
+fn naturally(items: &Array, descending: bool) -> Fallible<Array> {
     let kind = items.first().map(Dynamic::type_id);
     if items.iter().any(|it| Some(it.type_id()) != kind) {
         return Err(problem("elements of different types cannot be sorted"));
@@ -126,8 +126,8 @@ fn natural(a: &Dynamic, b: &Dynamic) -> Option<Ordering> {
 /// Removes items that are equal to the item before them.
 fn dedup(
     array: &mut Array,
-    mut same: impl FnMut(&Dynamic, &Dynamic) -> Outcome<bool>,
-) -> Outcome<()> {
+    mut same: impl FnMut(&Dynamic, &Dynamic) -> Fallible<bool>,
+) -> Fallible<()> {
     let mut kept = Array::with_capacity(array.len());
     for item in &*array {
         step()?;

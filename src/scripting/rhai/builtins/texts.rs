@@ -4,7 +4,7 @@ use std::ops::{Range, RangeInclusive};
 
 use rhai::{Array, Dynamic, Engine, FuncRegistration, INT, ImmutableString};
 
-use super::{Outcome, too_long, too_many};
+use super::{Fallible, too_long, too_many};
 use crate::scripting::{
     rhai::control::{reserve, rooms, step},
     values::limits::ITEMS_MAX,
@@ -13,7 +13,7 @@ use crate::scripting::{
 /// Maximum bytes of a piece of a string in addition to its characters: a value, and what it points to.
 const BYTES_PER_PIECE: usize = 80;
 
-/// Registers the replacements.
+/// Registers the replacements of string functions.
 pub(super) fn register(engine: &mut Engine) {
     macro_rules! pure {
         ($name:expr, $function:expr) => {
@@ -59,7 +59,7 @@ pub(super) fn register(engine: &mut Engine) {
 }
 
 /// Pads a string to this number of characters. Rhai's own adds one at a time, and never ends with an empty string.
-fn pad(text: &mut ImmutableString, len: INT, with: &str) -> Outcome<()> {
+fn pad(text: &mut ImmutableString, len: INT, with: &str) -> Fallible<()> {
     let missing = usize::try_from(len).unwrap_or(0).saturating_sub(text.chars().count());
     let chars = with.chars().count();
     if missing == 0 || chars == 0 {
@@ -82,7 +82,7 @@ fn pieces(most: INT) -> usize {
     usize::try_from(most).unwrap_or(0).max(1)
 }
 
-fn list<'a>(pieces: impl Iterator<Item = &'a str>) -> Outcome<Array> {
+fn list<'a>(pieces: impl Iterator<Item = &'a str>) -> Fallible<Array> {
     let mut list = Array::new();
     for piece in pieces {
         if list.len() == ITEMS_MAX {
@@ -98,7 +98,7 @@ fn list<'a>(pieces: impl Iterator<Item = &'a str>) -> Outcome<Array> {
 }
 
 /// Replaces one string with another, wherever it is found.
-fn replace(text: &mut ImmutableString, find: &str, with: &str) -> Outcome<()> {
+fn replace(text: &mut ImmutableString, find: &str, with: &str) -> Fallible<()> {
     // As in Rhai: an empty string stays empty.
     if text.is_empty() {
         return Ok(());

@@ -140,7 +140,7 @@ async fn what_json_cannot_hold_is_refused_with_its_path() {
 #[tokio::test]
 async fn a_handler_that_returns_nothing_gives_no_result() {
     let fixture = Fixture::handler("ctx.logger.info(\"hello\", #{ a: 1 });", object()).await;
-    assert_eq!(fixture.call_nth(0).await, crate::logic::handlers::outcome::Ended::Returned(None));
+    assert_eq!(fixture.call_nth(0).await, crate::logic::handlers::outcome::CallEnd::Returned(None));
 }
 
 #[tokio::test]

@@ -133,7 +133,8 @@ async fn variables_of_the_script_are_shared_with_its_functions() {
     assert_eq!(fixture.returned().await, json!(2));
     assert_eq!(fixture.returned().await, json!(4));
     let ended = fixture.call_nth(1).await;
-    let expected = crate::logic::handlers::outcome::Ended::Returned(Some(json!([5, "every 2", 2])));
+    let expected =
+        crate::logic::handlers::outcome::CallEnd::Returned(Some(json!([5, "every 2", 2])));
     assert_eq!(ended, expected);
 }
 

@@ -33,7 +33,7 @@ async fn modules_beside_the_script_are_found_and_seen_by_handlers() {
     let fixture = Fixture::of(loaded, json!({ "metadata": { "name": "a" } }));
     assert_eq!(fixture.returned().await, json!("kopf-akopf-"));
     let ended = fixture.call_nth(1).await;
-    assert_eq!(ended, crate::logic::handlers::outcome::Ended::Returned(Some(json!("kopf-x"))));
+    assert_eq!(ended, crate::logic::handlers::outcome::CallEnd::Returned(Some(json!("kopf-x"))));
     fs::remove_dir_all(directory).unwrap();
 }
 

@@ -26,11 +26,11 @@ use crate::logic::{
     handlers::{
         function::ScriptId,
         handler::Handler,
-        outcome::{Ended, Raised},
+        outcome::{CallEnd, Raised},
     },
     object::{
         Object,
-        diff::{DiffItem, Operation},
+        diff::{DiffItem, DiffOperation},
         reason::Reason,
         resource::Resource,
     },
@@ -92,7 +92,7 @@ impl Fixture {
 
     fn invocation(&self, handler: Arc<Handler>) -> Arc<Invocation> {
         let diff = vec![DiffItem {
-            operation: Operation::Change,
+            operation: DiffOperation::Change,
             field: vec!["spec".into(), "x".into()],
             old: json!(1),
             new: json!(2),
@@ -164,25 +164,25 @@ impl Fixture {
         })
     }
 
-    async fn call_nth(&self, index: usize) -> Ended {
+    async fn call_nth(&self, index: usize) -> CallEnd {
         self.loaded.engine.call(self.invocation(self.nth(index))).await
     }
 
     /// Returns the result of the first handler.
     async fn returned(&self) -> Value {
         match self.call_nth(0).await {
-            Ended::Returned(value) => value.unwrap_or_default(),
-            Ended::Keyed(entries) => panic!("{entries:?}"),
-            Ended::Raised(raised) => panic!("{raised:?}"),
+            CallEnd::Returned(value) => value.unwrap_or_default(),
+            CallEnd::Keyed(entries) => panic!("{entries:?}"),
+            CallEnd::Raised(raised) => panic!("{raised:?}"),
         }
     }
 
     /// Returns the error of the first handler.
     async fn raised(&self) -> Raised {
         match self.call_nth(0).await {
-            Ended::Returned(value) => panic!("returned {value:?}"),
-            Ended::Keyed(entries) => panic!("{entries:?}"),
-            Ended::Raised(raised) => raised,
+            CallEnd::Returned(value) => panic!("returned {value:?}"),
+            CallEnd::Keyed(entries) => panic!("{entries:?}"),
+            CallEnd::Raised(raised) => raised,
         }
     }
 

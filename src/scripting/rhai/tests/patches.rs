@@ -110,7 +110,7 @@ async fn a_startup_handler_changes_settings() {
     let fixture = Fixture::new(text, json!({})).await;
     let invocation = fixture.activity(fixture.nth(0));
     let ended = fixture.loaded.engine.call(invocation).await;
-    assert_eq!(ended, crate::logic::handlers::outcome::Ended::Returned(Some(json!("startup"))));
+    assert_eq!(ended, crate::logic::handlers::outcome::CallEnd::Returned(Some(json!("startup"))));
     let settings = fixture.settings.lock();
     assert_eq!(settings.execution.default_backoff, Duration::from_mins(10));
     assert!(!settings.posting.enabled);
@@ -121,6 +121,8 @@ async fn a_wrong_setting_is_refused() {
     let text = "kopf::on_startup(|ctx| { ctx.settings.posting.enable = true; });";
     let fixture = Fixture::new(text, json!({})).await;
     let ended = fixture.loaded.engine.call(fixture.activity(fixture.nth(0))).await;
-    let crate::logic::handlers::outcome::Ended::Raised(raised) = ended else { panic!("{ended:?}") };
+    let crate::logic::handlers::outcome::CallEnd::Raised(raised) = ended else {
+        panic!("{ended:?}")
+    };
     assert!(raised.message.ends_with("did you mean `enabled`?"), "{}", raised.message);
 }

@@ -9,11 +9,11 @@ use super::{Fixture, load, problem, refusal, run, source, terms};
 use crate::call::SharedDocument;
 use crate::logic::handlers::{
     function::ScriptId,
-    outcome::{Ended, RaisedKind},
+    outcome::{CallEnd, RaisedKind},
 };
 use crate::scripting::{
     Placement, Terms,
-    rhai::runner::{RunError, Runner},
+    rhai::runner::{JobRunner, RunError},
 };
 use crate::telemetry::Metrics;
 
@@ -36,9 +36,9 @@ async fn within(room: usize, text: &str) -> Fixture {
 }
 
 /// Returns how many calls succeed before one is aborted for its memory, the message of that one, and the result of the next call.
-async fn calls_until_full(fixture: &Fixture) -> (usize, String, Ended) {
+async fn calls_until_full(fixture: &Fixture) -> (usize, String, CallEnd) {
     for calls in 0..10_000 {
-        if let Ended::Raised(raised) = fixture.call_nth(0).await {
+        if let CallEnd::Raised(raised) = fixture.call_nth(0).await {
             assert!(matches!(raised.kind, RaisedKind::Aborted(_)), "{raised:?}");
             return (calls, raised.message, fixture.call_nth(0).await);
         }
@@ -116,7 +116,7 @@ async fn what_is_kept_across_calls_counts() {
         assert!((20..90).contains(&calls), "{keep}: {calls}");
         assert!(message.starts_with("the script needs more than "), "{message}");
         assert!(message.ends_with(" of memory (settings.sandbox.memory_limit)"), "{message}");
-        assert_eq!(next, Ended::Returned(Some(json!(1))), "{keep}: it starts afresh");
+        assert_eq!(next, CallEnd::Returned(Some(json!(1))), "{keep}: it starts afresh");
         assert!((20..90).contains(&calls_until_full(&fixture).await.0), "{keep}: again");
     }
 }
@@ -130,9 +130,9 @@ async fn a_call_that_only_had_too_much_itself_takes_nothing_from_the_others() {
     "#;
     let text = text.replace("all.push(|| all); ", "");
     let fixture = within(512 * KIB, &text).await;
-    let Ended::Raised(raised) = fixture.call_nth(0).await else { panic!("it hoards") };
+    let CallEnd::Raised(raised) = fixture.call_nth(0).await else { panic!("it hoards") };
     assert!(raised.message.contains("needs more than"), "{}", raised.message);
-    assert_eq!(fixture.call_nth(1).await, Ended::Returned(Some(json!("kept"))));
+    assert_eq!(fixture.call_nth(1).await, CallEnd::Returned(Some(json!("kept"))));
 }
 
 #[tokio::test(start_paused = true)]
@@ -148,7 +148,7 @@ async fn calls_that_wait_end_when_the_script_starts_afresh() {
         fixture.call_nth(0).await
     });
     for ended in [nap, hoard] {
-        let Ended::Raised(raised) = ended else { panic!("{ended:?}") };
+        let CallEnd::Raised(raised) = ended else { panic!("{ended:?}") };
         assert!(raised.message.contains("needs more than"), "{}", raised.message);
         assert!(matches!(raised.kind, RaisedKind::Aborted(_)));
     }
@@ -162,14 +162,14 @@ async fn memory_that_cannot_be_freed_stops_the_script_for_some_minutes() {
     let fixture = within(256 * KIB, text).await;
     let mut messages = Vec::new();
     for _ in 0..100 {
-        if let Ended::Raised(raised) = fixture.call_nth(0).await {
+        if let CallEnd::Raised(raised) = fixture.call_nth(0).await {
             messages.push(raised.message);
         }
     }
     let last = messages.last().expect("it is full at times");
     assert!(last.contains("values that contain themselves"), "{messages:?}");
     tokio::time::sleep(Duration::from_mins(11)).await;
-    assert_eq!(fixture.call_nth(0).await, Ended::Returned(Some(json!(1))));
+    assert_eq!(fixture.call_nth(0).await, CallEnd::Returned(Some(json!(1))));
 }
 
 #[tokio::test]
@@ -183,7 +183,7 @@ async fn memos_have_a_limit_of_their_own_and_go_with_their_objects() {
             fixture.memo = SharedDocument::default();
             memos.push(fixture.memo.clone());
         }
-        if let Ended::Raised(raised) = fixture.call_nth(0).await {
+        if let CallEnd::Raised(raised) = fixture.call_nth(0).await {
             full = Some((calls, raised.message));
             break;
         }
@@ -213,16 +213,16 @@ async fn the_deepest_values_can_be_dropped() {
         .map_err(|it| it.to_string())
         .expect("it loads");
     let fixture = Fixture::of(loaded, json!({}));
-    let Ended::Raised(raised) = fixture.call_nth(0).await else { panic!("it never ends") };
+    let CallEnd::Raised(raised) = fixture.call_nth(0).await else { panic!("it never ends") };
     assert!(raised.message.contains("needs more than 16 MiB"), "{}", raised.message);
-    assert_eq!(fixture.call_nth(1).await, Ended::Returned(Some(json!(1))));
+    assert_eq!(fixture.call_nth(1).await, CallEnd::Returned(Some(json!(1))));
 }
 
 #[tokio::test]
 async fn a_call_that_does_not_come_back_is_left_alone() {
     let mut terms = Terms::from(Placement::Threads);
     terms.cpu_limit = Duration::from_millis(10);
-    let runner = Runner::new(ScriptId(1), "it.rhai", &terms);
+    let runner = JobRunner::new(ScriptId(1), "it.rhai", &terms);
     let (free, blocked) = mpsc::channel::<()>();
     let stuck = runner.run(move || blocked.recv().ok());
     assert_eq!(stuck.await, Err(RunError::Stuck(terms.cpu_limit)));

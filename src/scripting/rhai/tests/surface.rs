@@ -1,7 +1,7 @@
 //! Scripts can use everything that the surface documents.
 
 use super::refusal;
-use crate::scripting::surface::{Item, Language, Shape, Spoken, Surface};
+use crate::scripting::surface::{Item, ItemShape, Language, Spoken, Surface};
 
 fn items<'a>(surface: &'a Surface, global: &str) -> impl Iterator<Item = &'a Item> {
     let section = surface.globals.iter().find(|it| it.name == global).expect("a global");
@@ -36,13 +36,13 @@ async fn every_value_and_every_table_is_there() {
     let surface = Surface::new();
     for item in items(&surface, "kopf") {
         let names: Vec<String> = match &item.shape {
-            Shape::Value(_) => vec![format!("kopf::{0} kopf.{0}", item.name)],
-            Shape::Table(inner) => inner
+            ItemShape::Value(_) => vec![format!("kopf::{0} kopf.{0}", item.name)],
+            ItemShape::Table(inner) => inner
                 .iter()
-                .filter(|it| matches!(it.shape, Shape::Value(_)))
+                .filter(|it| matches!(it.shape, ItemShape::Value(_)))
                 .map(|it| format!("kopf::{0}::{1} kopf.{0}.{1}", item.name, it.name))
                 .collect(),
-            Shape::Function(_) | Shape::Method(_) => Vec::new(),
+            ItemShape::Function(_) | ItemShape::Method(_) => Vec::new(),
         };
         for path in names.iter().flat_map(|it| it.split(' ')) {
             let problem = refusal(&format!("let it = {path}; throw \"fine\"")).await.message;

@@ -16,16 +16,16 @@ use tokio::{
 use super::Fixture;
 use crate::call::{LiveObject, Stopped};
 use crate::logic::handlers::function::ScriptId;
-use crate::logic::{background::stopping::StopReason, handlers::outcome::Ended, object::Object};
+use crate::logic::{background::stopping::StopReason, handlers::outcome::CallEnd, object::Object};
 use crate::scripting::{
     Placement,
-    rhai::runner::{RunError, Runner},
+    rhai::runner::{JobRunner, RunError},
 };
 use crate::settings::Settings;
 
 #[tokio::test]
 async fn a_short_job_runs_where_it_is_awaited_unless_its_script_computes() {
-    let runner = Runner::new(ScriptId(1), "it.rhai", &Placement::Threads.into());
+    let runner = JobRunner::new(ScriptId(1), "it.rhai", &Placement::Threads.into());
     let short = || runner.run_inline(|| true, || thread::current().id()).ok();
     let here = Some(Ok(thread::current().id()));
     assert_eq!(short(), here);
@@ -60,12 +60,12 @@ async fn daemons_leave_threads_to_other_handlers() {
     let handler = async {
         sleep(Duration::from_secs(1)).await;
         // Daemons that never got a thread stop without having been called.
-        assert_eq!(fixture.call_nth(1).await, Ended::Returned(Some(json!(48))));
+        assert_eq!(fixture.call_nth(1).await, CallEnd::Returned(Some(json!(48))));
         stopped.set(StopReason::OperatorExiting);
     };
     let (ended, ()) = tokio::join!(daemons, handler);
-    let called = ended.iter().filter(|it| **it == Ended::Returned(Some(json!(true)))).count();
-    let uncalled = ended.iter().filter(|it| **it == Ended::Returned(None)).count();
+    let called = ended.iter().filter(|it| **it == CallEnd::Returned(Some(json!(true)))).count();
+    let uncalled = ended.iter().filter(|it| **it == CallEnd::Returned(None)).count();
     assert_eq!(called + uncalled, 100);
     assert_eq!(fixture.memo.lock()["n"], json!(called));
 }

@@ -10,12 +10,12 @@ use tokio::{
 };
 
 use super::{Fixture, load, source};
-use crate::logic::handlers::{function::ScriptId, outcome::Ended};
+use crate::logic::handlers::{function::ScriptId, outcome::CallEnd};
 use crate::scripting::{
     Placement,
     rhai::{
         control::{Abort, progress},
-        runner::{RunError, Runner},
+        runner::{JobRunner, RunError},
     },
 };
 
@@ -24,8 +24,8 @@ async fn two_handlers_sleep_side_by_side_in_no_time() {
     let fixture = Fixture::handler("kopf.sleep(10); 1", json!({})).await;
     let start = Instant::now();
     let both = tokio::join!(fixture.call_nth(0), fixture.call_nth(0));
-    assert_eq!(both.0, Ended::Returned(Some(json!(1))));
-    assert_eq!(both.1, Ended::Returned(Some(json!(1))));
+    assert_eq!(both.0, CallEnd::Returned(Some(json!(1))));
+    assert_eq!(both.1, CallEnd::Returned(Some(json!(1))));
     assert_eq!(start.elapsed(), Duration::from_secs(10));
 }
 
@@ -58,7 +58,7 @@ async fn a_dropped_call_ends_at_its_wait() {
 
 #[tokio::test]
 async fn a_dropped_call_ends_while_it_computes() {
-    let runner = Runner::new(ScriptId(1), "it.rhai", &Placement::Threads.into());
+    let runner = JobRunner::new(ScriptId(1), "it.rhai", &Placement::Threads.into());
     let (start, started) = oneshot::channel();
     let (end, ended) = oneshot::channel();
     let endless = runner.run(move || {
@@ -81,12 +81,12 @@ async fn threads_of_their_own_give_the_same_results() {
     let loaded = loaded.unwrap_or_else(|error| panic!("{error:?}"));
     let fixture = Fixture::of(loaded, json!({ "spec": { "x": 1 } }));
     let all = join_all((0..100).map(|_| fixture.call_nth(0))).await;
-    assert!(all.iter().all(|it| *it == Ended::Returned(Some(json!(1)))));
+    assert!(all.iter().all(|it| *it == CallEnd::Returned(Some(json!(1)))));
 }
 
 #[tokio::test]
 async fn a_panic_of_the_host_ends_only_its_call() {
-    let runner = Runner::new(ScriptId(1), "it.rhai", &Placement::Threads.into());
+    let runner = JobRunner::new(ScriptId(1), "it.rhai", &Placement::Threads.into());
     let panicked = runner.run(|| -> u8 { panic!("oh no") }).await;
     assert_eq!(panicked, Err(RunError::Panicked("oh no".into())));
     assert_eq!(runner.run(|| 1).await, Ok(1));
@@ -99,7 +99,7 @@ async fn variables_of_the_script_need_no_locks() {
     let loaded = load(ScriptId(1), &source(text), &Placement::Threads.into()).await;
     let fixture = Fixture::of(loaded.unwrap_or_else(|error| panic!("{error:?}")), json!({}));
     let all = join_all((0..50).map(|_| fixture.call_nth(0))).await;
-    assert!(all.iter().all(|it| matches!(it, Ended::Returned(_))), "{all:?}");
+    assert!(all.iter().all(|it| matches!(it, CallEnd::Returned(_))), "{all:?}");
     // The last call to count sees all increments.
-    assert!(all.contains(&Ended::Returned(Some(json!(5000)))), "{all:?}");
+    assert!(all.contains(&CallEnd::Returned(Some(json!(5000)))), "{all:?}");
 }

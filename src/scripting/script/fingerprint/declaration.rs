@@ -13,7 +13,7 @@ const FILTERS: &[&str] = &["labels", "annotations", "field", "value", "old", "ne
 
 /// A part of a declaration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::scripting) enum Part {
+pub(in crate::scripting) enum DeclarationPart {
     /// The arguments that select the resources.
     Selector,
     /// The options that select objects and their changes.
@@ -24,7 +24,7 @@ pub(in crate::scripting) enum Part {
 pub(super) fn part<'a>(
     statement: &Statement<'a>,
     dialect: &Dialect,
-    part: Part,
+    part: DeclarationPart,
 ) -> Option<Vec<Placed<'a>>> {
     let arguments = arguments(statement, dialect)?;
     let (_function, before) = arguments.split_last()?;
@@ -32,11 +32,11 @@ pub(super) fn part<'a>(
         |it: &&&[Placed<'a>]| it.first().is_some_and(|it| it.token.is_one_of(&["{", "#{"]));
     match part {
         // Options may be in a variable, which looks like a selector: they count as part of it then.
-        Part::Selector => {
+        DeclarationPart::Selector => {
             let selectors = before.iter().filter(|it| !is_options(it));
             Some(selectors.flat_map(|it| it.iter().copied()).collect())
         }
-        Part::Filters => {
+        DeclarationPart::Filters => {
             let options = before.iter().filter(is_options).flat_map(|it| entries(it));
             let filters = options.filter(|it| !is_other_option(it, dialect));
             let literal = filters.flatten().copied();
@@ -79,7 +79,7 @@ fn entries<'s, 'a>(table: &'s [Placed<'a>]) -> Vec<&'s [Placed<'a>]> {
 fn is_other_option(entry: &[Placed<'_>], dialect: &Dialect) -> bool {
     let [name, keyed, ..] = entry else { return false };
     keyed.token.is(dialect.keyed)
-        && name.token.kind == super::scan::Kind::Name
+        && name.token.kind == super::scan::TokenKind::Name
         && !FILTERS.contains(&name.token.text)
 }
 

@@ -9,7 +9,7 @@ use std::{
 
 use super::{
     Dialect,
-    scan::{Kind, Token},
+    scan::{Token, TokenKind},
     statements::{Inside, Placed, Statement},
 };
 use crate::sorted::CollectSorted as _;
@@ -24,7 +24,7 @@ pub(super) struct Mention<'a> {
 
 /// How one statement relates to the others.
 #[derive(Debug, Default)]
-pub(super) struct Facts<'a> {
+pub(super) struct StatementFacts<'a> {
     /// The names to which it assigns.
     pub(super) defines: BTreeSet<Mention<'a>>,
     /// Whether the value that it defines is a new table, which no other name refers to.
@@ -46,14 +46,15 @@ pub(super) struct Facts<'a> {
 }
 
 /// Reads the facts of a statement.
-pub(super) fn of<'a>(statement: &Statement<'a>, dialect: &Dialect) -> Facts<'a> {
+pub(super) fn of<'a>(statement: &Statement<'a>, dialect: &Dialect) -> StatementFacts<'a> {
     let left = Cell::new(STEPS_PER_TOKEN * (statement.tokens.len() + 1));
     let reading = Reading { tokens: &statement.tokens, dialect, left };
-    let mut facts = Facts { defines: reading.defines(), ..Facts::default() };
+    let mut facts = StatementFacts { defines: reading.defines(), ..StatementFacts::default() };
     let value = reading.value();
     facts.is_fresh = reading.is_fresh(value);
     facts.is_plain = reading.at(value).is_some_and(|it| {
-        matches!(it.token.kind, Kind::Text | Kind::Number) || it.token.is_one_of(&["true", "false"])
+        matches!(it.token.kind, TokenKind::Text | TokenKind::Number)
+            || it.token.is_one_of(&["true", "false"])
     });
     facts.has_effect = reading.has_effect();
     reading.mentions(&mut facts);
@@ -101,7 +102,7 @@ impl<'s, 'a> Reading<'s, 'a> {
 
     fn name(&self, index: usize) -> Option<&'a str> {
         let placed = self.at(index)?;
-        (placed.token.kind == Kind::Name).then_some(placed.token.text)
+        (placed.token.kind == TokenKind::Name).then_some(placed.token.text)
     }
 
     fn all(&self) -> impl Iterator<Item = (usize, &'s Placed<'a>)> {
@@ -140,14 +141,14 @@ impl<'s, 'a> Reading<'s, 'a> {
 
     /// Returns whether this token begins the arguments of a call.
     fn is_call(&self, index: usize) -> bool {
-        let literal = |it: &Placed<'_>| it.token.kind == Kind::Text || it.token.is("{");
+        let literal = |it: &Placed<'_>| it.token.kind == TokenKind::Text || it.token.is("{");
         self.is(index, &["("])
             || (self.dialect.calls_with_literals && self.at(index).is_some_and(literal))
     }
 
     /// Returns whether this token is a string that is the only argument of a call.
     fn is_call_with_text(&self, index: usize) -> bool {
-        let is_text = self.at(index + 1).is_some_and(|it| it.token.kind == Kind::Text);
+        let is_text = self.at(index + 1).is_some_and(|it| it.token.kind == TokenKind::Text);
         self.is(index, &["("]) && is_text && self.is(index + 2, &[")"])
     }
 
@@ -221,7 +222,7 @@ impl<'s, 'a> Reading<'s, 'a> {
             let is_rest = index.checked_sub(2).is_some_and(|it| self.name(it).is_some());
             return !is_rest && self.calls_from(index, false);
         }
-        token.kind == Kind::Name && self.calls_from(index, true)
+        token.kind == TokenKind::Name && self.calls_from(index, true)
     }
 
     fn calls_from(&self, index: usize, is_whole: bool) -> bool {
@@ -241,15 +242,15 @@ impl<'s, 'a> Reading<'s, 'a> {
         !is_harmless
     }
 
-    fn mentions(&self, facts: &mut Facts<'a>) {
+    fn mentions(&self, facts: &mut StatementFacts<'a>) {
         for (index, placed) in self.all() {
             let token = &placed.token;
             match token.kind {
                 // Functions can be referred to by their names.
-                Kind::Text => facts
+                TokenKind::Text => facts
                     .mentions
                     .extend(word(token.text).map(|name| Mention { name, member: None })),
-                Kind::Name if !self.is_field(index, placed) => {
+                TokenKind::Name if !self.is_field(index, placed) => {
                     facts.is_opaque |= self.dialect.opaque.contains(&token.text)
                         || (self.dialect.names_functions == Some(token.text)
                             && !self.is_call_with_text(index + 1));
@@ -257,13 +258,13 @@ impl<'s, 'a> Reading<'s, 'a> {
                         self.name(index + 2).filter(|_| self.is(index + 1, &[self.dialect.member]));
                     facts.mentions.insert(Mention { name: token.text, member });
                 }
-                Kind::Name | Kind::Keyword | Kind::Number | Kind::Symbol => {}
+                TokenKind::Name | TokenKind::Keyword | TokenKind::Number | TokenKind::Symbol => {}
             }
         }
     }
 
     /// Removes the mentions of names where they are assigned to.
-    fn without_itself(&self, facts: &mut Facts<'a>) {
+    fn without_itself(&self, facts: &mut StatementFacts<'a>) {
         let mut counts = BTreeMap::<_, usize>::new();
         for (index, placed) in self.all() {
             if let Some(name) = self.name(index).filter(|_| !self.is_field(index, placed)) {
@@ -285,7 +286,7 @@ impl<'s, 'a> Reading<'s, 'a> {
                 && self.is_before(index, &["{", "#{", ",", ";"]))
     }
 
-    fn changes(&self, facts: &mut Facts<'a>) {
+    fn changes(&self, facts: &mut StatementFacts<'a>) {
         let own = self.own();
         let mut note = |name: &'a str| {
             let is_own = own.contains(name);
@@ -300,7 +301,7 @@ impl<'s, 'a> Reading<'s, 'a> {
             if self.names_function(index) {
                 self.name(index + 1).into_iter().for_each(&mut note);
             }
-            if token.kind == Kind::Name
+            if token.kind == TokenKind::Name
                 && let Some((path, end)) = self.chain(index)
                 && self.dialect.changing.contains(&&*path)
                 && let Some(name) = self.name(end + 1)
@@ -327,7 +328,7 @@ impl<'s, 'a> Reading<'s, 'a> {
             let token = &placed.token;
             if token.is_one_of(self.dialect.declaring) || token.is_one_of(&["for", "catch"]) {
                 is_declared = true;
-            } else if token.kind == Kind::Name {
+            } else if token.kind == TokenKind::Name {
                 if is_declared || placed.inside == Inside::Parameters {
                     own.insert(token.text);
                 }

@@ -5,7 +5,7 @@
 
 use super::{
     Dialect,
-    scan::{EXPRESSION, Kind, STRING_CONTINUES, Scanner, Token},
+    scan::{EXPRESSION, STRING_CONTINUES, Scanner, Token, TokenKind},
     statements::{Inside, Placed, Splitter, Statement},
 };
 
@@ -90,7 +90,7 @@ pub(super) fn lex(text: &str) -> Option<Vec<Token<'_>>> {
             '[' if long_bracket(scanner.rest()).is_some() => {
                 let level = long_bracket(scanner.rest())?;
                 long(&mut scanner, level)?;
-                scanner.push(Kind::Text, mark);
+                scanner.push(TokenKind::Text, mark);
             }
             _ if next.is_ascii_alphabetic() || next == '_' => scanner.word(KEYWORDS),
             _ if is_number(scanner.rest()) => number(&mut scanner),
@@ -129,7 +129,7 @@ fn number(scanner: &mut Scanner<'_>) {
 
 /// A construct that is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Open {
+enum LuaConstruct {
     Parens,
     Brackets,
     Table,
@@ -148,7 +148,7 @@ enum Open {
 
 fn split<'a>(tokens: &[Token<'a>]) -> Option<Vec<Statement<'a>>> {
     let mut splitter = Splitter::default();
-    let mut open: Vec<Open> = Vec::new();
+    let mut open: Vec<LuaConstruct> = Vec::new();
     let mut before: Option<Token<'a>> = None;
     // Whether the last `then` or `else` belonged to an expression.
     let mut in_choice = false;
@@ -164,21 +164,21 @@ fn split<'a>(tokens: &[Token<'a>]) -> Option<Vec<Statement<'a>>> {
         }
         splitter.push(place(token, &open));
         match token.text {
-            "then" if token.is("then") => in_choice = open.last() == Some(&Open::Choice),
+            "then" if token.is("then") => in_choice = open.last() == Some(&LuaConstruct::Choice),
             "else" if token.is("else") => {
-                in_choice = open.pop_if(|it| *it == Open::Choice).is_some();
+                in_choice = open.pop_if(|it| *it == LuaConstruct::Choice).is_some();
             }
             "if" if token.is("if") => {
                 let is_choice = before.is_some_and(|it| continues(&it, in_choice));
-                open.push(if is_choice { Open::Choice } else { Open::Block });
+                open.push(if is_choice { LuaConstruct::Choice } else { LuaConstruct::Block });
             }
             "do" if token.is("do") => match open.last_mut() {
-                Some(head @ Open::Head) => *head = Open::Block,
-                Some(_) | None => open.push(Open::Block),
+                Some(head @ LuaConstruct::Head) => *head = LuaConstruct::Block,
+                Some(_) | None => open.push(LuaConstruct::Block),
             },
-            "(" if token.is("(") && open.last() == Some(&Open::Name) => {
+            "(" if token.is("(") && open.last() == Some(&LuaConstruct::Name) => {
                 open.pop();
-                open.extend([Open::Function, Open::Parameters]);
+                open.extend([LuaConstruct::Function, LuaConstruct::Parameters]);
             }
             _ => open.extend(opened(&token)),
         }
@@ -188,44 +188,50 @@ fn split<'a>(tokens: &[Token<'a>]) -> Option<Vec<Statement<'a>>> {
 }
 
 /// Closes what the token closes; `None` if that is not open.
-fn close(open: &mut Vec<Open>, token: &Token<'_>) -> Option<()> {
-    let closed: &[Open] = match token.text {
-        _ if !matches!(token.kind, Kind::Symbol | Kind::Keyword) => return Some(()),
-        ")" | STRING_CONTINUES => &[Open::Parens, Open::Parameters],
-        "]" => &[Open::Brackets],
-        "}" => &[Open::Table],
-        "end" => &[Open::Function, Open::Block],
-        "until" => &[Open::Repeat],
+fn close(open: &mut Vec<LuaConstruct>, token: &Token<'_>) -> Option<()> {
+    let closed: &[LuaConstruct] = match token.text {
+        _ if !matches!(token.kind, TokenKind::Symbol | TokenKind::Keyword) => return Some(()),
+        ")" | STRING_CONTINUES => &[LuaConstruct::Parens, LuaConstruct::Parameters],
+        "]" => &[LuaConstruct::Brackets],
+        "}" => &[LuaConstruct::Table],
+        "end" => &[LuaConstruct::Function, LuaConstruct::Block],
+        "until" => &[LuaConstruct::Repeat],
         _ => return Some(()),
     };
     open.pop_if(|it| closed.contains(it)).map(drop)
 }
 
-fn opened(token: &Token<'_>) -> Option<Open> {
-    if !matches!(token.kind, Kind::Symbol | Kind::Keyword) {
+fn opened(token: &Token<'_>) -> Option<LuaConstruct> {
+    if !matches!(token.kind, TokenKind::Symbol | TokenKind::Keyword) {
         return None;
     }
     match token.text {
-        "(" | EXPRESSION => Some(Open::Parens),
-        "[" => Some(Open::Brackets),
-        "{" => Some(Open::Table),
-        "function" => Some(Open::Name),
-        "while" | "for" => Some(Open::Head),
-        "repeat" => Some(Open::Repeat),
+        "(" | EXPRESSION => Some(LuaConstruct::Parens),
+        "[" => Some(LuaConstruct::Brackets),
+        "{" => Some(LuaConstruct::Table),
+        "function" => Some(LuaConstruct::Name),
+        "while" | "for" => Some(LuaConstruct::Head),
+        "repeat" => Some(LuaConstruct::Repeat),
         _ => None,
     }
 }
 
-fn place<'a>(token: Token<'a>, open: &[Open]) -> Placed<'a> {
-    let in_function = open.iter().any(|it| matches!(it, Open::Name | Open::Function));
-    let inside = match open.iter().rev().find(|it| **it != Open::Choice) {
+fn place<'a>(token: Token<'a>, open: &[LuaConstruct]) -> Placed<'a> {
+    let in_function =
+        open.iter().any(|it| matches!(it, LuaConstruct::Name | LuaConstruct::Function));
+    let inside = match open.iter().rev().find(|it| **it != LuaConstruct::Choice) {
         None => Inside::Nothing,
-        Some(Open::Table) => Inside::Table,
-        Some(Open::Parens) => Inside::Parens,
-        Some(Open::Brackets) => Inside::Brackets,
-        Some(Open::Parameters) => Inside::Parameters,
+        Some(LuaConstruct::Table) => Inside::Table,
+        Some(LuaConstruct::Parens) => Inside::Parens,
+        Some(LuaConstruct::Brackets) => Inside::Brackets,
+        Some(LuaConstruct::Parameters) => Inside::Parameters,
         Some(
-            Open::Name | Open::Function | Open::Block | Open::Head | Open::Repeat | Open::Choice,
+            LuaConstruct::Name
+            | LuaConstruct::Function
+            | LuaConstruct::Block
+            | LuaConstruct::Head
+            | LuaConstruct::Repeat
+            | LuaConstruct::Choice,
         ) => Inside::Block,
     };
     Placed { token, in_function, inside }
@@ -238,20 +244,20 @@ fn begins(before: &Token<'_>, token: &Token<'_>) -> bool {
         return true;
     }
     let ends = match before.kind {
-        Kind::Name | Kind::Number | Kind::Text => true,
-        Kind::Keyword => before.is_one_of(&["end", "nil", "true", "false", "break"]),
-        Kind::Symbol => before.is_one_of(&[")", "]", "}", "..."]),
+        TokenKind::Name | TokenKind::Number | TokenKind::Text => true,
+        TokenKind::Keyword => before.is_one_of(&["end", "nil", "true", "false", "break"]),
+        TokenKind::Symbol => before.is_one_of(&[")", "]", "}", "..."]),
     };
     // A bracket or a string would be the argument of a call.
-    ends && (token.kind == Kind::Name || token.is_one_of(&["function", "if", "do"]))
+    ends && (token.kind == TokenKind::Name || token.is_one_of(&["function", "if", "do"]))
 }
 
 /// Returns whether an expression follows this token.
 fn continues(before: &Token<'_>, in_choice: bool) -> bool {
     match before.kind {
-        Kind::Name | Kind::Number | Kind::Text => false,
-        Kind::Symbol => !before.is_one_of(&[")", "]", "}", ";", "...", STRING_CONTINUES]),
-        Kind::Keyword => {
+        TokenKind::Name | TokenKind::Number | TokenKind::Text => false,
+        TokenKind::Symbol => !before.is_one_of(&[")", "]", "}", ";", "...", STRING_CONTINUES]),
+        TokenKind::Keyword => {
             before
                 .is_one_of(&["return", "and", "or", "not", "in", "if", "while", "until", "elseif"])
                 || (in_choice && before.is_one_of(&["then", "else"]))

@@ -26,10 +26,10 @@ use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
 };
 
-pub(in crate::scripting) use self::declaration::Part;
-pub(crate) use self::scan::{EXPRESSION, Kind, STRING_CONTINUES, Token};
+pub(in crate::scripting) use self::declaration::DeclarationPart;
+pub(crate) use self::scan::{EXPRESSION, STRING_CONTINUES, Token, TokenKind};
 use self::{
-    facts::{Facts, Mention},
+    facts::{Mention, StatementFacts},
     statements::Statement,
 };
 use crate::scripting::terms::Language;
@@ -57,7 +57,7 @@ struct Regions<'a> {
 /// A statement with its facts, which are needed for each handler.
 struct Region<'a> {
     statement: Statement<'a>,
-    facts: Facts<'a>,
+    facts: StatementFacts<'a>,
     lines: (u32, u32),
     hash: u64,
     /// Whether it may depend on everything.
@@ -92,7 +92,7 @@ impl<'a> Fingerprints<'a> {
     /// Returns the fingerprint of a part of the declaration in this line; 0 if the part cannot be separated.
     ///
     /// A fingerprint other than 0 belongs to one handler: the declaration stands alone, and runs once.
-    pub(in crate::scripting) fn of_part(&self, line: u32, part: Part) -> u64 {
+    pub(in crate::scripting) fn of_part(&self, line: u32, part: DeclarationPart) -> u64 {
         self.regions.as_ref().and_then(|it| it.of_part(line, part)).unwrap_or_default()
     }
 
@@ -154,7 +154,7 @@ impl<'a> Regions<'a> {
     }
 
     /// Returns `None` if the part may depend on everything, or if the declaration does not stand alone.
-    fn of_part(&self, line: u32, part: Part) -> Option<u64> {
+    fn of_part(&self, line: u32, part: DeclarationPart) -> Option<u64> {
         let here = self.here(line)?;
         let [index] = here[..] else { return None };
         let statement = &self.all.get(index)?.statement;
@@ -229,7 +229,7 @@ impl<'a> Region<'a> {
 }
 
 /// Returns whether a statement may depend on everything.
-fn is_tied(facts: &Facts<'_>, shared: &BTreeSet<&str>) -> bool {
+fn is_tied(facts: &StatementFacts<'_>, shared: &BTreeSet<&str>) -> bool {
     facts.is_opaque || facts.mentions.iter().any(|it| shared.contains(it.name))
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     Dialect,
-    scan::{EXPRESSION, Kind, STRING_CONTINUES, Scanner, Token},
+    scan::{EXPRESSION, STRING_CONTINUES, Scanner, Token, TokenKind},
     statements::{Inside, Placed, Splitter, Statement},
 };
 
@@ -116,7 +116,7 @@ pub(super) fn lex(text: &str) -> Option<Vec<Token<'_>>> {
                 let level = raw(scanner.rest())?;
                 scanner.eat(&format!("{}\"", "#".repeat(level)));
                 scanner.eat_past(&format!("\"{}", "#".repeat(level)))?;
-                scanner.push(Kind::Text, mark);
+                scanner.push(TokenKind::Text, mark);
             }
             _ if next.is_ascii_alphabetic() || next == '_' => scanner.word(KEYWORDS),
             _ if next.is_ascii_digit() => number(&mut scanner),
@@ -159,7 +159,7 @@ fn number(scanner: &mut Scanner<'_>) {
 
 /// A construct that is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Open {
+enum RhaiConstruct {
     Parens,
     Brackets,
     Map,
@@ -179,12 +179,12 @@ enum Open {
 
 fn split<'a>(tokens: &[Token<'a>]) -> Option<Vec<Statement<'a>>> {
     let mut splitter = Splitter::default();
-    let mut open: Vec<Open> = Vec::new();
+    let mut open: Vec<RhaiConstruct> = Vec::new();
     let mut tokens = tokens.iter().copied().peekable();
     let mut before: Option<Token<'a>> = None;
     while let Some(token) = tokens.next() {
         if token.is_one_of(&[",", ";", ")", "]", "}", STRING_CONTINUES]) {
-            while open.pop_if(|it| *it == Open::Expression).is_some() {}
+            while open.pop_if(|it| *it == RhaiConstruct::Expression).is_some() {}
         }
         close(&mut open, &token)?;
         if token.is(";") && open.is_empty() {
@@ -201,7 +201,7 @@ fn split<'a>(tokens: &[Token<'a>]) -> Option<Vec<Statement<'a>>> {
         }
         before = Some(token);
     }
-    while open.pop_if(|it| *it == Open::Expression).is_some() {}
+    while open.pop_if(|it| *it == RhaiConstruct::Expression).is_some() {}
     open.is_empty().then(|| splitter.finish())
 }
 
@@ -213,49 +213,49 @@ fn is_complete(first: Option<&Token<'_>>, next: Option<&Token<'_>>) -> bool {
 }
 
 /// Closes what the token closes; `None` if that is not open.
-fn close(open: &mut Vec<Open>, token: &Token<'_>) -> Option<()> {
-    let closed: &[Open] = match token.text {
-        _ if token.kind != Kind::Symbol => return Some(()),
-        ")" | STRING_CONTINUES => &[Open::Parens, Open::Parameters],
-        "]" => &[Open::Brackets],
-        "}" => &[Open::Map, Open::Block, Open::Function],
+fn close(open: &mut Vec<RhaiConstruct>, token: &Token<'_>) -> Option<()> {
+    let closed: &[RhaiConstruct] = match token.text {
+        _ if token.kind != TokenKind::Symbol => return Some(()),
+        ")" | STRING_CONTINUES => &[RhaiConstruct::Parens, RhaiConstruct::Parameters],
+        "]" => &[RhaiConstruct::Brackets],
+        "}" => &[RhaiConstruct::Map, RhaiConstruct::Block, RhaiConstruct::Function],
         _ => return Some(()),
     };
     open.pop_if(|it| closed.contains(it)).map(drop)
 }
 
 /// Opens what the token opens.
-fn advance(open: &mut Vec<Open>, token: &Token<'_>, before: Option<&Token<'_>>) {
-    if let Some(body @ Open::Body) = open.last_mut() {
+fn advance(open: &mut Vec<RhaiConstruct>, token: &Token<'_>, before: Option<&Token<'_>>) {
+    if let Some(body @ RhaiConstruct::Body) = open.last_mut() {
         if token.is("{") {
-            *body = Open::Function;
+            *body = RhaiConstruct::Function;
             return;
         }
-        *body = Open::Expression;
+        *body = RhaiConstruct::Expression;
     }
-    if let Some(head @ Open::Head) = open.last_mut()
+    if let Some(head @ RhaiConstruct::Head) = open.last_mut()
         && token.is("{")
     {
-        *head = Open::Function;
+        *head = RhaiConstruct::Function;
         return;
     }
-    if open.last() == Some(&Open::Bars) {
+    if open.last() == Some(&RhaiConstruct::Bars) {
         if token.is("|") {
             open.pop();
-            open.push(Open::Body);
+            open.push(RhaiConstruct::Body);
         }
         return;
     }
     let opened = match token.text {
-        _ if !matches!(token.kind, Kind::Symbol | Kind::Keyword) => None,
-        "(" if open.last() == Some(&Open::Head) => Some(Open::Parameters),
-        "(" | EXPRESSION => Some(Open::Parens),
-        "[" | "?[" => Some(Open::Brackets),
-        "#{" => Some(Open::Map),
-        "{" => Some(Open::Block),
-        "fn" => Some(Open::Head),
-        "|" if is_operand(before) => Some(Open::Bars),
-        "||" if is_operand(before) => Some(Open::Body),
+        _ if !matches!(token.kind, TokenKind::Symbol | TokenKind::Keyword) => None,
+        "(" if open.last() == Some(&RhaiConstruct::Head) => Some(RhaiConstruct::Parameters),
+        "(" | EXPRESSION => Some(RhaiConstruct::Parens),
+        "[" | "?[" => Some(RhaiConstruct::Brackets),
+        "#{" => Some(RhaiConstruct::Map),
+        "{" => Some(RhaiConstruct::Block),
+        "fn" => Some(RhaiConstruct::Head),
+        "|" if is_operand(before) => Some(RhaiConstruct::Bars),
+        "||" if is_operand(before) => Some(RhaiConstruct::Body),
         _ => None,
     };
     open.extend(opened);
@@ -264,25 +264,36 @@ fn advance(open: &mut Vec<Open>, token: &Token<'_>, before: Option<&Token<'_>>) 
 /// Returns whether an operand follows this token, so that a bar begins a closure.
 fn is_operand(before: Option<&Token<'_>>) -> bool {
     before.is_none_or(|it| match it.kind {
-        Kind::Name | Kind::Number | Kind::Text => false,
-        Kind::Symbol => !it.is_one_of(&[")", "]", "}"]),
-        Kind::Keyword => !it.is_one_of(&["this", "true", "false"]),
+        TokenKind::Name | TokenKind::Number | TokenKind::Text => false,
+        TokenKind::Symbol => !it.is_one_of(&[")", "]", "}"]),
+        TokenKind::Keyword => !it.is_one_of(&["this", "true", "false"]),
     })
 }
 
-fn place<'a>(token: Token<'a>, open: &[Open]) -> Placed<'a> {
-    let is_function = |it: &Open| {
-        matches!(it, Open::Head | Open::Function | Open::Bars | Open::Body | Open::Expression)
+fn place<'a>(token: Token<'a>, open: &[RhaiConstruct]) -> Placed<'a> {
+    let is_function = |it: &RhaiConstruct| {
+        matches!(
+            it,
+            RhaiConstruct::Head
+                | RhaiConstruct::Function
+                | RhaiConstruct::Bars
+                | RhaiConstruct::Body
+                | RhaiConstruct::Expression
+        )
     };
     let inside = match open.last() {
         None => Inside::Nothing,
-        Some(Open::Map) => Inside::Table,
-        Some(Open::Parens) => Inside::Parens,
-        Some(Open::Parameters | Open::Bars) => Inside::Parameters,
-        Some(Open::Brackets) => Inside::Brackets,
-        Some(Open::Block | Open::Head | Open::Function | Open::Body | Open::Expression) => {
-            Inside::Block
-        }
+        Some(RhaiConstruct::Map) => Inside::Table,
+        Some(RhaiConstruct::Parens) => Inside::Parens,
+        Some(RhaiConstruct::Parameters | RhaiConstruct::Bars) => Inside::Parameters,
+        Some(RhaiConstruct::Brackets) => Inside::Brackets,
+        Some(
+            RhaiConstruct::Block
+            | RhaiConstruct::Head
+            | RhaiConstruct::Function
+            | RhaiConstruct::Body
+            | RhaiConstruct::Expression,
+        ) => Inside::Block,
     };
     Placed { token, in_function: open.iter().any(is_function), inside }
 }

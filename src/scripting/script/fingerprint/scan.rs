@@ -2,7 +2,7 @@
 
 /// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Kind {
+pub(crate) enum TokenKind {
     Name,
     Keyword,
     Number,
@@ -14,7 +14,7 @@ pub(crate) enum Kind {
 /// A token. Comments and white space are skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Token<'a> {
-    pub(crate) kind: Kind,
+    pub(crate) kind: TokenKind,
     pub(crate) text: &'a str,
     /// The offset of its first byte.
     pub(crate) at: usize,
@@ -32,7 +32,7 @@ pub(crate) const STRING_CONTINUES: &str = "}$";
 impl Token<'_> {
     /// Returns whether it is this symbol or keyword.
     pub(crate) fn is(&self, text: &str) -> bool {
-        matches!(self.kind, Kind::Symbol | Kind::Keyword) && self.text == text
+        matches!(self.kind, TokenKind::Symbol | TokenKind::Keyword) && self.text == text
     }
 
     /// Returns whether it is one of these symbols or keywords.
@@ -127,11 +127,11 @@ impl<'a> Scanner<'a> {
             before = next;
             self.bump();
         }
-        self.push(Kind::Number, mark);
+        self.push(TokenKind::Number, mark);
     }
 
     /// Adds everything since the mark as one token.
-    pub(super) fn push(&mut self, kind: Kind, since: Mark) {
+    pub(super) fn push(&mut self, kind: TokenKind, since: Mark) {
         let text = self.text.get(since.at..self.at).unwrap_or_default();
         self.tokens.push(Token {
             kind,
@@ -144,7 +144,7 @@ impl<'a> Scanner<'a> {
 
     fn push_symbol(&mut self, text: &'static str) {
         let (at, line) = (self.at, self.line);
-        self.tokens.push(Token { kind: Kind::Symbol, text, at, line, last_line: line });
+        self.tokens.push(Token { kind: TokenKind::Symbol, text, at, line, last_line: line });
     }
 
     /// Reads a name or a keyword.
@@ -152,7 +152,10 @@ impl<'a> Scanner<'a> {
         let mark = self.mark();
         self.eat_while(|it| it.is_ascii_alphanumeric() || it == '_');
         let text = self.text.get(mark.at..self.at).unwrap_or_default();
-        self.push(if keywords.contains(&text) { Kind::Keyword } else { Kind::Name }, mark);
+        self.push(
+            if keywords.contains(&text) { TokenKind::Keyword } else { TokenKind::Name },
+            mark,
+        );
     }
 
     /// Reads a quoted string that begins at the mark. Returns `None` if it has no end.
@@ -164,7 +167,7 @@ impl<'a> Scanner<'a> {
                 _ => {}
             }
         }
-        self.push(Kind::Text, mark);
+        self.push(TokenKind::Text, mark);
         Some(())
     }
 
@@ -173,7 +176,7 @@ impl<'a> Scanner<'a> {
         let mark = self.mark();
         loop {
             if self.rest().starts_with(opening) {
-                self.push(Kind::Text, mark);
+                self.push(TokenKind::Text, mark);
                 self.eat(opening);
                 self.push_symbol(EXPRESSION);
                 self.expressions.push(0);
@@ -185,7 +188,7 @@ impl<'a> Scanner<'a> {
                 _ => {}
             }
         }
-        self.push(Kind::Text, mark);
+        self.push(TokenKind::Text, mark);
         Some(())
     }
 
@@ -213,7 +216,7 @@ impl<'a> Scanner<'a> {
         self.eat(longest);
         let text = self.text.get(mark.at..self.at).unwrap_or_default();
         if !self.brace(text) {
-            self.push(Kind::Symbol, mark);
+            self.push(TokenKind::Symbol, mark);
         }
         Some(text)
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Fingerprints, Part, lua, rhai};
+use super::{DeclarationPart, Fingerprints, lua, rhai};
 use crate::scripting::terms::Language;
 
 const LUA: &str = r#"#!/usr/bin/env kopf
@@ -343,7 +343,7 @@ fn parts(language: Language, text: &str, from: &str, to: &str) -> String {
         let lines = text.lines().zip(1..).filter_map(|(line, number)| {
             let mark = line.split_once('@')?.1.to_owned();
             let part = |part| fingerprints.of_part(number, part);
-            Some((mark, [part(Part::Selector), part(Part::Filters)]))
+            Some((mark, [part(DeclarationPart::Selector), part(DeclarationPart::Filters)]))
         });
         lines.collect::<Vec<_>>()
     };
@@ -455,7 +455,7 @@ fn many_statements_about_one_name_are_read_once() {
     let (first, last) = (fingerprints.of_line(3_002), fingerprints.of_line(3_301));
     assert_ne!(first, last);
     assert_ne!(first, fingerprints.whole());
-    assert!((3_002..=3_301).all(|it| fingerprints.of_part(it, Part::Selector) != 0));
+    assert!((3_002..=3_301).all(|it| fingerprints.of_part(it, DeclarationPart::Selector) != 0));
     let edited = text.replacen("v = v\n", "v = v + 1\n", 1);
     assert_ne!(first, Fingerprints::of(Language::Lua, &edited).of_line(3_002));
 }

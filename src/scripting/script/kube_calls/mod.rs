@@ -8,7 +8,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::fingerprint::{self, Kind, Token};
+use super::fingerprint::{self, Token, TokenKind};
 use crate::scripting::terms::Language;
 use crate::sorted::CollectSorted as _;
 
@@ -83,7 +83,7 @@ pub struct KubeCalls {
 pub fn kube_calls(extension: &str, text: &str) -> KubeCalls {
     let language = if extension == "rhai" { Language::Rhai } else { Language::Lua };
     let Some(tokens) = fingerprint::lex(language, text) else { return KubeCalls::default() };
-    let mut reader = Reader {
+    let mut reader = KubeCallReader {
         tokens: &tokens,
         bound: BTreeMap::new(),
         constants: BTreeMap::new(),
@@ -96,22 +96,22 @@ pub fn kube_calls(extension: &str, text: &str) -> KubeCalls {
 
 /// A value that is assigned to a name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Bound<'a> {
+enum BoundValue<'a> {
     Target(KubeTarget),
     /// The value of another name.
     Name(&'a str),
 }
 
-struct Reader<'a> {
+struct KubeCallReader<'a> {
     tokens: &'a [Token<'a>],
     /// By the last part of a name: `quota` of `all.quota`.
-    bound: BTreeMap<&'a str, BTreeSet<Bound<'a>>>,
+    bound: BTreeMap<&'a str, BTreeSet<BoundValue<'a>>>,
     /// Strings by the names that are declared for them, such as those of resources.
     constants: BTreeMap<&'a str, &'a str>,
     objects: BTreeSet<KubeTarget>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> KubeCallReader<'a> {
     fn token(&self, at: usize) -> Option<Token<'a>> {
         self.tokens.get(at).copied()
     }
@@ -121,7 +121,7 @@ impl<'a> Reader<'a> {
     }
 
     fn name(&self, at: usize) -> Option<&'a str> {
-        self.token(at).filter(|it| it.kind == Kind::Name).map(|it| it.text)
+        self.token(at).filter(|it| it.kind == TokenKind::Name).map(|it| it.text)
     }
 
     /// Binds names to the objects, calls and names that are assigned to them.
@@ -132,14 +132,14 @@ impl<'a> Reader<'a> {
                 function = self.name(at + 1).or(function);
             }
             self.constants.extend(self.constant(at));
-            let value = self.object(at).or_else(|| self.made(at)).map(Bound::Target);
-            if let Some(Bound::Target(object)) = &value {
+            let value = self.object(at).or_else(|| self.made(at)).map(BoundValue::Target);
+            if let Some(BoundValue::Target(object)) = &value {
                 self.objects.insert(object.clone());
             }
             let value = value.or_else(|| self.assigned(at));
             let Some(value) = value else { continue };
             for name in self.names_before(at, function) {
-                if matches!(value, Bound::Name(_)) && self.is_plain_field(at, name) {
+                if matches!(value, BoundValue::Name(_)) && self.is_plain_field(at, name) {
                     continue;
                 }
                 self.bound.entry(name).or_default().insert(value.clone());
@@ -195,20 +195,21 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the value that begins here, if it is a call of `kube` or a name, and is assigned.
-    fn assigned(&self, at: usize) -> Option<Bound<'a>> {
+    fn assigned(&self, at: usize) -> Option<BoundValue<'a>> {
         let before = at.checked_sub(1)?;
         if !(self.is(before, "=") || self.is(before, ":") || self.is(before, "in")) {
             return None;
         }
         if let Some((_, arguments)) = self.function_of_kube(at) {
-            let target = self.direct_target(arguments).map(Bound::Target);
-            return target.or_else(|| Some(Bound::Name(self.path(self.inside(arguments))?.last)));
+            let target = self.direct_target(arguments).map(BoundValue::Target);
+            return target
+                .or_else(|| Some(BoundValue::Name(self.path(self.inside(arguments))?.last)));
         }
         let path = self.path(self.inside(at))?;
         if path.is_handled {
-            return Some(Bound::Target(KubeTarget::Handled));
+            return Some(BoundValue::Target(KubeTarget::Handled));
         }
-        Some(Bound::Name(path.last))
+        Some(BoundValue::Name(path.last))
     }
 
     /// Returns the names to which the value that begins here is assigned.
@@ -237,7 +238,7 @@ impl<'a> Reader<'a> {
                 .rev()
                 .map_while(|it| match self.token(it) {
                     Some(token) if token.is(",") => Some(None),
-                    Some(token) if token.kind == Kind::Name => Some(Some(token.text)),
+                    Some(token) if token.kind == TokenKind::Name => Some(Some(token.text)),
                     _ => None,
                 })
                 .flatten()
@@ -276,7 +277,7 @@ impl<'a> Reader<'a> {
     /// Returns the object that is a literal here: a map, or YAML in a string.
     fn object(&self, at: usize) -> Option<KubeTarget> {
         let token = self.token(at)?;
-        if token.kind == Kind::Text {
+        if token.kind == TokenKind::Text {
             return if has_files(token.text) {
                 Some(KubeTarget::Files)
             } else {
@@ -313,7 +314,7 @@ impl<'a> Reader<'a> {
 
     /// Returns the content of a plain string.
     fn text(&self, at: usize) -> Option<&'a str> {
-        let token = self.token(at).filter(|it| it.kind == Kind::Text)?;
+        let token = self.token(at).filter(|it| it.kind == TokenKind::Text)?;
         let inner = token.text.get(1..token.text.len().checked_sub(1)?)?;
         let is_plain = token.text.starts_with(['"', '\'']) && !inner.contains('\\');
         is_plain.then_some(inner)
@@ -443,9 +444,9 @@ impl<'a> Reader<'a> {
         let Some(steps) = steps.checked_sub(1) else { return };
         for bound in self.bound.get(name).into_iter().flatten() {
             match bound {
-                Bound::Target(target) => drop(targets.insert(target.clone())),
-                Bound::Name(other) if *other != name => self.follow(other, steps, targets),
-                Bound::Name(_) => {}
+                BoundValue::Target(target) => drop(targets.insert(target.clone())),
+                BoundValue::Name(other) if *other != name => self.follow(other, steps, targets),
+                BoundValue::Name(_) => {}
             }
         }
     }

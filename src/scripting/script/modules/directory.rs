@@ -12,13 +12,13 @@ use std::{
 
 use parking_lot::Mutex;
 
-use super::{Digest, Failed, MODULE_BYTES_MAX};
+use super::{Digest, MODULE_BYTES_MAX, UnreadModule};
 
 /// The link of a volume to its current content.
 const DATA: &str = "..data";
 
 #[derive(Debug)]
-pub(super) struct Directory {
+pub(super) struct ModuleDirectory {
     /// The path as the user named it.
     named: PathBuf,
     /// Its state when the load began; `None` after the load, or if there was no directory.
@@ -46,7 +46,7 @@ impl ModuleFile {
     }
 }
 
-impl Directory {
+impl ModuleDirectory {
     /// Returns the directory of this script in its current state.
     pub(super) fn of(script: &Path) -> Self {
         let named = match script.parent() {
@@ -55,7 +55,7 @@ impl Directory {
         };
         // An error of the directory is reported when a module is loaded.
         let pinned = Mutex::new(ResolvedDirectory::of(&named).ok());
-        Directory { named, pinned }
+        ModuleDirectory { named, pinned }
     }
 
     /// Looks modules up in the current state of the directory from now on.
@@ -68,21 +68,21 @@ impl Directory {
         self.named.join(file)
     }
 
-    pub(super) fn read(&self, file: &Path) -> Result<ModuleFile, Failed> {
+    pub(super) fn read(&self, file: &Path) -> Result<ModuleFile, UnreadModule> {
         let pinned = self.pinned.lock().clone();
         let place = pinned.map_or_else(|| ResolvedDirectory::of(&self.named), Ok)?;
         let real = place.find(file)?;
         let kind = fs::metadata(&real)?;
         if !kind.is_file() {
             // Reading a pipe would never end.
-            return Err(Failed::Special);
+            return Err(UnreadModule::Special);
         }
         let mut bytes = Vec::new();
         fs::File::open(&real)?.take(MODULE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
         if super::bytes(bytes.len()) > MODULE_BYTES_MAX {
-            return Err(Failed::TooLarge);
+            return Err(UnreadModule::TooLarge);
         }
-        let text = String::from_utf8(bytes).map_err(|_problem| Failed::NotText)?;
+        let text = String::from_utf8(bytes).map_err(|_problem| UnreadModule::NotText)?;
         Ok(ModuleFile { text, real: Some(real) })
     }
 }
@@ -95,17 +95,18 @@ impl ResolvedDirectory {
     }
 
     /// Returns the file behind a module, which must be in this directory.
-    fn find(&self, file: &Path) -> Result<PathBuf, Failed> {
-        let kept = self.data.as_ref().map(|it| it.join(file).canonicalize().map_err(Failed::from));
+    fn find(&self, file: &Path) -> Result<PathBuf, UnreadModule> {
+        let kept =
+            self.data.as_ref().map(|it| it.join(file).canonicalize().map_err(UnreadModule::from));
         let found = match kept {
             // A file that is not part of the volume may still be next to it.
-            None | Some(Err(Failed::Missing)) => self.real.join(file).canonicalize()?,
+            None | Some(Err(UnreadModule::Missing)) => self.real.join(file).canonicalize()?,
             Some(kept) => kept?,
         };
-        let Ok(within) = found.strip_prefix(&self.real) else { return Err(Failed::LeadsOut) };
+        let Ok(within) = found.strip_prefix(&self.real) else { return Err(UnreadModule::LeadsOut) };
         let is_of = |volume: &PathBuf| found.starts_with(volume);
         if self.data.is_some() && is_versioned(within) && !self.data.as_ref().is_some_and(is_of) {
-            return Err(Failed::Changed);
+            return Err(UnreadModule::Changed);
         }
         Ok(found)
     }

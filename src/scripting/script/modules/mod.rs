@@ -18,10 +18,10 @@ use std::{
 use blake2::{Blake2b, Digest as _, digest::consts::U16};
 use parking_lot::Mutex;
 
-use self::directory::{Directory, ModuleFile};
+use self::directory::{ModuleDirectory, ModuleFile};
 pub(crate) use self::name::{file_of, library_of};
 use super::bounds;
-use crate::scripting::values::files::{Files, Unread};
+use crate::scripting::values::files::{FileReader, Unread};
 
 /// Maximum number of modules that one script may request. Missing ones count: each is remembered.
 const MODULES_MAX: usize = 256;
@@ -39,7 +39,7 @@ pub struct Modules(Arc<Inner>);
 #[derive(Debug, Default)]
 struct Inner {
     root: Root,
-    taken: Mutex<Taken>,
+    taken: Mutex<RequestedModules>,
 }
 
 #[derive(Debug, Default)]
@@ -47,14 +47,14 @@ enum Root {
     /// The script is not in a directory.
     #[default]
     Nowhere,
-    Directory(Directory),
+    Directory(ModuleDirectory),
     /// By path, with the extension.
     Texts(BTreeMap<PathBuf, String>),
 }
 
 /// The modules that the script has requested.
 #[derive(Debug, Default)]
-struct Taken {
+struct RequestedModules {
     by_file: BTreeMap<PathBuf, (LoadedModule, Option<Arc<str>>)>,
     /// The size of all sources.
     bytes: usize,
@@ -79,7 +79,7 @@ pub struct Digest([u8; 16]);
 
 /// Why a script cannot load a module.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Problem {
+pub(crate) enum ModuleProblem {
     /// Permanent: independent of the files on the disk.
     #[error("refused: {0}")]
     Refused(String),
@@ -92,7 +92,7 @@ impl Modules {
     /// Returns the modules in the directory of this script. A mounted volume is seen as it is now: call this before the script
     /// itself is read.
     pub fn beside(script: &Path) -> Self {
-        let root = Root::Directory(Directory::of(script));
+        let root = Root::Directory(ModuleDirectory::of(script));
         Modules(Arc::new(Inner { root, taken: Mutex::default() }))
     }
 
@@ -133,13 +133,15 @@ impl Modules {
     /// Returns the source of a module. `file` comes from [`file_of`]; messages call the script `script`.
     ///
     /// A module that was read once stays the same, so that a script which restarts because its memory was full runs the same code.
-    pub(crate) fn read(&self, file: &Path, script: &str) -> Result<Arc<str>, Problem> {
+    pub(crate) fn read(&self, file: &Path, script: &str) -> Result<Arc<str>, ModuleProblem> {
         let mut taken = self.0.taken.lock();
         if let Some((_, Some(text))) = taken.by_file.get(file) {
             return Ok(Arc::clone(text));
         }
         if taken.by_file.len() >= MODULES_MAX && !taken.by_file.contains_key(file) {
-            return Err(Problem::Refused(format!("a script has at most {MODULES_MAX} modules")));
+            return Err(ModuleProblem::Refused(format!(
+                "a script has at most {MODULES_MAX} modules"
+            )));
         }
         let found = self.find(file);
         let module = LoadedModule {
@@ -157,25 +159,25 @@ impl Modules {
         taken.by_file.insert(file.to_owned(), (module, text.clone()));
         drop(found.map_err(|it| it.of(file, script))?);
         if let Some(problem) = refused {
-            return Err(Problem::Refused(problem));
+            return Err(ModuleProblem::Refused(problem));
         }
         taken.bytes += if fits { size } else { 0 };
         text.ok_or_else(|| {
             let mib = ALL_BYTES_MAX >> 20;
-            Problem::Refused(format!("all modules are larger than {mib} MiB in total"))
+            ModuleProblem::Refused(format!("all modules are larger than {mib} MiB in total"))
         })
     }
 
     /// Returns a reader of other files of this script, such as templates: `x` is `x.j2`.
-    pub(crate) fn files_of(&self, script: &str) -> Files {
+    pub(crate) fn files_of(&self, script: &str) -> FileReader {
         let (modules, script) = (self.clone(), script.to_owned());
-        Files::by(move |name| {
+        FileReader::by(move |name| {
             let extension = Path::new(name).extension().and_then(|it| it.to_str());
             let read = file_of(name, extension.unwrap_or("j2"))
                 .and_then(|file| modules.read(&file, &script));
             read.map_err(|it| match it {
-                Problem::Refused(problem) => Unread::Refused(problem),
-                Problem::Missing(problem) => Unread::Missing(problem),
+                ModuleProblem::Refused(problem) => Unread::Refused(problem),
+                ModuleProblem::Missing(problem) => Unread::Missing(problem),
             })
         })
     }
@@ -188,14 +190,14 @@ impl Modules {
         }
     }
 
-    fn find(&self, file: &Path) -> Result<ModuleFile, Failed> {
+    fn find(&self, file: &Path) -> Result<ModuleFile, UnreadModule> {
         match &self.0.root {
-            Root::Nowhere => Err(Failed::NoDirectory),
+            Root::Nowhere => Err(UnreadModule::NoDirectory),
             Root::Directory(directory) => directory.read(file),
             Root::Texts(texts) => {
-                let text = texts.get(file).ok_or(Failed::Missing)?.clone();
+                let text = texts.get(file).ok_or(UnreadModule::Missing)?.clone();
                 if bytes(text.len()) > MODULE_BYTES_MAX {
-                    return Err(Failed::TooLarge);
+                    return Err(UnreadModule::TooLarge);
                 }
                 Ok(ModuleFile { text, real: None })
             }
@@ -217,7 +219,7 @@ pub fn shown(script: &str, file: &Path) -> String {
 
 /// Why a file was not read.
 #[derive(Debug)]
-enum Failed {
+enum UnreadModule {
     NoDirectory,
     Missing,
     LeadsOut,
@@ -229,37 +231,39 @@ enum Failed {
     Unreadable(std::io::Error),
 }
 
-impl Failed {
-    fn of(self, file: &Path, script: &str) -> Problem {
+impl UnreadModule {
+    fn of(self, file: &Path, script: &str) -> ModuleProblem {
         let shown = shown(script, file);
         match self {
-            Failed::NoDirectory => Problem::Missing("the script has no directory".into()),
-            Failed::Missing => Problem::Missing(format!("there is no {shown}")),
-            Failed::LeadsOut => {
-                Problem::Refused(format!("{shown} is outside of the script's directory"))
+            UnreadModule::NoDirectory => {
+                ModuleProblem::Missing("the script has no directory".into())
             }
-            Failed::Changed => {
-                Problem::Missing(format!("{shown} was replaced while the script was loaded"))
+            UnreadModule::Missing => ModuleProblem::Missing(format!("there is no {shown}")),
+            UnreadModule::LeadsOut => {
+                ModuleProblem::Refused(format!("{shown} is outside of the script's directory"))
             }
-            Failed::Special => Problem::Refused(format!("{shown} is not a file")),
-            Failed::TooLarge => {
+            UnreadModule::Changed => {
+                ModuleProblem::Missing(format!("{shown} was replaced while the script was loaded"))
+            }
+            UnreadModule::Special => ModuleProblem::Refused(format!("{shown} is not a file")),
+            UnreadModule::TooLarge => {
                 let mib = MODULE_BYTES_MAX >> 20;
-                Problem::Refused(format!("{shown} is larger than {mib} MiB"))
+                ModuleProblem::Refused(format!("{shown} is larger than {mib} MiB"))
             }
-            Failed::NotText => Problem::Refused(format!("{shown} is not UTF-8")),
-            Failed::Unreadable(error) => Problem::Missing(format!("{shown}: {error}")),
+            UnreadModule::NotText => ModuleProblem::Refused(format!("{shown} is not UTF-8")),
+            UnreadModule::Unreadable(error) => ModuleProblem::Missing(format!("{shown}: {error}")),
         }
     }
 }
 
-impl From<std::io::Error> for Failed {
+impl From<std::io::Error> for UnreadModule {
     fn from(error: std::io::Error) -> Self {
         use std::io::ErrorKind;
         // If a directory on the path is a file, the module is missing, too.
         if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) {
-            Failed::Missing
+            UnreadModule::Missing
         } else {
-            Failed::Unreadable(error)
+            UnreadModule::Unreadable(error)
         }
     }
 }

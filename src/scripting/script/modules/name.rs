@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use super::Problem;
+use super::ModuleProblem;
 use crate::scripting::{functions, values::text::did_you_mean};
 
 /// Maximum length of a name; longer than any meaningful one.
@@ -11,8 +11,8 @@ const NAME_BYTES_MAX: usize = 255;
 const LIBRARIES: &str = "kopf";
 
 /// Returns the file of a module below the directory of its script: `lib/naming` is `lib/naming.lua`, with or without the extension.
-pub(crate) fn file_of(name: &str, extension: &str) -> Result<PathBuf, Problem> {
-    let refused = |why: &str| Err(Problem::Refused(why.into()));
+pub(crate) fn file_of(name: &str, extension: &str) -> Result<PathBuf, ModuleProblem> {
+    let refused = |why: &str| Err(ModuleProblem::Refused(why.into()));
     if name.is_empty() {
         return refused("the name is empty");
     }
@@ -59,14 +59,14 @@ pub(crate) fn library_of(name: &str) -> Option<&'static str> {
     functions::find(name).map(|it| it.name)
 }
 
-fn of_library(name: &str) -> Problem {
+fn of_library(name: &str) -> ModuleProblem {
     if name == LIBRARIES {
-        return Problem::Refused("`kopf` is built in and need not be loaded".into());
+        return ModuleProblem::Refused("`kopf` is built in and need not be loaded".into());
     }
     let wanted = name.trim_start_matches("./").strip_prefix("kopf/").unwrap_or(name);
     let known = functions::LIBRARIES.iter().map(|it| it.name);
     let near = did_you_mean(wanted, known, "kopf/");
-    Problem::Missing(format!(
+    ModuleProblem::Missing(format!(
         "kopf/ is reserved for built-in libraries, and there is no {wanted}{near}"
     ))
 }

@@ -10,14 +10,14 @@ use std::{
 use super::{MODULES_MAX, Modules, file_of};
 
 /// A directory that is removed at the end of its test.
-struct Directory(PathBuf);
+struct TemporaryModules(PathBuf);
 
-impl Directory {
+impl TemporaryModules {
     fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("kopf-modules-{}-{name}", std::process::id()));
         fs::remove_dir_all(&path).ok();
         fs::create_dir_all(&path).unwrap();
-        Directory(path)
+        TemporaryModules(path)
     }
 
     fn write(&self, file: &str, text: &str) {
@@ -52,7 +52,7 @@ impl Directory {
     }
 }
 
-impl Drop for Directory {
+impl Drop for TemporaryModules {
     fn drop(&mut self) {
         drop(fs::remove_dir_all(&self.0));
     }
@@ -114,7 +114,7 @@ fn names_that_lead_elsewhere_are_refused_before_anything_is_read() {
 
 #[test]
 fn links_are_followed_within_the_directory_and_not_out_of_it() {
-    let here = Directory::new("links");
+    let here = TemporaryModules::new("links");
     here.write("scripts/lib/naming.lua", "return 1");
     here.write("secrets/token.lua", "return 2");
     here.link("lib/naming.lua", "scripts/alias.lua");
@@ -135,7 +135,7 @@ fn links_are_followed_within_the_directory_and_not_out_of_it() {
 
 #[test]
 fn a_linked_directory_confines_scripts_to_its_target() {
-    let here = Directory::new("linked");
+    let here = TemporaryModules::new("linked");
     here.write("real/lib.lua", "return 1");
     here.write("other.lua", "return 2");
     here.link("real", "scripts");
@@ -147,7 +147,7 @@ fn a_linked_directory_confines_scripts_to_its_target() {
 
 #[test]
 fn a_volume_that_is_replaced_during_a_load_is_not_mixed() {
-    let here = Directory::new("volume");
+    let here = TemporaryModules::new("volume");
     here.mount("one", "return 1");
     let modules = here.modules();
     assert_eq!(read(&modules, "lib"), Ok("return 1".into()));
@@ -164,7 +164,7 @@ fn a_volume_that_is_replaced_during_a_load_is_not_mixed() {
 
 #[test]
 fn files_next_to_a_volume_are_found() {
-    let here = Directory::new("beside");
+    let here = TemporaryModules::new("beside");
     here.mount("one", "return 1");
     here.write("other.lua", "return 2");
     assert_eq!(read(&here.modules(), "other"), Ok("return 2".into()));
@@ -173,7 +173,7 @@ fn files_next_to_a_volume_are_found() {
 
 #[test]
 fn modules_that_are_large_or_no_text_files_are_refused() {
-    let here = Directory::new("odd");
+    let here = TemporaryModules::new("odd");
     fs::write(here.0.join("binary.lua"), [0xff, 0xfe]).unwrap();
     fs::create_dir(here.0.join("folder.lua")).unwrap();
     let large = fs::File::create(here.0.join("large.lua")).unwrap();
@@ -213,7 +213,7 @@ fn modules_in_memory_are_found_by_their_path() {
 
 #[test]
 fn requested_modules_are_remembered_even_if_missing() {
-    let here = Directory::new("taken");
+    let here = TemporaryModules::new("taken");
     here.write("lib/a.lua", "return 1");
     here.link("lib/a.lua", "b.lua");
     let modules = here.modules();
@@ -231,7 +231,7 @@ fn requested_modules_are_remembered_even_if_missing() {
 
 #[test]
 fn the_same_modules_are_recognized() {
-    let here = Directory::new("same");
+    let here = TemporaryModules::new("same");
     here.write("a.lua", "return 1");
     let modules = here.modules();
     drop((read(&modules, "a"), read(&modules, "optional")));

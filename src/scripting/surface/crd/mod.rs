@@ -27,7 +27,7 @@ const DEPTH_MAX: usize = 32;
 
 /// The type of a field of a custom resource.
 #[derive(Clone, Debug, PartialEq)]
-enum Takes {
+enum CrdType {
     Any,
     Text,
     Integer,
@@ -37,13 +37,13 @@ enum Takes {
     Words(Vec<String>),
     /// A class, by its path below the kind, such as `Spec.Template`.
     Class(String),
-    ListOf(Box<Takes>),
-    MapOf(Box<Takes>),
+    ListOf(Box<CrdType>),
+    MapOf(Box<CrdType>),
 }
 
 /// A map with known fields.
 #[derive(Clone, Debug, PartialEq)]
-struct Class {
+struct FieldClass {
     name: String,
     doc: String,
     fields: Vec<Field>,
@@ -54,7 +54,7 @@ struct Class {
 #[derive(Clone, Debug, PartialEq)]
 struct Field {
     name: String,
-    takes: Takes,
+    takes: CrdType,
     /// Whether it always exists: it is required, or has a default.
     certain: bool,
     doc: String,
@@ -127,7 +127,7 @@ impl CustomKind {
     }
 
     /// Returns the types of `spec` and `status`, and the classes in them, the inner ones first.
-    fn classes(&self) -> (Takes, Takes, Vec<Class>) {
+    fn classes(&self) -> (CrdType, CrdType, Vec<FieldClass>) {
         let mut classes = Vec::new();
         let mut takes = |name, field| collect(&mut classes, name, self.part(field), 0);
         let (spec, status) = (takes("Spec", "spec"), takes("Status", "status"));
@@ -135,33 +135,38 @@ impl CustomKind {
     }
 }
 
-fn collect(classes: &mut Vec<Class>, name: &str, schema: Option<&Value>, depth: usize) -> Takes {
-    let Some(schema) = schema.filter(|_| depth <= DEPTH_MAX) else { return Takes::Any };
+fn collect(
+    classes: &mut Vec<FieldClass>,
+    name: &str,
+    schema: Option<&Value>,
+    depth: usize,
+) -> CrdType {
+    let Some(schema) = schema.filter(|_| depth <= DEPTH_MAX) else { return CrdType::Any };
     if flag(schema, "x-kubernetes-int-or-string") {
-        return Takes::IntegerOrText;
+        return CrdType::IntegerOrText;
     }
     if let Some(words) = words(schema) {
-        return Takes::Words(words);
+        return CrdType::Words(words);
     }
     match schema.get("type").and_then(Value::as_str) {
-        Some("string") => Takes::Text,
-        Some("integer") => Takes::Integer,
-        Some("number") => Takes::Number,
-        Some("boolean") => Takes::Boolean,
+        Some("string") => CrdType::Text,
+        Some("integer") => CrdType::Integer,
+        Some("number") => CrdType::Number,
+        Some("boolean") => CrdType::Boolean,
         Some("array") => {
             let item = collect(classes, &format!("{name}.Item"), schema.get("items"), depth + 1);
-            Takes::ListOf(Box::new(item))
+            CrdType::ListOf(Box::new(item))
         }
         Some("object") => object(classes, name, schema, depth),
-        Some(_) | None => Takes::Any,
+        Some(_) | None => CrdType::Any,
     }
 }
 
-fn object(classes: &mut Vec<Class>, name: &str, schema: &Value, depth: usize) -> Takes {
+fn object(classes: &mut Vec<FieldClass>, name: &str, schema: &Value, depth: usize) -> CrdType {
     let Some(fields) = schema.get("properties").and_then(Value::as_object) else {
         let values = schema.get("additionalProperties").filter(|it| it.is_object());
         let item = collect(classes, &format!("{name}.Value"), values, depth + 1);
-        return Takes::MapOf(Box::new(item));
+        return CrdType::MapOf(Box::new(item));
     };
     let required = schema.get("required").and_then(Value::as_array);
     let is_required = |name: &str| required.is_some_and(|all| all.iter().any(|it| it == name));
@@ -173,8 +178,8 @@ fn object(classes: &mut Vec<Class>, name: &str, schema: &Value, depth: usize) ->
     };
     let fields = fields.iter().map(field).collect();
     let open = flag(schema, "x-kubernetes-preserve-unknown-fields");
-    classes.push(Class { name: name.to_owned(), doc: description(schema), fields, open });
-    Takes::Class(name.to_owned())
+    classes.push(FieldClass { name: name.to_owned(), doc: description(schema), fields, open });
+    CrdType::Class(name.to_owned())
 }
 
 fn description(schema: &Value) -> String {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Class, CustomKind, Field, Takes};
+use super::{CrdType, CustomKind, Field, FieldClass};
 use crate::scripting::surface::{lua, luau};
 
 /// The arguments of handlers of objects.
@@ -38,7 +38,7 @@ impl CustomKind {
         text
     }
 
-    fn lua_class(&self, text: &mut String, class: &Class) {
+    fn lua_class(&self, text: &mut String, class: &FieldClass) {
         let doc = if class.doc.is_empty() { String::new() } else { format!("---{}\n", class.doc) };
         // Writing to a string cannot fail.
         let _fits = write!(text, "\n{doc}---@class {}.{}\n", self.kind, class.name);
@@ -54,21 +54,21 @@ impl CustomKind {
         }
     }
 
-    fn lua_type(&self, takes: &Takes) -> String {
+    fn lua_type(&self, takes: &CrdType) -> String {
         match takes {
-            Takes::Any => "any".into(),
-            Takes::Text => "string".into(),
-            Takes::Integer => "integer".into(),
-            Takes::Number => "number".into(),
-            Takes::Boolean => "boolean".into(),
-            Takes::IntegerOrText => "integer|string".into(),
-            Takes::Words(words) => quoted(words).join("|"),
-            Takes::Class(name) => format!("{}.{name}", self.kind),
-            Takes::ListOf(item) => {
+            CrdType::Any => "any".into(),
+            CrdType::Text => "string".into(),
+            CrdType::Integer => "integer".into(),
+            CrdType::Number => "number".into(),
+            CrdType::Boolean => "boolean".into(),
+            CrdType::IntegerOrText => "integer|string".into(),
+            CrdType::Words(words) => quoted(words).join("|"),
+            CrdType::Class(name) => format!("{}.{name}", self.kind),
+            CrdType::ListOf(item) => {
                 let item = self.lua_type(item);
                 if item.contains('|') { format!("({item})[]") } else { format!("{item}[]") }
             }
-            Takes::MapOf(value) => format!("table<string, {}>", self.lua_type(value)),
+            CrdType::MapOf(value) => format!("table<string, {}>", self.lua_type(value)),
         }
     }
 
@@ -90,7 +90,7 @@ impl CustomKind {
         text
     }
 
-    fn luau_class(&self, text: &mut String, class: &Class) {
+    fn luau_class(&self, text: &mut String, class: &FieldClass) {
         // Writing to a string cannot fail.
         let _fits = write!(text, "\nexport type {} = {{\n", self.luau_name(&class.name));
         for Field { name, takes, certain, doc } in &class.fields {
@@ -112,17 +112,17 @@ impl CustomKind {
         format!("{}{}", self.kind, class.replace('.', ""))
     }
 
-    fn luau_type(&self, takes: &Takes) -> String {
+    fn luau_type(&self, takes: &CrdType) -> String {
         match takes {
-            Takes::Any => "any".into(),
-            Takes::Text => "string".into(),
-            Takes::Integer | Takes::Number => "number".into(),
-            Takes::Boolean => "boolean".into(),
-            Takes::IntegerOrText => "number | string".into(),
-            Takes::Words(words) => quoted(words).join(" | "),
-            Takes::Class(name) => self.luau_name(name),
-            Takes::ListOf(item) => format!("{{ {} }}", self.luau_type(item)),
-            Takes::MapOf(value) => format!("{{ [string]: {} }}", self.luau_type(value)),
+            CrdType::Any => "any".into(),
+            CrdType::Text => "string".into(),
+            CrdType::Integer | CrdType::Number => "number".into(),
+            CrdType::Boolean => "boolean".into(),
+            CrdType::IntegerOrText => "number | string".into(),
+            CrdType::Words(words) => quoted(words).join(" | "),
+            CrdType::Class(name) => self.luau_name(name),
+            CrdType::ListOf(item) => format!("{{ {} }}", self.luau_type(item)),
+            CrdType::MapOf(value) => format!("{{ [string]: {} }}", self.luau_type(value)),
         }
     }
 }

@@ -12,7 +12,7 @@ use std::{
     fmt::{self, Write as _},
 };
 
-use super::{CustomKind, Item, Language, Parameter, Section, Shape, Signature, Surface, Ty};
+use super::{CustomKind, Item, ItemShape, Language, Parameter, Section, Signature, Surface, Ty};
 use crate::sorted::CollectSorted as _;
 pub(super) use types::class_name;
 
@@ -113,10 +113,12 @@ fn of_class(text: &mut String, class: &Section, classes: &BTreeMap<&str, &Sectio
         let of_kind = OF_KIND.iter().find(|(field, _)| generic && *field == item.name);
         let ty = match (&item.shape, of_kind) {
             (_, Some((_, parameter))) => (*parameter).to_owned(),
-            (Shape::Value(ty), None) => types::given(*ty),
-            (Shape::Function(signature), None) => calls::function("", item, signature, None),
-            (Shape::Method(signature), None) => calls::function("", item, signature, Some(&name)),
-            (Shape::Table(items), None) => table("", items, "\t"),
+            (ItemShape::Value(ty), None) => types::given(*ty),
+            (ItemShape::Function(signature), None) => calls::function("", item, signature, None),
+            (ItemShape::Method(signature), None) => {
+                calls::function("", item, signature, Some(&name))
+            }
+            (ItemShape::Table(items), None) => table("", items, "\t"),
         };
         add(&mut fields, format_args!("\t{}: {ty},\n", key(item.name)));
     }
@@ -153,12 +155,14 @@ fn table(path: &str, items: &[Item], indent: &str) -> String {
     for item in items.iter().filter(|it| it.spoken.in_language(Language::Lua)) {
         comment(&mut text, &inner, item.doc);
         let ty = match &item.shape {
-            Shape::Value(ty) => types::given(*ty),
-            Shape::Table(items) => table(&format!("{path}.{}", item.name), items, &inner),
-            Shape::Function(signature) | Shape::Method(signature) => match signature.handler {
-                Some(Ty::Handler(kind)) => calls::declaring(signature, kind),
-                Some(_) | None => calls::function(path, item, signature, None),
-            },
+            ItemShape::Value(ty) => types::given(*ty),
+            ItemShape::Table(items) => table(&format!("{path}.{}", item.name), items, &inner),
+            ItemShape::Function(signature) | ItemShape::Method(signature) => {
+                match signature.handler {
+                    Some(Ty::Handler(kind)) => calls::declaring(signature, kind),
+                    Some(_) | None => calls::function(path, item, signature, None),
+                }
+            }
         };
         add(&mut text, format_args!("{inner}{}: {ty},\n", key(item.name)));
     }

@@ -7,7 +7,7 @@ use kopf::{
         declare::{Argument, Marker},
         handler::Kind,
     },
-    reactor::Scope,
+    reactor::NamespaceScope,
     testing::{self, Environment, LogCapture, namespace, object, pass},
 };
 use kopf_apiserver::{ApiServer, Builder, ResourceDef};
@@ -37,12 +37,12 @@ fn names(texts: &[&str]) -> Vec<Argument> {
 /// Returns the paths that are watched for handlers of these selectors, without those that the operator itself needs.
 async fn watched(selectors: Vec<Argument>, keywords: &[(&str, &str)]) -> BTreeSet<String> {
     let env = environment();
-    watched_on(&env, Scope::Cluster, selectors, keywords).await
+    watched_on(&env, NamespaceScope::Cluster, selectors, keywords).await
 }
 
 async fn watched_on(
     env: &Environment,
-    scope: Scope,
+    scope: NamespaceScope,
     selectors: Vec<Argument>,
     keywords: &[(&str, &str)],
 ) -> BTreeSet<String> {
@@ -129,7 +129,7 @@ async fn a_version_alone_leaves_the_group_open_so_that_all_groups_are_read() {
         let env = environment();
         // Missing in the aggregated document then, so that it is read separately if it is needed.
         env.refuse(503, "GET", "/apis/fruits.dev/v1");
-        let watched = watched_on(&env, Scope::Cluster, names(&[selector]), &[]).await;
+        let watched = watched_on(&env, NamespaceScope::Cluster, names(&[selector]), &[]).await;
         assert_eq!(watched, paths(&["/api/v1/pods"]), "{selector}");
         let requests = env.server.requests();
         assert_eq!(requests.iter().any(|it| it.path == "/apis/fruits.dev/v1"), is_read);
@@ -158,7 +158,7 @@ async fn all_of_a_category_are_watched_and_all_of_a_group_that_can_be() {
 #[tokio::test(start_paused = true)]
 async fn the_whole_cluster_is_watched_at_once_and_no_namespace_is_looked_at() {
     let env = environment();
-    let watched = watched_on(&env, Scope::Cluster, names(&["kex"]), &[]).await;
+    let watched = watched_on(&env, NamespaceScope::Cluster, names(&["kex"]), &[]).await;
     assert_eq!(watched, paths(&[PREFERRED]));
     assert!(!env.server.requests().iter().any(|it| it.path.contains("/namespaces")));
 }
@@ -171,7 +171,7 @@ async fn namespaces_are_served_that_match_any_of_the_patterns_and_no_others() {
         env.create(object(name, name));
     }
     let patterns = ["one", "two-[ab], !*-b", "not-there"].map(Into::into);
-    let scope = Scope::Namespaces(patterns.into());
+    let scope = NamespaceScope::Namespaces(patterns.into());
     let served = watched_on(&env, scope, names(&["kex"]), &[]).await;
     let path = |it: &str| format!("/apis/kopf.dev/v1/namespaces/{it}/kopfexamples");
     assert_eq!(served, BTreeSet::from([path("one"), path("two-a")]));
@@ -189,7 +189,7 @@ async fn patterns_that_match_no_namespace_are_told() {
         let env = environment();
         let patterns =
             if disabled { vec!["app-*".into()] } else { vec!["app-*".into(), "other".into()] };
-        let mut listener = Listener::new(Scope::Namespaces(patterns)).hears_events("kex");
+        let mut listener = Listener::new(NamespaceScope::Namespaces(patterns)).hears_events("kex");
         listener.settings.scanning.disabled = disabled;
         let log = LogCapture::of("kopf.discovery");
         let operator = listener.start(&env);

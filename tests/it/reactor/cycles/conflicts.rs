@@ -11,7 +11,7 @@ use kopf::{
         change::{patch::Transformation, registry::Registry},
         handlers::{
             handler::Kind,
-            outcome::{Ended, Raised, RaisedKind},
+            outcome::{CallEnd, Raised, RaisedKind},
         },
     },
     settings::Settings,
@@ -54,7 +54,7 @@ async fn a_conflict_that_has_solved_itself_does_not_lose_the_update() {
     let label_all = move |invocation: &Invocation| {
         let set = Transformation::Scripted(set.clone());
         patch(invocation).lock().transformations.push(set);
-        Ended::Returned(None)
+        CallEnd::Returned(None)
     };
     let handlers = vec![
         script.handler((Kind::Event, "seen"), label_all),
@@ -199,7 +199,7 @@ async fn what_was_accepted_is_not_sent_again_with_what_was_not() {
     let grow = move |invocation: &Invocation| {
         let set = Transformation::Scripted(set.clone());
         patch(invocation).lock().transformations.push(set);
-        Ended::Returned(Some(json!("grown")))
+        CallEnd::Returned(Some(json!("grown")))
     };
     let handlers = vec![script.handler((Kind::Create, "made"), grow)];
     let link = Link::new(&env.server);
@@ -232,7 +232,7 @@ async fn what_was_accepted_is_not_sent_again_with_what_was_not() {
 async fn a_404_that_is_not_about_the_object_drops_nothing() {
     for path in ["/status", "kopfexamples/a"] {
         let (env, script) = (with_status(), Script::default());
-        let result = |_: &Invocation| Ended::Returned(Some(json!(1)));
+        let result = |_: &Invocation| CallEnd::Returned(Some(json!(1)));
         let handlers = vec![script.handler((Kind::Create, "made"), result)];
         let link = Link::new(&env.server);
         let is_refused = AtomicBool::new(false);
@@ -274,10 +274,10 @@ async fn objects_that_wait_for_a_retry_take_no_worker_from_others() {
     let (env, script) = (Environment::default(), Script::default());
     let later = |invocation: &Invocation| {
         if !name(invocation).starts_with("late") {
-            return Ended::Returned(None);
+            return CallEnd::Returned(None);
         }
         let kind = RaisedKind::Temporary(Some(Duration::from_mins(1)));
-        Ended::Raised(Raised { kind, message: "later".into(), trace: None })
+        CallEnd::Raised(Raised { kind, message: "later".into(), trace: None })
     };
     let handlers = vec![script.handler((Kind::Create, "made"), later)];
     let mut settings = Settings::default();
@@ -306,7 +306,7 @@ async fn what_a_daemon_changes_once_before_it_ends_is_not_lost_in_a_conflict() {
     let once = move |invocation: &Invocation| {
         let ready = Transformation::Scripted(ready.clone());
         patch(invocation).lock().transformations.push(ready);
-        Ended::Returned(None)
+        CallEnd::Returned(None)
     };
     let handlers = vec![script.handler((Kind::Daemon, "once"), once)];
     let link = Link::new(&env.server);

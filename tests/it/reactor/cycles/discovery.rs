@@ -7,9 +7,9 @@ use kopf::{
     logic::handlers::{
         declare::Argument,
         handler::Kind,
-        outcome::{Ended, Raised, RaisedKind},
+        outcome::{CallEnd, Raised, RaisedKind},
     },
-    reactor::Scope,
+    reactor::NamespaceScope,
     settings::Settings,
     testing::{
         CallLog, EXAMPLES, Environment, LogCapture, NativeScripts, RunningOperator,
@@ -55,7 +55,7 @@ fn restart(env: &Environment) {
 
 /// Returns an operator that receives events of examples, and runs a daemon for each.
 fn listener() -> Listener {
-    let listener = Listener::new(Scope::Cluster).hears_events("kopfexamples");
+    let listener = Listener::new(NamespaceScope::Cluster).hears_events("kopfexamples");
     listener.hears_examples("daemon", Kind::Daemon, Duration::ZERO)
 }
 
@@ -85,7 +85,7 @@ async fn is_served(env: &Environment, operator: &Listening, name: &str) {
 
 /// Returns how many requests one after the other it takes until the first handler is called, at a server that takes a second for
 /// each.
-async fn round_trips(scope: Scope, settings: Settings, selector: &[&str]) -> u64 {
+async fn round_trips(scope: NamespaceScope, settings: Settings, selector: &[&str]) -> u64 {
     let env = environment(&[examples(), cluster_peering("kopf.dev")]);
     env.create(namespace("ns1"));
     env.create(object("ns1", "a"));
@@ -112,13 +112,21 @@ async fn the_first_handler_is_called_after_two_round_trips_whatever_is_served() 
         settings.peering.standalone = true;
         settings
     };
-    let namespaces = || Scope::Namespaces(vec!["ns*".into()]);
+    let namespaces = || NamespaceScope::Namespaces(vec!["ns*".into()]);
     for selector in [&["kopfexamples"][..], &["kopf.dev", "kopfexamples"]] {
-        assert_eq!(round_trips(Scope::Cluster, alone(), selector).await, 2, "{selector:?}");
+        assert_eq!(
+            round_trips(NamespaceScope::Cluster, alone(), selector).await,
+            2,
+            "{selector:?}"
+        );
         assert_eq!(round_trips(namespaces(), alone(), selector).await, 2, "{selector:?}");
         // Other operators may have a higher priority.
         let meeting = Settings::default();
-        assert_eq!(round_trips(Scope::Cluster, meeting, selector).await, 3, "{selector:?}");
+        assert_eq!(
+            round_trips(NamespaceScope::Cluster, meeting, selector).await,
+            3,
+            "{selector:?}"
+        );
     }
 }
 
@@ -184,7 +192,7 @@ async fn a_version_that_discovery_does_not_show_for_a_while_keeps_its_stream() {
     let env = environment(&[ResourceDef { versions, ..examples() }]);
     env.create(object("ns1", "a"));
     let selector = ["kopf.dev", "v2", "kopfexamples"].map(|it| Argument::Value(it.into()));
-    let operator = Listener::new(Scope::Cluster)
+    let operator = Listener::new(NamespaceScope::Cluster)
         .hears(("second", Kind::Event), selector.to_vec(), &[], Duration::ZERO)
         .start(&env);
     pass(5).await;
@@ -210,7 +218,7 @@ async fn a_cluster_scoped_kind_and_one_in_namespaces_survive_a_lag_alike() {
     env.create(
         json!({ "apiVersion": "kopf.dev/v1", "kind": "KopfWide", "metadata": { "name": "w" } }),
     );
-    let operator = Listener::new(Scope::Namespaces(vec!["ns*".into()]))
+    let operator = Listener::new(NamespaceScope::Namespaces(vec!["ns*".into()]))
         .hears_events("kopfexamples")
         .hears_events("kopfwides")
         .start(&env);
@@ -390,9 +398,9 @@ fn start_deleting(env: &Environment, calls: &CallLog) -> RunningOperator {
         Box::pin(async move {
             if is_first {
                 let kind = RaisedKind::Temporary(Some(Duration::from_secs(1)));
-                return Ended::Raised(Raised { kind, message: "not yet".into(), trace: None });
+                return CallEnd::Raised(Raised { kind, message: "not yet".into(), trace: None });
             }
-            Ended::Returned(None)
+            CallEnd::Returned(None)
         })
     });
     let handlers = vec![handler_of_examples(Kind::Delete, delete)];
@@ -493,7 +501,7 @@ async fn crds_and_namespaces_are_watched_although_their_groups_failed_at_the_sta
         let effect = FaultEffect::Refuse { code: 503, retry_after_seconds: None };
         env.server.fault(Fault::always(effect).on("GET", path).times(2));
     }
-    let operator = Listener::new(Scope::Namespaces(vec!["ns*".into()]))
+    let operator = Listener::new(NamespaceScope::Namespaces(vec!["ns*".into()]))
         .hears_events("kopfexamples")
         .start(&env);
     pass(120).await;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kopf::{
     logic::handlers::handler::Kind,
-    reactor::Scope,
+    reactor::NamespaceScope,
     testing::{Environment, object, pass},
 };
 use serde_json::{Value, json};
@@ -58,7 +58,7 @@ fn raw_events_are_seen_once_even_if_their_object_cannot_be_handled() {
 #[tokio::test(start_paused = true)]
 async fn a_bug_in_one_cycle_costs_only_that_object_a_pause() {
     let env = Environment::default();
-    let mut listener = Listener::new(Scope::Cluster);
+    let mut listener = Listener::new(NamespaceScope::Cluster);
     listener.act = |name| assert_ne!(name, "cursed", "a bug");
     let operator = listener.hears_examples("made", Kind::Create, Duration::ZERO).start(&env);
     pass(1).await;

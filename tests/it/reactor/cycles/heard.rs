@@ -10,11 +10,11 @@ use kopf::{
         handlers::{
             declare::Argument,
             handler::{Handler, Kind},
-            outcome::Ended,
+            outcome::CallEnd,
         },
         object::reason::EventType,
     },
-    reactor::{Operator, Scope},
+    reactor::{NamespaceScope, Operator},
     settings::Settings,
     telemetry::HealthState,
     testing::{CallLog, Environment, NativeScripts, RunningOperator, declared},
@@ -28,7 +28,7 @@ pub(crate) struct Listener {
     /// Called in each handler with the name of its object.
     pub(crate) act: fn(&str),
     handlers: Vec<Handler>,
-    scope: Scope,
+    scope: NamespaceScope,
     heard: CallLog,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Listening {
 
 impl Listener {
     /// Creates an operator without handlers.
-    pub(crate) fn new(scope: Scope) -> Self {
+    pub(crate) fn new(scope: NamespaceScope) -> Self {
         let mut settings = Settings::default();
         settings.networking.error_backoffs = Vec::new();
         Listener {
@@ -74,7 +74,7 @@ impl Listener {
                     }
                     Cause::Object(_) | Cause::Activity(_) => time::sleep(takes).await,
                 }
-                Ended::Returned(None)
+                CallEnd::Returned(None)
             })
         });
         let options = options.iter().map(|(name, it)| ((*name).to_owned(), it.clone())).collect();

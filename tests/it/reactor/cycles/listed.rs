@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use kopf::{
-    logic::handlers::{handler::Kind, outcome::Ended},
+    logic::handlers::{handler::Kind, outcome::CallEnd},
     settings::Settings,
     testing::{EXAMPLES, Environment, Link, handler_of_examples, object, pass},
 };
@@ -30,8 +30,8 @@ async fn a_list_is_read_no_faster_than_its_objects_are_handled() {
         calls.add(name(&invocation));
         Box::pin(async {
             time::sleep(Duration::from_secs(1)).await;
-            Ended::Returned(None)
-        }) as BoxFuture<'static, Ended>
+            CallEnd::Returned(None)
+        }) as BoxFuture<'static, CallEnd>
     });
     let mut settings = Settings::default();
     settings.queueing.worker_limit = Some(100);
@@ -61,8 +61,8 @@ async fn a_list_is_read_to_its_end_also_when_the_workers_are_stuck() {
     let stuck = script.functions.handler("stuck", |_| {
         Box::pin(async {
             time::sleep(Duration::from_hours(1)).await;
-            Ended::Returned(None)
-        }) as BoxFuture<'static, Ended>
+            CallEnd::Returned(None)
+        }) as BoxFuture<'static, CallEnd>
     });
     let mut settings = Settings::default();
     settings.queueing.worker_limit = Some(1);

@@ -4,21 +4,21 @@ use std::time::Duration;
 
 use kopf::{
     logic::handlers::handler::Kind,
-    reactor::Scope,
+    reactor::NamespaceScope,
     testing::{Environment, definition, examples, namespace, object, pass},
 };
 use kopf_apiserver::ApiServer;
 
 use super::heard::{Listener, Listening};
 
-fn start(env: &Environment, scope: Scope) -> Listening {
+fn start(env: &Environment, scope: NamespaceScope) -> Listening {
     Listener::new(scope).hears_examples("made", Kind::Create, Duration::ZERO).start(env)
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_resource_that_is_defined_later_is_served() {
     let env = Environment::new(ApiServer::builder());
-    let operator = start(&env, Scope::Cluster);
+    let operator = start(&env, NamespaceScope::Cluster);
     pass(5).await;
     env.create(definition(&examples()));
     pass(5).await;
@@ -31,7 +31,7 @@ async fn a_resource_that_is_defined_later_is_served() {
 async fn namespaces_are_served_while_they_are_there_and_match() {
     let env = Environment::default();
     env.create(namespace("app-1"));
-    let operator = start(&env, Scope::Namespaces(vec!["app-*".into()]));
+    let operator = start(&env, NamespaceScope::Namespaces(vec!["app-*".into()]));
     pass(5).await;
     for name in ["app-2", "other"] {
         env.create(namespace(name));

@@ -11,7 +11,7 @@ use std::{
 use bytes::Bytes;
 use kopf::{
     call::Invocation,
-    logic::handlers::{handler::Kind, outcome::Ended},
+    logic::handlers::{handler::Kind, outcome::CallEnd},
     ports::BoxFuture,
     settings::Settings,
     testing::{EXAMPLES, Environment, Fate, Link, LogCapture, handler_of_examples, object, pass},
@@ -44,8 +44,8 @@ async fn an_event_that_comes_after_the_consistency_timeout_repeats_no_handler() 
         calls.add("made");
         Box::pin(async {
             time::sleep(Duration::from_secs(2)).await;
-            Ended::Returned(None)
-        }) as BoxFuture<'static, Ended>
+            CallEnd::Returned(None)
+        }) as BoxFuture<'static, CallEnd>
     });
     let handlers =
         vec![handler_of_examples(Kind::Create, slow), script.quiet(Kind::Update, "changed")];
@@ -104,10 +104,10 @@ async fn an_older_event_does_not_end_the_pause_of_a_handler() {
     let later = move |_: &Invocation| {
         use kopf::logic::handlers::outcome::{Raised, RaisedKind};
         if !is_first.swap(false, Ordering::Relaxed) {
-            return Ended::Returned(None);
+            return CallEnd::Returned(None);
         }
         let kind = RaisedKind::Temporary(Some(Duration::from_secs(30)));
-        Ended::Raised(Raised { kind, message: "later".into(), trace: None })
+        CallEnd::Raised(Raised { kind, message: "later".into(), trace: None })
     };
     let handlers = vec![script.handler((Kind::Create, "made"), later)];
     let link = Link::new(&env.server);
@@ -148,8 +148,8 @@ async fn what_was_begun_before_a_backup_is_restored_is_not_recorded_afterwards()
         calls.add("made");
         Box::pin(async {
             time::sleep(Duration::from_secs(3)).await;
-            Ended::Returned(Some(json!("done")))
-        }) as BoxFuture<'static, Ended>
+            CallEnd::Returned(Some(json!("done")))
+        }) as BoxFuture<'static, CallEnd>
     });
     env.create(object("ns1", "a"));
     let backup = env.server.export();
@@ -170,7 +170,7 @@ async fn what_was_begun_before_a_backup_is_restored_is_not_recorded_afterwards()
 #[tokio::test(start_paused = true)]
 async fn what_was_accepted_before_a_request_that_fails_counts_as_our_own() {
     let (env, script) = (with_status(), Script::default());
-    let result = |_: &Invocation| Ended::Returned(Some(json!("done")));
+    let result = |_: &Invocation| CallEnd::Returned(Some(json!("done")));
     let handlers =
         vec![script.handler((Kind::Create, "made"), result), script.quiet(Kind::Update, "changed")];
     let link = Link::new(&env.server);
@@ -269,7 +269,7 @@ async fn an_object_whose_list_has_come_before_its_changes_are_dropped_is_handled
         let is_lost = is_status && is_first.swap(false, Ordering::Relaxed);
         if is_lost { Fate::Hang } else { Fate::Pass }
     });
-    let result = |_: &Invocation| Ended::Returned(Some(json!("done")));
+    let result = |_: &Invocation| CallEnd::Returned(Some(json!("done")));
     let handlers = vec![script.handler((Kind::Create, "made"), result)];
     let mut settings = Settings::default();
     // The list of the restored server arrives while the first request hangs, and the next cycle starts with it.

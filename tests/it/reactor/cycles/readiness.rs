@@ -10,7 +10,7 @@ use kopf::{
         declare::Argument,
         function::Function,
         handler::{Callback, Handler, Kind},
-        outcome::{Ended, Raised, RaisedKind},
+        outcome::{CallEnd, Raised, RaisedKind},
     },
     reactor::Operator,
     settings::Settings,
@@ -62,7 +62,7 @@ impl Indexed {
     fn indexing(mut self, resource: &str, options: Vec<(String, Argument)>) -> Self {
         let function = self.scripts.handler("kinds", |invocation| {
             let (kind, name) = object_of(&invocation);
-            Box::pin(async move { Ended::Returned(Some(json!({ kind: name }))) })
+            Box::pin(async move { CallEnd::Returned(Some(json!({ kind: name }))) })
         });
         self.declare(Kind::Index, resource, function, options);
         self
@@ -79,7 +79,7 @@ impl Indexed {
                 .filter_map(|key| Some(format!("{} {}", index.get(&key)?.len(), key.to_name())))
                 .collect();
             seen.add(format!("{name}: {}", sizes.join(", ")));
-            Box::pin(async { Ended::Returned(None) })
+            Box::pin(async { CallEnd::Returned(None) })
         });
         self.declare(kind, resource, function, Vec::new());
         self

@@ -11,7 +11,7 @@ use std::{
 use kopf::{
     logic::handlers::{
         handler::{Handler, Kind},
-        outcome::{Ended, Raised, RaisedKind},
+        outcome::{CallEnd, Raised, RaisedKind},
     },
     ports::BoxFuture,
     settings::Settings,
@@ -35,11 +35,11 @@ fn retried(script: &Script, (kind, id): (Kind, &'static str), takes: Duration) -
         Box::pin(async move {
             time::sleep(takes).await;
             if !has_failed {
-                return Ended::Returned(None);
+                return CallEnd::Returned(None);
             }
             let kind = RaisedKind::Temporary(Some(RETRY_DELAY));
-            Ended::Raised(Raised { kind, message: "not yet".into(), trace: None })
-        }) as BoxFuture<'static, Ended>
+            CallEnd::Raised(Raised { kind, message: "not yet".into(), trace: None })
+        }) as BoxFuture<'static, CallEnd>
     });
     handler_of_examples(kind, function)
 }
@@ -118,8 +118,8 @@ async fn a_handler_that_finished_for_an_edit_before_a_restored_backup_is_called_
         calls.add("also");
         Box::pin(async move {
             time::sleep(Duration::from_secs(2)).await;
-            Ended::Returned(None)
-        }) as BoxFuture<'static, Ended>
+            CallEnd::Returned(None)
+        }) as BoxFuture<'static, CallEnd>
     });
     let handlers = vec![
         retried(&script, (Kind::Update, "changed"), Duration::from_secs(1)),

@@ -6,7 +6,7 @@ use kopf::{
     call::Invocation,
     logic::handlers::{
         handler::{ErrorsMode, Handler, Kind},
-        outcome::{Ended, Raised, RaisedKind},
+        outcome::{CallEnd, Raised, RaisedKind},
     },
     ports::BoxFuture,
     settings::Settings,
@@ -37,7 +37,7 @@ fn label(invocation: &Invocation, name: &str, value: &str) {
 fn labels(script: &Script, (kind, id): (Kind, &'static str), value: &'static str) -> Handler {
     script.handler((kind, id), move |invocation| {
         label(invocation, id, value);
-        Ended::Returned(None)
+        CallEnd::Returned(None)
     })
 }
 
@@ -45,10 +45,10 @@ fn labels(script: &Script, (kind, id): (Kind, &'static str), value: &'static str
 async fn without_the_right_to_the_status_nothing_but_results_is_lost() {
     let (env, script) = (with_status(), Script::default());
     let handlers = vec![
-        script.handler((Kind::Create, "made"), |_| Ended::Returned(Some(json!({ "x": 1 })))),
+        script.handler((Kind::Create, "made"), |_| CallEnd::Returned(Some(json!({ "x": 1 })))),
         script.quiet(Kind::Create, "beside"),
         script.quiet(Kind::Update, "changed"),
-        script.handler((Kind::Delete, "gone"), |_| Ended::Returned(Some(json!({ "x": 1 })))),
+        script.handler((Kind::Delete, "gone"), |_| CallEnd::Returned(Some(json!({ "x": 1 })))),
     ];
     let log = LogCapture::of("kopf.objects");
     env.refuse(403, "PATCH", "/status");
@@ -157,7 +157,7 @@ fn parent(script: &Script, subs: [(&'static str, &'static str); 2]) -> Handler {
             declared.function = functions.handler(id, move |invocation| {
                 calls.add(id);
                 label(&invocation, id, value);
-                Box::pin(async { Ended::Returned(None) }) as BoxFuture<'static, Ended>
+                Box::pin(async { CallEnd::Returned(None) }) as BoxFuture<'static, CallEnd>
             });
             invocation
                 .children
@@ -166,7 +166,7 @@ fn parent(script: &Script, subs: [(&'static str, &'static str); 2]) -> Handler {
                 .declare(declared)
                 .expect("a declaration");
         }
-        Box::pin(async { Ended::Returned(None) }) as BoxFuture<'static, Ended>
+        Box::pin(async { CallEnd::Returned(None) }) as BoxFuture<'static, CallEnd>
     });
     handler_of_examples(Kind::Create, function)
 }
@@ -235,7 +235,7 @@ async fn killed_before_the_status(handler: impl Fn(&Script) -> Handler) -> Value
 #[tokio::test(start_paused = true)]
 async fn no_result_of_a_recorded_handler_is_lost_with_the_process() {
     let result = |script: &Script| {
-        script.handler((Kind::Create, "made"), |_| Ended::Returned(Some(json!({ "x": 1 }))))
+        script.handler((Kind::Create, "made"), |_| CallEnd::Returned(Some(json!({ "x": 1 }))))
     };
     assert_eq!(killed_before_the_status(result).await, json!({ "made": { "x": 1 } }));
 }
@@ -250,7 +250,7 @@ async fn no_function_of_a_patch_of_a_recorded_handler_is_lost_with_the_process()
         script.handler((Kind::Create, "made"), move |invocation| {
             let set = kopf::logic::change::patch::Transformation::Scripted(set.clone());
             patch(invocation).lock().transformations.push(set);
-            Ended::Returned(None)
+            CallEnd::Returned(None)
         })
     };
     assert_eq!(killed_before_the_status(function).await, json!({ "ready": true }));
@@ -262,11 +262,11 @@ async fn a_death_before_the_finalizer_is_removed_repeats_no_recorded_deletion_ha
     let handlers = || {
         let second = script.handler((Kind::Delete, "second"), |invocation| {
             match invocation.attempt.map(|it| it.retry) {
-                Some(0) => Ended::Raised(Raised {
+                Some(0) => CallEnd::Raised(Raised {
                     kind: RaisedKind::Temporary(Some(Duration::from_secs(10))),
                     ..Raised::of_host("not yet")
                 }),
-                _ => Ended::Returned(None),
+                _ => CallEnd::Returned(None),
             }
         });
         vec![script.quiet(Kind::Delete, "first"), second]
@@ -298,10 +298,10 @@ async fn long_messages_of_many_handlers_are_cut_to_what_an_object_may_have() {
     let handlers = names.map(|id: &'static str| {
         script.handler((Kind::Create, id), |invocation| {
             if invocation.attempt.is_some_and(|it| it.retry > 0) {
-                return Ended::Returned(None);
+                return CallEnd::Returned(None);
             }
             let kind = RaisedKind::Temporary(Some(Duration::from_secs(5)));
-            Ended::Raised(Raised { kind, message: "x".repeat(4000), trace: None })
+            CallEnd::Raised(Raised { kind, message: "x".repeat(4000), trace: None })
         })
     });
     let handlers = handlers.collect();
@@ -326,8 +326,8 @@ async fn nothing_of_an_object_is_written_on_the_next_one_of_its_name() {
                 let uid = uid.unwrap_or_default();
                 label(&invocation, "of", &uid);
                 time::sleep(Duration::from_secs(3)).await;
-                Ended::Returned(Some(json!({ "of": uid })))
-            }) as BoxFuture<'static, Ended>
+                CallEnd::Returned(Some(json!({ "of": uid })))
+            }) as BoxFuture<'static, CallEnd>
         });
         let handlers = vec![handler_of_examples(Kind::Create, slow)];
         let running = script.start(&env, (&link, handlers), Settings::default());
@@ -366,7 +366,7 @@ async fn a_change_that_was_accepted_without_a_response_is_not_refused_when_it_is
     for (has_status, status) in [(false, 403), (false, 422), (true, 403), (true, 422)] {
         let env = if has_status { with_status() } else { Environment::default() };
         let (script, link) = (Script::default(), Link::new(&env.server));
-        let result = |_: &Invocation| Ended::Returned(Some(json!({ "x": 1 })));
+        let result = |_: &Invocation| CallEnd::Returned(Some(json!({ "x": 1 })));
         let handlers = vec![script.handler((Kind::Create, "made"), result)];
         // Of each path, the first PATCH is accepted without a response, and the second one is refused.
         let paths = Mutex::new(BTreeMap::<String, u32>::new());

@@ -14,7 +14,7 @@ use kopf::{
         Address, ApiError, BoxFuture, Cluster, Demand, Discovered, GroupFilter, Leadership,
         NewObject, PatchRequest, StreamEvent, StreamTarget,
     },
-    reactor::{Connect, Connecting, Operator, Scope},
+    reactor::{Connect, Connecting, NamespaceScope, Operator},
     settings::Settings,
     testing::{Environment, LogCapture, client, cluster_peering, object, pass},
 };
@@ -130,7 +130,7 @@ async fn a_stream_that_ends_or_panics_is_red_and_begins_again_with_growing_pause
         env.create(object("ns1", "a"));
         let log = LogCapture::of("kopf.watch");
         let shared = Arc::new(Mutex::new(bug));
-        let listener = Listener::new(Scope::Cluster).hears_events("kopfexamples");
+        let listener = Listener::new(NamespaceScope::Cluster).hears_events("kopfexamples");
         let listener = listener.hears_examples("daemon", Kind::Daemon, Duration::ZERO);
         let connect = connect(&env, "kopfexamples", &shared);
         let operator = listener.start_changed(&env, |it| Operator { connect, ..it });
@@ -170,7 +170,7 @@ async fn peering_that_panics_is_red_and_begins_again() {
     }));
     let bug = Arc::new(Mutex::new(Bug::PanicAtStart));
     let connect = connect(&env, "clusterkopfpeerings", &bug);
-    let listener = Listener::new(Scope::Cluster).hears_events("kopfexamples");
+    let listener = Listener::new(NamespaceScope::Cluster).hears_events("kopfexamples");
     let operator = listener.start_changed(&env, |it| Operator { connect, ..it });
     pass(20).await;
     let unready = operator.unready();

@@ -15,7 +15,7 @@ use kopf::{
             function::Function,
             handler::{Category, Kind},
             lifecycle::Lifecycle,
-            outcome::Ended,
+            outcome::CallEnd,
         },
     },
     reactor::Operator,
@@ -63,7 +63,7 @@ impl ScenarioRun {
         let memo = scenario.memo.clone();
         let remember = scripts.handler("memo", move |invocation| {
             invocation.memo.lock().extend(memo.clone());
-            Box::pin(async { Ended::Returned(None) })
+            Box::pin(async { CallEnd::Returned(None) })
         });
         let startup = (!scenario.memo.is_empty())
             .then(|| testing::declared(Kind::Startup, Vec::new(), Vec::new(), remember));
@@ -257,7 +257,7 @@ impl Actor {
         }
     }
 
-    fn act(self, invocation: Arc<Invocation>) -> futures::future::BoxFuture<'static, Ended> {
+    fn act(self, invocation: Arc<Invocation>) -> futures::future::BoxFuture<'static, CallEnd> {
         Box::pin(async move {
             let behaviour = self.next(&invocation.handler.id);
             let call = self.record(&invocation, &behaviour);

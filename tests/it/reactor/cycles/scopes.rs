@@ -8,7 +8,7 @@ use kopf::{
         handler::{Callback, Kind},
         outcome::{Raised, RaisedKind},
     },
-    reactor::Scope,
+    reactor::NamespaceScope,
     settings::Settings,
     testing::{self, EXAMPLES, Environment, Link, LogCapture, examples, namespace, object, pass},
 };
@@ -23,8 +23,8 @@ fn environment(resources: Vec<ResourceDef>) -> Environment {
     Environment::new(resources.into_iter().fold(ApiServer::builder(), Builder::resource))
 }
 
-fn namespaces(patterns: &[&str]) -> Scope {
-    Scope::Namespaces(patterns.iter().map(|&it| it.into()).collect())
+fn namespaces(patterns: &[&str]) -> NamespaceScope {
+    NamespaceScope::Namespaces(patterns.iter().map(|&it| it.into()).collect())
 }
 
 /// Returns the watches whose path contains this part.
@@ -200,7 +200,7 @@ async fn a_dead_api_group_costs_its_own_resources_until_it_answers() {
     env.create(object("ns1", "a"));
     env.refuse(503, "GET", "/apis/dead.dev/v1");
     let log = LogCapture::of("kopf.discovery");
-    let operator = Listener::new(Scope::Cluster)
+    let operator = Listener::new(NamespaceScope::Cluster)
         .hears_events("kopfexamples")
         .hears_events("ghosts")
         .start(&env);
@@ -225,7 +225,7 @@ async fn only_the_groups_that_are_named_are_read_and_after_a_change_only_its_own
     env.create(definition("kopf.dev"));
     let selector =
         |group: &str| vec![Argument::Value(group.into()), Argument::Value("kopfexamples".into())];
-    let operator = Listener::new(Scope::Cluster)
+    let operator = Listener::new(NamespaceScope::Cluster)
         .hears(("one", Kind::Event), selector("kopf.dev"), &[], Duration::ZERO)
         .hears(("two", Kind::Event), selector("more.dev"), &[], Duration::ZERO)
         .start(&env);
@@ -245,7 +245,7 @@ async fn a_name_that_becomes_ambiguous_is_not_served_whatever_happens_next() {
     let env = environment(Vec::new());
     env.create(definition("a.dev"));
     let log = LogCapture::of("kopf.discovery");
-    let operator = Listener::new(Scope::Cluster).hears_events("kopfexamples").start(&env);
+    let operator = Listener::new(NamespaceScope::Cluster).hears_events("kopfexamples").start(&env);
     pass(5).await;
     assert_eq!(watches(&env, "/a.dev/v1/kopfexamples"), 1);
     env.create(definition("b.dev"));
@@ -278,7 +278,7 @@ async fn a_definition_that_gets_other_names_is_served_by_those_who_want_them() {
     env.create(definition("kopf.dev"));
     env.create(object("ns1", "a"));
     let category = [("category", Argument::Value("mine".into()))];
-    let operator = Listener::new(Scope::Cluster)
+    let operator = Listener::new(NamespaceScope::Cluster)
         .hears_events("kopfexamples")
         .hears(("mine", Kind::Event), Vec::new(), &category, Duration::ZERO)
         .start(&env);
@@ -298,7 +298,7 @@ async fn a_name_means_the_core_group_for_watching_and_for_handling() {
     let metrics = ResourceDef::new("metrics.k8s.io", "v1", "pods", "PodMetrics");
     let env = environment(vec![metrics]);
     let metrics = vec![Argument::Value("metrics.k8s.io".into()), Argument::Value("pods".into())];
-    let operator = Listener::new(Scope::Cluster)
+    let operator = Listener::new(NamespaceScope::Cluster)
         .hears_events("pods")
         .hears(("metrics", Kind::Event), metrics, &[], Duration::ZERO)
         .start(&env);
@@ -318,7 +318,7 @@ async fn events_of_the_cluster_are_served_only_when_they_are_named() {
         (vec![Argument::Value("v1".into()), Argument::Value("events".into())], 1),
     ] {
         let env = environment(vec![examples()]);
-        let operator = Listener::new(Scope::Cluster)
+        let operator = Listener::new(NamespaceScope::Cluster)
             .hears(("any", Kind::Event), selector, &[], Duration::ZERO)
             .start(&env);
         pass(1).await;
@@ -333,7 +333,7 @@ async fn functions_choose_among_all_resources_and_are_asked_once_for_each() {
     env.create(object("ns1", "a"));
     let asked = std::sync::Arc::new(parking_lot::Mutex::new(Vec::new()));
     let seen = std::sync::Arc::clone(&asked);
-    let listener = Listener::new(Scope::Cluster);
+    let listener = Listener::new(NamespaceScope::Cluster);
     let function = listener.scripts.choice("choose", move |resource| {
         seen.lock().push(resource.to_string());
         if resource.group == "other.dev" {

@@ -6,7 +6,7 @@ use kopf::{
     call::{Cause, Invocation, ObjectCause, ObjectDetail, SharedPatch},
     logic::handlers::{
         handler::{Handler, Kind},
-        outcome::Ended,
+        outcome::CallEnd,
     },
     ports::BoxFuture,
     reactor::Operator,
@@ -32,14 +32,14 @@ impl Script {
     pub(super) fn handler(
         &self,
         (kind, id): (Kind, &'static str),
-        then: impl Fn(&Invocation) -> Ended + Send + Sync + 'static,
+        then: impl Fn(&Invocation) -> CallEnd + Send + Sync + 'static,
     ) -> Handler {
         let (calls, then) = (self.calls.clone(), Arc::new(then));
         let function = self.functions.handler(id, move |invocation| {
             let event = event_type(&invocation);
             calls.add(format!("{id}{event} {}", name(&invocation)));
             let ended = then(&invocation);
-            Box::pin(async move { ended }) as BoxFuture<'static, Ended>
+            Box::pin(async move { ended }) as BoxFuture<'static, CallEnd>
         });
         handler_of_examples(kind, function)
     }
@@ -49,14 +49,14 @@ impl Script {
         let function = self.functions.handler(id, move |_| {
             Box::pin(async move {
                 time::sleep(takes).await;
-                Ended::Returned(None)
+                CallEnd::Returned(None)
             })
         });
         handler_of_examples(Kind::Event, function)
     }
 
     pub(super) fn quiet(&self, kind: Kind, id: &'static str) -> Handler {
-        self.handler((kind, id), |_| Ended::Returned(None))
+        self.handler((kind, id), |_| CallEnd::Returned(None))
     }
 
     /// Starts an operator over this connection.

@@ -75,7 +75,7 @@ async fn a_deletion_ends_a_pause_that_the_server_asks_for_without_a_request() {
 async fn our_own_requests_do_not_end_a_pause_that_the_server_asks_for() {
     let (env, script) = (super::script::with_status(), Script::default());
     let result = |_: &kopf::call::Invocation| {
-        kopf::logic::handlers::outcome::Ended::Returned(Some(json!(1)))
+        kopf::logic::handlers::outcome::CallEnd::Returned(Some(json!(1)))
     };
     let handlers = vec![script.handler((Kind::Create, "made"), result)];
     let running = script.start(&env, (&Link::new(&env.server), handlers), Settings::default());

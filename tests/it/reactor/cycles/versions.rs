@@ -10,7 +10,7 @@ use kopf::{
     logic::handlers::{
         declare::Argument,
         handler::{Handler, Kind},
-        outcome::Ended,
+        outcome::CallEnd,
     },
     settings::Settings,
     testing::{EXAMPLES, Environment, Link, declared, handler_of_examples, object, pass},
@@ -28,8 +28,8 @@ fn slow_result(script: &Script, kind: Kind, id: &'static str) -> Handler {
         calls.add(format!("{id} {}", name(&invocation)));
         Box::pin(async {
             time::sleep(Duration::from_secs(3)).await;
-            Ended::Returned(Some(json!("done")))
-        }) as BoxFuture<'static, Ended>
+            CallEnd::Returned(Some(json!("done")))
+        }) as BoxFuture<'static, CallEnd>
     });
     handler_of_examples(kind, function)
 }
@@ -102,7 +102,8 @@ async fn a_timer_that_stores_results_often_has_no_conflicts_with_itself() {
     let ticks = AtomicU64::default();
     let function = script.functions.handler("tick", move |_| {
         let number = ticks.fetch_add(1, Ordering::Relaxed);
-        Box::pin(async move { Ended::Returned(Some(json!(number))) }) as BoxFuture<'static, Ended>
+        Box::pin(async move { CallEnd::Returned(Some(json!(number))) })
+            as BoxFuture<'static, CallEnd>
     });
     let interval = ("interval".to_owned(), Argument::Value(json!(0.3)));
     let kinds = vec![Argument::Value("kopfexamples".into())];

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kopf::{
-    logic::handlers::{handler::Kind, outcome::Ended},
+    logic::handlers::{handler::Kind, outcome::CallEnd},
     reactor::Operator,
     testing::{
         self, Environment, Link, LogCapture, NativeScripts, RunningOperator, handler_of_examples,
@@ -16,7 +16,7 @@ async fn lines_of_an_outage(seconds: u64) -> Vec<String> {
     let env = Environment::default();
     let link = Link::new(&env.server);
     let scripts = NativeScripts::default();
-    let function = scripts.handler("made", |_| Box::pin(async { Ended::Returned(None) }));
+    let function = scripts.handler("made", |_| Box::pin(async { CallEnd::Returned(None) }));
     let operator =
         env.operator(Arc::new(scripts), vec![handler_of_examples(Kind::Create, function)]);
     let connect = testing::connect(link.client("ns1"));

@@ -6,8 +6,8 @@ use http::{Request, Response, header::AUTHORIZATION};
 use http_body_util::BodyExt as _;
 use kopf::{
     cluster::{ConnectOptions, Dial, KubeCluster},
-    features::probes::{Endpoint, Routes},
-    reactor::{self, Connecting, Failure, Operator},
+    features::probes::{ProbeEndpoint, Routes},
+    reactor::{self, Connecting, Operator, OperatorFailure},
     scripting::{Placement, Source, Terms},
     telemetry::Health,
     testing::{EXAMPLES, Environment, Fate, Link, RunningOperator, examples, object, run_paused},
@@ -28,7 +28,7 @@ pub(super) const LOGIN: [&str; 2] = [
 pub(super) struct Cluster {
     env: Environment,
     pub(super) health: Health,
-    pub(super) liveness: Option<Endpoint>,
+    pub(super) liveness: Option<ProbeEndpoint>,
     /// The connection of all requests.
     pub(super) link: Link,
     /// Lines with seconds, method, path, header, status.
@@ -124,7 +124,7 @@ impl Cluster {
         &self,
         source: Source,
         test: impl Future<Output = T>,
-    ) -> (T, Result<(), Failure>) {
+    ) -> (T, Result<(), OperatorFailure>) {
         let running = self.start(source).await;
         let told = test.await;
         running.cancel();
@@ -132,7 +132,7 @@ impl Cluster {
     }
 
     /// Runs an operator of this script that ends by itself. Returns its result.
-    pub(super) async fn run_until_it_ends(&self, source: Source) -> Result<(), Failure> {
+    pub(super) async fn run_until_it_ends(&self, source: Source) -> Result<(), OperatorFailure> {
         self.start(source).await.end().await
     }
 
@@ -197,7 +197,7 @@ fn authorization(request: &Request<Body>) -> &str {
 }
 
 /// Returns the status and the body of a response.
-pub(super) async fn read(answer: kopf::features::probes::Answer) -> (u16, String) {
+pub(super) async fn read(answer: kopf::features::probes::ProbeResponse) -> (u16, String) {
     let status = answer.status().as_u16();
     let body = answer.into_body().collect().await.expect("a whole body").to_bytes();
     (status, String::from_utf8(body.to_vec()).expect("a string"))

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kopf::{
-    features::probes::{Endpoint, Listener, Routes},
+    features::probes::{Listener, ProbeEndpoint, Routes},
     telemetry::{Health, HealthState},
     testing::LogCapture,
 };
@@ -76,7 +76,8 @@ fn a_liveness_address_that_is_taken_ends_the_operator_after_its_start() {
         "kopf.on_startup(function(ctx) kopf.sleep(7) end)",
         "kopf::on_startup(|ctx| kopf::sleep(7));",
         async |mut cluster: Cluster, source| {
-            cluster.liveness = Some(Endpoint { host: "127.0.0.1".into(), port, path: "/".into() });
+            cluster.liveness =
+                Some(ProbeEndpoint { host: "127.0.0.1".into(), port, path: "/".into() });
             let ((), ended) = cluster.run(source, cluster.until(60)).await;
             ended.map_err(|it| it.to_string().replace(&port.to_string(), "PORT"))
         },

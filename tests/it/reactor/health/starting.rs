@@ -1,6 +1,6 @@
 //! The start of an operator: the start-up handlers first, then everything else.
 
-use kopf::features::probes::Endpoint;
+use kopf::features::probes::ProbeEndpoint;
 
 use super::{
     cluster::{Cluster, LOGIN, in_both},
@@ -26,7 +26,7 @@ fn nothing_is_asked_and_nothing_served_before_the_start_up_handlers_have_ended()
         let port = free.local_addr().expect("an address").port();
         drop(free);
         cluster.liveness =
-            Some(Endpoint { host: "127.0.0.1".into(), port, path: "/here/healthz".into() });
+            Some(ProbeEndpoint { host: "127.0.0.1".into(), port, path: "/here/healthz".into() });
         cluster.accept(&["t"]);
         cluster.create("one");
         let play = async {

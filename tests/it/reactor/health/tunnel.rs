@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kopf::logic::{
-    admission::configuration::{ClientConfig, Endpoint},
+    admission::configuration::{ClientConfig, WebhookEndpoint},
     handlers::handler::Kind,
 };
 use kopf::telemetry::Health;
@@ -27,13 +27,13 @@ fn a_tunnel_handler_sees_the_server_and_returns_its_url() {
         "kopf.on_tunnel(function(ctx) return `https://{ctx.activity}-{ctx.server.port}.example.com{ctx.server.path}` end)",
         "kopf::on_tunnel(|ctx| `https://${ctx.activity}-${ctx.server.port}.example.com${ctx.server.path}`);",
     );
-    let endpoint = Endpoint::Url("https://tunnel-9443.example.com/hooks".to_owned());
+    let endpoint = WebhookEndpoint::Url("https://tunnel-9443.example.com/hooks".to_owned());
     assert_eq!(config, Ok(ClientConfig { endpoint, ca: None }));
     let config = found(
         "kopf.on.tunnel(function(ctx) return { url = 'https://a', caBundle = ctx.server.ca } end)",
         "kopf::on::tunnel(|ctx| #{ url: \"https://a\", caBundle: ctx.server.ca });",
     );
-    let endpoint = Endpoint::Url("https://a".to_owned());
+    let endpoint = WebhookEndpoint::Url("https://a".to_owned());
     assert_eq!(config, Ok(ClientConfig { endpoint, ca: Some("-----BEGIN".to_owned()) }));
 }
 

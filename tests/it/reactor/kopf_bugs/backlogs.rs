@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kopf::{
     logic::handlers::handler::Kind,
-    reactor::Scope,
+    reactor::NamespaceScope,
     testing::{EXAMPLES, Environment, object, pass},
 };
 
@@ -17,7 +17,7 @@ fn environment(objects: usize) -> Environment {
 }
 
 fn slow(limit: usize) -> Listener {
-    let mut listener = Listener::new(Scope::Cluster);
+    let mut listener = Listener::new(NamespaceScope::Cluster);
     listener.settings.queueing.worker_limit = Some(limit);
     listener.hears_examples("slow", Kind::Create, Duration::from_secs(10))
 }

@@ -7,7 +7,7 @@ use kopf::{
     logic::handlers::{
         declare::Argument,
         handler::Kind,
-        outcome::{Ended, Raised, RaisedKind},
+        outcome::{CallEnd, Raised, RaisedKind},
     },
     ports::{BoxFuture, Clock, Steps},
     testing::{
@@ -41,11 +41,11 @@ impl Stage {
             let Cause::Object(_) = &invocation.cause else { panic!("of an object") };
             Box::pin(async move {
                 if attempt.retry == 2 {
-                    return Ended::Returned(None);
+                    return CallEnd::Returned(None);
                 }
                 let kind = RaisedKind::Temporary(Some(Duration::from_secs(10)));
-                Ended::Raised(Raised { kind, message: "later".into(), trace: None })
-            }) as BoxFuture<'static, Ended>
+                CallEnd::Raised(Raised { kind, message: "later".into(), trace: None })
+            }) as BoxFuture<'static, CallEnd>
         });
         let options = vec![("timeout".to_owned(), Argument::Value(60.into()))];
         let selectors = vec![Argument::Value("kopfexamples".into())];

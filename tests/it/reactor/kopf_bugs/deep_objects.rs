@@ -9,7 +9,7 @@ use kopf::{
     logic::{
         handlers::{
             handler::{Handler, Kind},
-            outcome::Ended,
+            outcome::CallEnd,
         },
         object::{Object, depth},
     },
@@ -76,8 +76,8 @@ impl Stage {
                 {
                     it.stopped.wait().await;
                 }
-                Ended::Returned(None)
-            }) as BoxFuture<'static, Ended>
+                CallEnd::Returned(None)
+            }) as BoxFuture<'static, CallEnd>
         });
         handler_of_examples(kind, function)
     }

@@ -1,7 +1,7 @@
 //! (b) A failed stream is logged once, seen by probes, retried, and recovers by itself; the others are not affected.
 
 use kopf::{
-    reactor::Scope,
+    reactor::NamespaceScope,
     telemetry::{Health, HealthState},
     testing::{Environment, LogCapture, object, pass},
 };
@@ -27,8 +27,9 @@ async fn a_resource_that_cannot_be_listed_is_tried_until_it_can() {
         env.create(pod("p"));
         env.create(object("ns1", "a"));
         env.refuse(code, "GET", "/kopfexamples");
-        let listener =
-            Listener::new(Scope::Cluster).hears_events("kopfexamples").hears_events("pods");
+        let listener = Listener::new(NamespaceScope::Cluster)
+            .hears_events("kopfexamples")
+            .hears_events("pods");
         let log = LogCapture::of("kopf.watch");
         let operator = listener.start(&env);
         let health = operator.running.health.clone();
@@ -49,7 +50,7 @@ async fn a_resource_that_cannot_be_listed_is_tried_until_it_can() {
 #[tokio::test(start_paused = true)]
 async fn an_outage_in_the_middle_is_overcome_and_loses_nothing() {
     let env = Environment::default();
-    let operator = Listener::new(Scope::Cluster).hears_events("kopfexamples").start(&env);
+    let operator = Listener::new(NamespaceScope::Cluster).hears_events("kopfexamples").start(&env);
     let health = operator.running.health.clone();
     pass(1).await;
     env.refuse(500, "GET", "/kopfexamples");
@@ -71,7 +72,7 @@ async fn an_outage_in_the_middle_is_overcome_and_loses_nothing() {
 async fn the_pauses_between_attempts_grow_but_not_beyond_half_a_minute() {
     let env = Environment::default();
     env.refuse(403, "GET", "/kopfexamples");
-    let operator = Listener::new(Scope::Cluster).hears_events("kopfexamples").start(&env);
+    let operator = Listener::new(NamespaceScope::Cluster).hears_events("kopfexamples").start(&env);
     let lists =
         || env.server.requests().iter().filter(|it| it.path.ends_with("/kopfexamples")).count();
     pass(62).await;

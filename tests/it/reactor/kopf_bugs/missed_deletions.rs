@@ -7,7 +7,7 @@ use kopf::{
         declare::{Argument, Marker},
         handler::Kind,
     },
-    reactor::Scope,
+    reactor::NamespaceScope,
     testing::{EXAMPLES, Environment, definition, examples, object, pass},
 };
 use kopf_apiserver::{ApiServer, Fault, FaultEffect};
@@ -36,7 +36,7 @@ fn delete_unseen(env: &Environment, name: &str) {
 #[tokio::test(start_paused = true)]
 async fn an_object_that_went_while_nobody_looked_gets_its_deletion() {
     let env = environment();
-    let operator = Listener::new(Scope::Cluster).hears_events("kopfexamples").start(&env);
+    let operator = Listener::new(NamespaceScope::Cluster).hears_events("kopfexamples").start(&env);
     pass(1).await;
     assert_eq!(operator.heard_sorted(), ["kopfexamples listed a", "kopfexamples listed b"]);
     delete_unseen(&env, "a");
@@ -61,7 +61,7 @@ async fn filters_by_labels_hold_for_it() {
     let has_label =
         [("labels", Argument::Map(vec![("app".into(), Argument::Marker(Marker::Present))]))];
     let examples = || vec![Argument::Value("kopfexamples".into())];
-    let operator = Listener::new(Scope::Cluster)
+    let operator = Listener::new(NamespaceScope::Cluster)
         .hears(("of_a", Kind::Event), examples(), &by_label("a"), Duration::ZERO)
         .hears(("of_b", Kind::Event), examples(), &by_label("b"), Duration::ZERO)
         .hears(("of_any", Kind::Event), examples(), &has_label, Duration::ZERO)
@@ -79,7 +79,7 @@ async fn filters_by_labels_hold_for_it() {
 #[tokio::test(start_paused = true)]
 async fn its_daemons_stop_and_it_starts_anew_when_it_comes_back() {
     let env = environment();
-    let operator = Listener::new(Scope::Cluster)
+    let operator = Listener::new(NamespaceScope::Cluster)
         .hears_examples("daemon", Kind::Daemon, Duration::ZERO)
         .start(&env);
     pass(5).await;
@@ -103,7 +103,7 @@ async fn objects_of_a_definition_that_is_gone_get_their_deletion() {
     let env = Environment::new(ApiServer::builder());
     env.create(definition(&examples()));
     env.create(object("ns1", "a"));
-    let operator = Listener::new(Scope::Cluster).hears_events("kopfexamples").start(&env);
+    let operator = Listener::new(NamespaceScope::Cluster).hears_events("kopfexamples").start(&env);
     pass(1).await;
     assert_eq!(operator.heard(), ["kopfexamples listed a"]);
     env.server

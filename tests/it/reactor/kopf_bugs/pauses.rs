@@ -13,7 +13,7 @@ use kopf::{
         background::stopping::StopReason,
         handlers::{
             handler::{Handler, Kind},
-            outcome::Ended,
+            outcome::CallEnd,
         },
         object::Object,
     },
@@ -53,7 +53,7 @@ impl Yard {
                 stopped.wait().await;
                 time::sleep(lag).await;
                 seen.add(stopped.reasons().to_string());
-                Ended::Returned(None)
+                CallEnd::Returned(None)
             })
         });
         let base = Arc::new(Base {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kopf::{
     logic::handlers::handler::Kind,
-    reactor::Scope,
+    reactor::NamespaceScope,
     testing::{EXAMPLES, Environment, object, pass},
 };
 use serde_json::json;
@@ -18,7 +18,7 @@ const EDITS: usize = 20_000;
 async fn a_handler_that_is_blocked_for_an_hour_holds_up_neither_the_watch_nor_the_memory() {
     let env = Environment::default();
     env.create(object("ns1", "busy"));
-    let operator = Listener::new(Scope::Cluster)
+    let operator = Listener::new(NamespaceScope::Cluster)
         .hears_examples("create", Kind::Create, HOUR)
         .hears_examples("update", Kind::Update, Duration::ZERO)
         .start(&env);
@@ -49,7 +49,7 @@ async fn a_handler_that_is_blocked_for_an_hour_holds_up_neither_the_watch_nor_th
 async fn handlers_of_raw_events_see_each_of_them() {
     let env = Environment::default();
     env.create(object("ns1", "busy"));
-    let operator = Listener::new(Scope::Cluster)
+    let operator = Listener::new(NamespaceScope::Cluster)
         .hears_examples("raw", Kind::Event, Duration::from_secs(1))
         .start(&env);
     pass(1).await;
@@ -64,7 +64,7 @@ async fn handlers_of_raw_events_see_each_of_them() {
 #[tokio::test(start_paused = true)]
 async fn objects_are_handled_side_by_side_and_what_happens_to_one_in_its_order() {
     let env = Environment::default();
-    let operator = Listener::new(Scope::Cluster)
+    let operator = Listener::new(NamespaceScope::Cluster)
         .hears_examples("raw", Kind::Event, Duration::from_secs(10))
         .start(&env);
     pass(1).await;
@@ -88,7 +88,7 @@ async fn a_limit_of_one_worker_handles_one_object_after_the_other() {
     for name in ["a", "b", "c"] {
         env.create(object("ns1", name));
     }
-    let mut listener = Listener::new(Scope::Cluster);
+    let mut listener = Listener::new(NamespaceScope::Cluster);
     listener.settings.queueing.worker_limit = Some(1);
     let operator =
         listener.hears_examples("slow", Kind::Create, Duration::from_secs(10)).start(&env);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kopf::{
     logic::handlers::handler::Kind,
-    reactor::Scope,
+    reactor::NamespaceScope,
     testing::{EXAMPLES, Environment, object},
 };
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ const FINALIZER: &str = "kopf.zalando.org/KopfFinalizerMarker";
 /// Starts an operator with a handler of each of these kinds.
 fn start(env: &Environment, kinds: &[Kind]) -> Listening {
     let hears = |it: Listener, kind: &Kind| it.hears_examples("fn", *kind, Duration::ZERO);
-    kinds.iter().fold(Listener::new(Scope::Cluster), hears).start(env)
+    kinds.iter().fold(Listener::new(NamespaceScope::Cluster), hears).start(env)
 }
 
 fn patches(env: &Environment) -> usize {
@@ -96,7 +96,7 @@ async fn a_finalizer_that_a_user_applies_again_does_not_hold_up_a_deletion_for_e
 async fn a_deletion_that_another_operator_is_busy_with_is_left_to_it() {
     let env = Environment::default();
     let takes = Duration::from_mins(5);
-    let needs = Listener::new(Scope::Cluster)
+    let needs = Listener::new(NamespaceScope::Cluster)
         .hears_examples("first", Kind::Delete, Duration::ZERO)
         .hears_examples("second", Kind::Delete, takes)
         .start(&env);

@@ -8,9 +8,9 @@ use kopf::{
     logic::handlers::{
         declare::Argument,
         handler::{Handler, Kind},
-        outcome::Ended,
+        outcome::CallEnd,
     },
-    reactor::{Failure, Operator, Scope},
+    reactor::{NamespaceScope, Operator, OperatorFailure},
     settings::Settings,
     testing::{
         self, CallLog, Environment, Fate, Link, LogCapture, NativeScripts, RunningOperator,
@@ -38,7 +38,7 @@ pub(super) struct Plan {
     pub(super) name: &'static str,
     /// Unique for each process.
     pub(super) identity: String,
-    pub(super) scope: Scope,
+    pub(super) scope: NamespaceScope,
     pub(super) settings: Settings,
     /// The durations of the creation handler and of the clean-up handler.
     pub(super) creation: Duration,
@@ -60,7 +60,7 @@ impl Plan {
         Plan {
             name,
             identity: name.to_owned(),
-            scope: Scope::Cluster,
+            scope: NamespaceScope::Cluster,
             settings,
             creation: Duration::ZERO,
             kinds: vec![Kind::Create],
@@ -105,7 +105,7 @@ impl Cluster {
     /// Starts an operator.
     pub(super) fn start(&self, plan: Plan) -> Member {
         let Plan { name, identity, scope, mut settings, creation, kinds } = plan;
-        settings.peering.clusterwide = matches!(scope, Scope::Cluster);
+        settings.peering.clusterwide = matches!(scope, NamespaceScope::Cluster);
         let scripts = NativeScripts::default();
         let handlers = kinds.iter().map(|kind| self.handler(&scripts, *kind, name, creation));
         let operator = self.env.operator(Arc::new(scripts.clone()), handlers.collect());
@@ -145,7 +145,7 @@ impl Cluster {
                     calls.add(format!("{call} done"));
                 }
                 cut.disarm();
-                Ended::Returned(None)
+                CallEnd::Returned(None)
             })
         });
         if kind == Kind::Cleanup {
@@ -189,7 +189,7 @@ impl Member {
     }
 
     /// Waits until it has ended.
-    pub(super) async fn end(self) -> Result<(), Failure> {
+    pub(super) async fn end(self) -> Result<(), OperatorFailure> {
         self.running.end().await
     }
 

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use kopf::{
-    reactor::{Failure, Operator},
+    reactor::{Operator, OperatorFailure},
     scripting::{Placement, Source},
     settings::Settings,
     testing::{
@@ -70,7 +70,7 @@ fn scripts_of_a_leader_that_was_frozen_do_not_go_on() {
             time::advance(Duration::from_secs(30)).await;
             link.set(Fate::Pass);
             pass(1).await;
-            assert!(matches!(operator.end().await, Err(Failure::Leadership(_))));
+            assert!(matches!(operator.end().await, Err(OperatorFailure::Leadership(_))));
             assert_eq!((log.count("went on"), log.count("ticks")), (0, ticks), "{}", log.text());
             assert_eq!(env.requests("PATCH", "kopfexamples").len(), written);
         });

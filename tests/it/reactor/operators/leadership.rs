@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kopf::{
     logic::handlers::handler::Kind,
-    reactor::Failure,
+    reactor::OperatorFailure,
     telemetry::HealthState,
     testing::{Fate, pass},
 };
@@ -125,7 +125,7 @@ async fn a_leader_that_is_cut_off_stops_before_another_one_begins() {
     let failure = a.end().await.expect_err("it cannot lead");
     let lost = env.start.elapsed().as_secs();
     assert!((16..=20).contains(&lost), "10 s after the last renewal: {lost}");
-    assert!(matches!(failure, Failure::Leadership(_)));
+    assert!(matches!(failure, OperatorFailure::Leadership(_)));
     assert_eq!(failure.to_string(), "the leadership is lost: it could not be renewed for 10s");
     assert_eq!(health.parts()["leader-election"].state, HealthState::Dead);
     env.until(120).await;
@@ -399,7 +399,7 @@ async fn a_leader_that_was_frozen_calls_nothing_and_writes_nothing() {
     let acts: Vec<_> = after.iter().filter(|(_, call)| !call.ends_with(" cut")).collect();
     assert!(acts.is_empty(), "{acts:?}");
     assert_eq!(env.requests("PATCH", "/kopfexamples").len(), written);
-    assert!(matches!(a.end().await, Err(Failure::Leadership(_))));
+    assert!(matches!(a.end().await, Err(OperatorFailure::Leadership(_))));
 }
 
 #[tokio::test(start_paused = true)]
@@ -460,7 +460,7 @@ async fn a_lease_that_is_lost_during_the_cleanup_ends_it() {
     env.until(6).await;
     let by_hand = json!({ "spec": { "holderIdentity": "a person" } });
     env.server.merge(LEASES, "ops", "kopf", by_hand).expect("it is there");
-    assert!(matches!(a.end().await, Err(Failure::Leadership(_))));
+    assert!(matches!(a.end().await, Err(OperatorFailure::Leadership(_))));
     assert!(env.start.elapsed() < Duration::from_secs(10), "{:?}", env.start.elapsed());
     assert_eq!(env.calls(), ["a cleanup -", "a cleanup - cut"]);
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kopf::{reactor::Scope, testing::definition};
+use kopf::{reactor::NamespaceScope, testing::definition};
 use kopf_apiserver::{Fault, FaultEffect, ResourceDef};
 use serde_json::{Value, json};
 
@@ -306,7 +306,7 @@ async fn operators_of_namespaces_meet_in_each_of_them() {
         env.server.create(OWN, object).expect("it is new");
     }
     let mut plan = Plan::new("op");
-    plan.scope = Scope::Namespaces(vec![NAMESPACE.into(), "ns2".into()]);
+    plan.scope = NamespaceScope::Namespaces(vec![NAMESPACE.into(), "ns2".into()]);
     let operator = env.start(plan);
     env.until(1).await;
     let freeze = |it: Value| {

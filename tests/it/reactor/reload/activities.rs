@@ -8,7 +8,7 @@ use kopf::{
     logic::{
         change::registry::Registry,
         generation::Generation,
-        handlers::{handler::Kind, outcome::Ended},
+        handlers::{handler::Kind, outcome::CallEnd},
     },
     ports::{Clock, Rejection},
     reactor::Operator,
@@ -201,8 +201,9 @@ async fn an_operator_that_is_paused_is_edited_as_well_and_goes_on_with_the_new_g
 async fn standing_activities_are_of_the_present_generation_and_logins_never_run_dry() {
     let scripts = NativeScripts::default();
     let generation = |kind, answer: &'static str| {
-        let function = scripts
-            .handler("fn", move |_| Box::pin(async move { Ended::Returned(Some(answer.into())) }));
+        let function = scripts.handler("fn", move |_| {
+            Box::pin(async move { CallEnd::Returned(Some(answer.into())) })
+        });
         let handler = declared(kind, Vec::new(), Vec::new(), function);
         let registry = Registry::new(vec![handler]).expect("one");
         LiveGeneration { generation: Generation::new(registry, None), ..LiveGeneration::default() }

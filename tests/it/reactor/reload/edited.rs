@@ -15,10 +15,10 @@ use kopf::{
         generation::Generation,
         handlers::{
             declare::Argument,
-            function::Owner,
+            function::FunctionOwner,
             handler::{Callback, Handler, Kind},
             lifecycle::Chooser,
-            outcome::{Ended, Raised, RaisedKind},
+            outcome::{CallEnd, Raised, RaisedKind},
         },
     },
     reactor::Operator,
@@ -121,7 +121,7 @@ impl Line {
         scripts: &NativeScripts,
         generation: u64,
         calls: &CallLog,
-        home: &Owner,
+        home: &FunctionOwner,
     ) -> Handler {
         let (line, shared) = (self.clone(), calls.clone());
         let function = scripts.handler(self.id, move |invocation| {
@@ -173,11 +173,11 @@ impl Line {
         invocation: &'a Invocation,
         generation: u64,
         calls: &'a CallLog,
-    ) -> BoxFuture<'a, Ended> {
+    ) -> BoxFuture<'a, CallEnd> {
         Box::pin(async move {
             let who = format!("{}.{}@{generation} {}", self.id, self.code, name_of(invocation));
             let raised =
-                |kind| Ended::Raised(Raised { kind, message: "on purpose".into(), trace: None });
+                |kind| CallEnd::Raised(Raised { kind, message: "on purpose".into(), trace: None });
             match self.does {
                 Does::Nothing => calls.add(&who),
                 Does::Work(seconds) => {
@@ -204,7 +204,7 @@ impl Line {
                 Does::Index => {
                     calls.add(&who);
                     let entry = json!({ name_of(invocation): self.code });
-                    return Ended::Returned((self.code > 0).then_some(entry));
+                    return CallEnd::Returned((self.code > 0).then_some(entry));
                 }
                 Does::Look(id) => {
                     let index = invocation.services.indexes.get(id);
@@ -224,7 +224,7 @@ impl Line {
                     self.stay(invocation, &who, calls).await;
                 }
             }
-            Ended::Returned(None)
+            CallEnd::Returned(None)
         })
     }
 
@@ -279,7 +279,7 @@ impl Edited {
         change: impl FnOnce(Operator) -> Operator,
     ) -> Self {
         let (scripts, calls) = (NativeScripts::default(), CallLog::default());
-        let home: Owner = Arc::new("generation 1");
+        let home: FunctionOwner = Arc::new("generation 1");
         let handlers = lines.iter().map(|it| it.declare(&scripts, 1, &calls, &home)).collect();
         let mut settings = Settings::default();
         settings.background.instant_exit_timeout = None;
@@ -299,7 +299,7 @@ impl Edited {
     ) -> oneshot::Receiver<ReloadResult> {
         self.generations += 1;
         let number = self.generations;
-        let home: Owner = Arc::new(format!("generation {number}"));
+        let home: FunctionOwner = Arc::new(format!("generation {number}"));
         self.homes.push(Arc::downgrade(&home));
         let declare = |it: &Line| it.declare(&self.scripts, number, &self.calls, &home);
         let registry = Registry::new(lines.iter().map(declare).collect()).expect("unique ids");

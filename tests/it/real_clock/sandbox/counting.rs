@@ -6,7 +6,7 @@ use kopf::{
     call::{CallServices, Children, Indexes, Invocation, Memo, Scripts as _, SharedPatch},
     logic::{
         background::indexing::{Contribution, Owner},
-        handlers::outcome::{Ended, Outcome, Raised},
+        handlers::outcome::{CallEnd, Outcome, Raised},
         object::Header,
     },
     scripting::{Placement, Source, Terms},
@@ -36,10 +36,10 @@ pub(super) fn in_both((lua, rhai): (&str, &str), memory_limit: usize, play: impl
 }
 
 /// Returns the message of a failure.
-fn problem(ended: Ended) -> Option<String> {
+fn problem(ended: CallEnd) -> Option<String> {
     match ended {
-        Ended::Returned(_) | Ended::Keyed(_) => None,
-        Ended::Raised(Raised { message, .. }) => Some(message),
+        CallEnd::Returned(_) | CallEnd::Keyed(_) => None,
+        CallEnd::Raised(Raised { message, .. }) => Some(message),
     }
 }
 
@@ -126,9 +126,9 @@ async fn fill_index(script: &mut Script) -> Option<String> {
         let body = json!({ "metadata": { "name": "x", "uid": number.to_string() } });
         let ended = script.call_about("hoard", &body).await.ended;
         let result = match ended {
-            Ended::Raised(raised) => return Some(raised.message),
-            Ended::Returned(result) => Outcome { result, ..Outcome::default() },
-            Ended::Keyed(entries) => Outcome { entries: Some(entries), ..Outcome::default() },
+            CallEnd::Raised(raised) => return Some(raised.message),
+            CallEnd::Returned(result) => Outcome { result, ..Outcome::default() },
+            CallEnd::Keyed(entries) => Outcome { entries: Some(entries), ..Outcome::default() },
         };
         let header = Header { uid: Some(number.to_string()), ..Header::default() };
         let index = indexes.get("hoard").expect("the index");

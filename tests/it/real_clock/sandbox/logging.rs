@@ -1,6 +1,6 @@
 //! Lines of the log have a maximum length, the same in both languages.
 
-use kopf::{logic::handlers::outcome::Ended, testing::LogCapture};
+use kopf::{logic::handlers::outcome::CallEnd, testing::LogCapture};
 
 use super::counting::in_both;
 use crate::scripting::engines::Script;
@@ -13,7 +13,7 @@ fn a_long_line_is_cut_and_its_large_fields_are_left_out() {
     let play = async |script: Script| {
         let log = LogCapture::of("");
         let ended = script.call("talks").await.ended;
-        assert_eq!(ended, Ended::Returned(None));
+        assert_eq!(ended, CallEnd::Returned(None));
         let lines = log.lines();
         let long: Vec<_> = lines.iter().filter(|it| it.message.starts_with("xxx")).collect();
         assert_eq!(long.len(), 4, "{}", lines.len());

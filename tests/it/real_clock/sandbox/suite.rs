@@ -16,7 +16,7 @@ use kopf::{
     call::{Scripts as _, SharedPatch},
     logic::handlers::{
         function::ScriptId,
-        outcome::{Ended, RaisedKind},
+        outcome::{CallEnd, RaisedKind},
     },
     scripting::{Modules, Placement, Source, Terms},
     settings::{Sandbox, Settings},
@@ -118,7 +118,7 @@ struct Run {
     /// The number of responses of the script next to it meanwhile.
     answers: usize,
     /// The result of the next call of the script itself.
-    next: Option<Ended>,
+    next: Option<CallEnd>,
 }
 
 /// Runs all scripts of a language, in a separate process for this test; panics with the list of those that differ from their
@@ -198,7 +198,7 @@ fn check(language: &Language, hostile: &Hostile) -> Result<(), String> {
 fn check_once(language: &Language, hostile: &Hostile) -> Result<Duration, String> {
     let run = run(language, hostile);
     check_error(hostile, &run)?;
-    if !hostile.at_load && run.next != Some(Ended::Returned(Some(json!("alive")))) {
+    if !hostile.at_load && run.next != Some(CallEnd::Returned(Some(json!("alive")))) {
         return Err(format!("the next call ended so: {:?}", run.next));
     }
     if run.computed > LONG && run.answers == 0 {
@@ -305,7 +305,7 @@ async fn call(language: &Language, script: &Script) -> Run {
             biased;
             ended = &mut attempt => break ended,
             answer = answer => {
-                assert_eq!(answer, Ended::Returned(Some(json!("beside"))), "the script beside it");
+                assert_eq!(answer, CallEnd::Returned(Some(json!("beside"))), "the script beside it");
                 answers += 1;
             }
         }
@@ -319,8 +319,8 @@ async fn call(language: &Language, script: &Script) -> Run {
     let patch = SharedPatch::default();
     let next = script.host.call(script.change("alive", &sample(), &patch)).await;
     let (message, is_temporary) = match ended {
-        Ended::Raised(it) => (Some(it.message), matches!(it.kind, RaisedKind::Aborted(_))),
-        Ended::Returned(_) | Ended::Keyed(_) => (None, false),
+        CallEnd::Raised(it) => (Some(it.message), matches!(it.kind, RaisedKind::Aborted(_))),
+        CallEnd::Returned(_) | CallEnd::Keyed(_) => (None, false),
     };
     let computed = after.saturating_sub(before);
     Run { message, is_temporary, computed, elapsed, answers, next: Some(next) }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use kopf::{
     call::{CallServices, Indexes},
     logic::{
-        background::indexing::{Contribution, Key, Owner},
-        handlers::outcome::Ended,
+        background::indexing::{Contribution, IndexKey, Owner},
+        handlers::outcome::CallEnd,
         object::Header,
     },
 };
@@ -24,7 +24,7 @@ pub(crate) fn services(items: impl IntoIterator<Item = (Value, Value)>) -> Arc<C
     let index = indexes.get("idx").expect("it was made").clone();
     for (number, (key, value)) in items.into_iter().enumerate() {
         let owner = Owner::of(&Header { uid: Some(number.to_string()), ..Header::default() });
-        let entry = (Key::of(&key), value.into());
+        let entry = (IndexKey::of(&key), value.into());
         index.apply(&owner, Contribution::Replace(vec![entry]));
     }
     Arc::new(CallServices { indexes, ..CallServices::default() })
@@ -40,7 +40,7 @@ fn look(items: Vec<(Value, Value)>, (language, code): (Language, &str)) -> Call 
 }
 
 /// Returns the result of an index function with this code.
-fn indexed(code: &str) -> Ended {
+fn indexed(code: &str) -> CallEnd {
     run_paused(async {
         let text = format!("kopf.index('x', function(ctx) {code} end)");
         load(&text).await.call("index").await.ended
@@ -51,13 +51,13 @@ fn indexed(code: &str) -> Ended {
 fn numbers_and_truth_values_are_keys_of_results() {
     let keyed = |items: Value| {
         let items = items.as_array().cloned().unwrap_or_default();
-        Ended::Keyed(items.iter().map(|it| (it[0].clone(), it[1].clone())).collect())
+        CallEnd::Keyed(items.iter().map(|it| (it[0].clone(), it[1].clone())).collect())
     };
     assert_eq!(indexed("return {[8080] = ctx.name}"), keyed(json!([[8080, "example"]])));
     assert_eq!(indexed("return {[true] = 1}"), keyed(json!([[true, 1]])));
     assert_eq!(indexed("return {[kopf.null] = {x = 1}}"), keyed(json!([[null, { "x": 1 }]])));
     assert_eq!(indexed("return {[1.5] = kopf.null}"), keyed(json!([[1.5, null]])));
-    let Ended::Keyed(mut mixed) = indexed("return {[1] = 'a', k = 'b'}") else {
+    let CallEnd::Keyed(mut mixed) = indexed("return {[1] = 'a', k = 'b'}") else {
         panic!("keys of several types")
     };
     mixed.sort_by_key(|(key, _)| key.to_string());
@@ -66,7 +66,7 @@ fn numbers_and_truth_values_are_keys_of_results() {
 
 #[test]
 fn lists_and_objects_are_what_they_always_are() {
-    let returned = |value: Value| Ended::Returned(Some(value));
+    let returned = |value: Value| CallEnd::Returned(Some(value));
     assert_eq!(indexed("return {'a', 'b'}"), returned(json!(["a", "b"])));
     assert_eq!(indexed("return {}"), returned(json!({})));
     assert_eq!(indexed("return kopf.array()"), returned(json!([])));
@@ -74,14 +74,14 @@ fn lists_and_objects_are_what_they_always_are() {
     assert_eq!(indexed("return ctx.labels"), returned(json!({ "app": "demo" })));
     assert_eq!(indexed("return ctx.memo"), returned(json!({})));
     assert_eq!(indexed("return false"), returned(json!(false)));
-    assert_eq!(indexed("return kopf.null"), Ended::Returned(None));
+    assert_eq!(indexed("return kopf.null"), CallEnd::Returned(None));
 }
 
 #[test]
 fn what_is_no_key_and_no_value_is_refused_with_its_place() {
     let problem = |code: &str| match indexed(code) {
-        Ended::Raised(raised) => raised.message,
-        other @ (Ended::Returned(_) | Ended::Keyed(_)) => panic!("{other:?}"),
+        CallEnd::Raised(raised) => raised.message,
+        other @ (CallEnd::Returned(_) | CallEnd::Keyed(_)) => panic!("{other:?}"),
     };
     assert_eq!(
         problem("return {[{}] = 1}"),

@@ -26,11 +26,11 @@ use kopf::{
         handlers::{
             function::{Function, ScriptId},
             handler::Handler,
-            outcome::{Ended, Raised},
+            outcome::{CallEnd, Raised},
         },
         object::{
             Object, ObjectRef,
-            diff::{DiffItem, Operation},
+            diff::{DiffItem, DiffOperation},
             reason::Reason,
             resource::Resource,
         },
@@ -52,7 +52,7 @@ pub(crate) struct Script {
 
 /// The end of one call, and its patch.
 pub(crate) struct Call {
-    pub(crate) ended: Ended,
+    pub(crate) ended: CallEnd,
     pub(crate) patch: Patch,
 }
 
@@ -154,8 +154,12 @@ impl Script {
     pub(crate) fn change(&self, id: &str, body: &Value, patch: &SharedPatch) -> Arc<Invocation> {
         let object = Object::parse(Bytes::from(body.to_string())).expect("a JSON object");
         let field = vec!["spec".to_owned(), "size".to_owned()];
-        let diff =
-            vec![DiffItem { operation: Operation::Change, field, old: json!(1), new: json!(2) }];
+        let diff = vec![DiffItem {
+            operation: DiffOperation::Change,
+            field,
+            old: json!(1),
+            new: json!(2),
+        }];
         let change = ChangeCause {
             reason: Reason::Update,
             old: Some(Arc::new(json!({"spec": {"size": 1}}))),
@@ -228,18 +232,18 @@ impl Call {
     /// Returns the result of a call that returned one.
     pub(crate) fn result(self) -> Value {
         match self.ended {
-            Ended::Returned(result) => result.unwrap_or_default(),
-            Ended::Keyed(entries) => json!(entries),
-            Ended::Raised(raised) => panic!("{}: {:?}", raised.message, raised.trace),
+            CallEnd::Returned(result) => result.unwrap_or_default(),
+            CallEnd::Keyed(entries) => json!(entries),
+            CallEnd::Raised(raised) => panic!("{}: {:?}", raised.message, raised.trace),
         }
     }
 
     /// Returns the error of a call that raised one.
     pub(crate) fn raised(self) -> Raised {
         match self.ended {
-            Ended::Raised(raised) => raised,
-            Ended::Returned(result) => panic!("returned {result:?}"),
-            Ended::Keyed(entries) => panic!("returned {entries:?}"),
+            CallEnd::Raised(raised) => raised,
+            CallEnd::Returned(result) => panic!("returned {result:?}"),
+            CallEnd::Keyed(entries) => panic!("returned {entries:?}"),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::{fs, path::PathBuf, time::Duration};
 
 use kopf::{
     call::{Scripts as _, SharedPatch},
-    logic::handlers::outcome::{Ended, RaisedKind},
+    logic::handlers::outcome::{CallEnd, RaisedKind},
     scripting::{Modules, Placement, Source, Terms},
     settings::Settings,
     telemetry::RestartLabels,
@@ -67,12 +67,12 @@ fn neighbours_go_on_beside_a_runaway_call() {
         tokio::pin!(spin);
         tokio::select! {
             _ = &mut spin => panic!("the nap is shorter"),
-            ended = nap => assert_eq!(ended, Ended::Returned(Some(json!("done")))),
+            ended = nap => assert_eq!(ended, CallEnd::Returned(Some(json!("done")))),
         }
-        assert!(matches!(spin.await, Ended::Raised(_)));
+        assert!(matches!(spin.await, CallEnd::Raised(_)));
         let patch = SharedPatch::default();
         let nap = script.host.call(script.change("nap", &sample(), &patch)).await;
-        assert_eq!(nap, Ended::Returned(Some(json!("done"))), "the VM lives on");
+        assert_eq!(nap, CallEnd::Returned(Some(json!("done"))), "the VM lives on");
     });
 }
 
@@ -114,7 +114,7 @@ fn a_cancelled_call_takes_no_further_step() {
         let call = script.host.call(script.change("slow", &sample(), &patch));
         assert!(tokio::time::timeout(Duration::from_secs(5), call).await.is_err());
         let other = script.host.call(script.change("slower", &sample(), &patch));
-        assert_eq!(other.await, Ended::Returned(None), "the VM lives on");
+        assert_eq!(other.await, CallEnd::Returned(None), "the VM lives on");
         assert!(script.memo.lock().is_empty());
     });
 }
@@ -207,7 +207,7 @@ fn a_script_that_fills_its_memory_starts_afresh_and_nobody_else_notices() {
         );
         assert!(matches!(hoard.kind, RaisedKind::Aborted(Some(_))));
         // Other calls of the VM fail temporarily, with a short delay.
-        let Ended::Raised(nap) = nap else { panic!("the nap went on: {nap:?}") };
+        let CallEnd::Raised(nap) = nap else { panic!("the nap went on: {nap:?}") };
         assert_eq!(nap.kind, RaisedKind::Temporary(Some(Duration::from_secs(1))));
         assert!(nap.message.contains("the call is retried"), "{}", nap.message);
         assert_eq!(script.call("ask").await.result(), json!("of this VM"));

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use kopf::{
     call::{LiveObject, Scripts as _, Stopped},
-    logic::{background::stopping::StopReason, handlers::outcome::Ended, object::Object},
+    logic::{background::stopping::StopReason, handlers::outcome::CallEnd, object::Object},
     scripting::{Placement, Terms},
     settings::Settings,
 };
@@ -39,9 +39,9 @@ fn stopped_after_12s((language, body): (Language, &str)) -> (Value, u64) {
         let call = script.host.call(script.background("daemon", &live(), &stopped));
         let (ended, ()) = tokio::join!(call, stopping);
         match ended {
-            Ended::Returned(result) => (result.unwrap_or_default(), began.elapsed().as_secs()),
-            Ended::Keyed(entries) => panic!("{entries:?}"),
-            Ended::Raised(raised) => panic!("{raised:?}"),
+            CallEnd::Returned(result) => (result.unwrap_or_default(), began.elapsed().as_secs()),
+            CallEnd::Keyed(entries) => panic!("{entries:?}"),
+            CallEnd::Raised(raised) => panic!("{raised:?}"),
         }
     })
 }
@@ -182,7 +182,7 @@ fn the_object_is_seen_as_it_is_at_the_moment() {
                 [3, 3, "new", "new", true],
                 [true, true, true, true, 3, "kopfexamples"],
             ]);
-            assert_eq!(ended, Ended::Returned(Some(expected)), "{language:?}");
+            assert_eq!(ended, CallEnd::Returned(Some(expected)), "{language:?}");
         });
     }
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{eval, load, run, run_paused, sample};
 use kopf::{
     call::{Scripts as _, SharedPatch},
-    logic::handlers::outcome::Ended,
+    logic::handlers::outcome::CallEnd,
 };
 
 #[test]
@@ -64,7 +64,7 @@ fn handlers_and_filters_of_one_version_share_its_tables() {
         let other = script.change("it", &sample(), &SharedPatch::default());
         let mut calls = Vec::new();
         for it in [&first, &first, &other, &first] {
-            let Ended::Returned(result) = script.host.call(Arc::clone(it)).await else {
+            let CallEnd::Returned(result) = script.host.call(Arc::clone(it)).await else {
                 panic!("the call fails")
             };
             calls.push(result.expect("a result"));

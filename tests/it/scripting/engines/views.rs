@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{eval, load, run, run_paused};
-use kopf::{call::Scripts as _, logic::handlers::outcome::Ended};
+use kopf::{call::Scripts as _, logic::handlers::outcome::CallEnd};
 
 #[test]
 fn a_patch_creates_levels_on_the_way() {
@@ -136,11 +136,11 @@ fn settings_can_be_changed_at_startup() {
         )
         .await;
         let ended = script.host.call(script.startup("startup")).await;
-        assert_eq!(ended, Ended::Returned(Some(json!(600))));
+        assert_eq!(ended, CallEnd::Returned(Some(json!(600))));
         let settings = script.settings.lock().clone();
         assert!(!settings.posting.enabled);
         assert_eq!(settings.execution.default_backoff, Duration::from_mins(10));
-        let Ended::Raised(raised) = script.host.call(script.startup("bad")).await else {
+        let CallEnd::Raised(raised) = script.host.call(script.startup("bad")).await else {
             panic!("unknown settings are refused")
         };
         assert!(raised.message.contains("did you mean `enabled`?"), "{}", raised.message);

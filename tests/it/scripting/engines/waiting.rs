@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kopf::{
     call::{Scripts as _, SharedPatch},
-    logic::{change::filters::Question, handlers::outcome::Ended},
+    logic::{change::filters::Question, handlers::outcome::CallEnd},
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -23,7 +23,7 @@ fn handlers_sleep_side_by_side() {
         let call = || script.host.call(script.change("update", &sample(), &patch));
         let both = tokio::join!(call(), call());
         assert_eq!(began.elapsed().as_secs(), 30);
-        assert_eq!(both, (Ended::Returned(Some(json!(2))), Ended::Returned(Some(json!(2)))));
+        assert_eq!(both, (CallEnd::Returned(Some(json!(2))), CallEnd::Returned(Some(json!(2)))));
     });
 }
 
@@ -59,7 +59,7 @@ fn a_thousand_sleepers_share_one_vm() {
         let calls = (0..1000).map(|_| script.host.call(script.change("update", &sample(), &patch)));
         let began = Instant::now();
         let all = futures::future::join_all(calls).await;
-        assert!(all.iter().all(|it| *it == Ended::Returned(Some(Value::Bool(true)))));
+        assert!(all.iter().all(|it| *it == CallEnd::Returned(Some(Value::Bool(true)))));
         assert_eq!(began.elapsed().as_secs(), 60);
     });
 }
@@ -103,6 +103,6 @@ fn a_replaced_generation_finishes_its_calls() {
         let call = script.host.call(script.change("update", &sample(), &patch));
         drop(script);
         let ended = tokio::time::timeout(Duration::from_secs(100), call).await;
-        assert_eq!(ended, Ok(Ended::Returned(Some(Value::Bool(true)))));
+        assert_eq!(ended, Ok(CallEnd::Returned(Some(Value::Bool(true)))));
     });
 }

@@ -8,7 +8,7 @@ use kopf::{
         change::{filters::Question, patch::Transformation},
         handlers::{
             handler::{Callback, Handler, InitialDelay},
-            outcome::Ended,
+            outcome::CallEnd,
         },
     },
     scripting::{Placement, Source},
@@ -128,7 +128,7 @@ fn sub_handlers_run_where_their_parent_did() {
             let sub = Arc::clone(&orders.declared()[0]);
             assert_eq!(stage.result(&sub).await, json!("of one"));
             drop(orders);
-            let Ended::Raised(raised) = stage.call(&sub).await else { panic!("it is gone") };
+            let CallEnd::Raised(raised) = stage.call(&sub).await else { panic!("it is gone") };
             assert_eq!(raised.message, "the script of this function is not loaded");
             assert_eq!(stage.host.live_scripts(), 0);
         }

@@ -15,7 +15,7 @@ use kopf::{
     call::{Children, Invocation, Scripts as _, SharedPatch},
     logic::handlers::{
         handler::Handler,
-        outcome::{Ended, Raised},
+        outcome::{CallEnd, Raised},
     },
     scripting::{LoadError, Placement, Prepared, ScriptHost, Source},
     testing,
@@ -72,7 +72,7 @@ impl Stage {
         Arc::clone(found.expect("a handler of this id"))
     }
 
-    fn call(&self, handler: &Arc<Handler>) -> impl Future<Output = Ended> + use<> {
+    fn call(&self, handler: &Arc<Handler>) -> impl Future<Output = CallEnd> + use<> {
         self.host.call(invocation(handler, None).0)
     }
 
@@ -92,11 +92,11 @@ fn invocation(
     (Arc::new(Invocation { children, ..invocation }), patch)
 }
 
-fn result(ended: Ended) -> Value {
+fn result(ended: CallEnd) -> Value {
     match ended {
-        Ended::Returned(result) => result.unwrap_or_default(),
-        Ended::Keyed(entries) => json!(entries),
-        Ended::Raised(Raised { message, .. }) => panic!("{message}"),
+        CallEnd::Returned(result) => result.unwrap_or_default(),
+        CallEnd::Keyed(entries) => json!(entries),
+        CallEnd::Raised(Raised { message, .. }) => panic!("{message}"),
     }
 }
 

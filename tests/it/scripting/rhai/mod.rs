@@ -14,7 +14,7 @@ use kopf::{
         handlers::{
             function::Function,
             handler::Handler,
-            outcome::{Ended, RaisedKind},
+            outcome::{CallEnd, RaisedKind},
         },
     },
     scripting::{Placement, ScriptHost, Source},
@@ -41,7 +41,7 @@ impl Operator {
         Operator { host, handlers, memo: Memo::default(), patch: SharedPatch::default() }
     }
 
-    async fn call(&self, id: &str) -> Ended {
+    async fn call(&self, id: &str) -> CallEnd {
         let handler = self.handlers.iter().find(|it| *it.id == *id).expect("a handler of this id");
         let body = json!({ "metadata": { "name": "one" }, "spec": { "x": 1 } });
         let invocation = testing::creation(handler, body, Arc::clone(&self.patch));
@@ -65,8 +65,8 @@ impl Operator {
     }
 }
 
-fn returned(value: Value) -> Ended {
-    Ended::Returned(Some(value))
+fn returned(value: Value) -> CallEnd {
+    CallEnd::Returned(Some(value))
 }
 
 const MINIMAL: &str = r#"
@@ -94,7 +94,7 @@ async fn returns_patches_and_raises(placement: Placement) {
     assert_eq!(operator.merge(), json!({ "status": { "phase": "Ready" } }));
     let changed = operator.host.transform(operator.transformation(), json!({})).await;
     assert_eq!(changed, Ok(json!({ "seen": true })));
-    let Ended::Raised(raised) = operator.call("update").await else { panic!("it throws") };
+    let CallEnd::Raised(raised) = operator.call("update").await else { panic!("it throws") };
     assert_eq!((raised.kind, raised.message.as_str()), (RaisedKind::Permanent, "never"));
 }
 

@@ -4,10 +4,10 @@ use std::{fmt::Write as _, sync::Arc};
 
 use kopf::{
     call::{Scripts as _, SharedPatch},
-    logic::handlers::outcome::Ended,
+    logic::handlers::outcome::CallEnd,
     scripting::{
         Placement, ScriptHost, Source,
-        surface::{Item, Language, Parameter, Shape, Spoken, Surface, pages},
+        surface::{Item, ItemShape, Language, Parameter, Spoken, Surface, pages},
     },
     testing::{creation, run_paused},
 };
@@ -20,7 +20,7 @@ const HANDLES: [(&str, &str); 3] =
 fn check_names(prefix: &str, items: &[Item], documented: &str) {
     for item in items {
         let path = format!("{prefix}.{}", item.name);
-        if let Shape::Table(inner) = &item.shape {
+        if let ItemShape::Table(inner) = &item.shape {
             check_names(&path, inner, documented);
         }
         if let Spoken::Only(_, instead) = item.spoken {
@@ -105,7 +105,7 @@ fn missing(language: Language) -> Vec<String> {
         let call = Arc::new(creation(&handler, body, SharedPatch::default()));
         host.call(call).await
     });
-    let Ended::Returned(Some(told)) = ended else { panic!("{ended:?}") };
+    let CallEnd::Returned(Some(told)) = ended else { panic!("{ended:?}") };
     let told = told.as_array().cloned().unwrap_or_default();
     let told = told.iter().filter_map(|it| it.as_str());
     // Some reject the arguments, which is fine.

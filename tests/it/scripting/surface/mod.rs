@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, fs, path::PathBuf, process::Command};
 use expect_test::expect_file;
 use kopf::scripting::{
     Placement, ScriptHost, Source,
-    surface::{Item, Language, Shape, Spoken, Surface, lua_stubs, pages},
+    surface::{Item, ItemShape, Language, Spoken, Surface, lua_stubs, pages},
 };
 
 use kopf::testing::run_paused;
@@ -103,7 +103,7 @@ fn documented(prefix: &str, items: &[Item], paths: &mut BTreeSet<String>) {
     let is_there = |it: &&Item| it.spoken.in_language(Language::Lua) || it.spoken == Spoken::Later;
     for item in items.iter().filter(is_there) {
         let path = format!("{prefix}.{}", item.name);
-        if let Shape::Table(inner) = &item.shape {
+        if let ItemShape::Table(inner) = &item.shape {
             documented(&path, inner, paths);
         }
         paths.insert(path);

@@ -10,7 +10,7 @@ use kopf::{
         declare::Argument,
         function::Function,
         handler::{Handler, Kind},
-        outcome::{Ended, Raised, RaisedKind},
+        outcome::{CallEnd, Raised, RaisedKind},
     },
     testing::{OnDrop, declared},
 };
@@ -49,8 +49,8 @@ fn schedule(natives: &Natives, levels: &Levels, id: &'static str, seconds: u64) 
             let slot = cause.scheduled.as_ref().expect("a slot").to_string();
             levels.slot(process, id, &slot);
             time::sleep(Duration::from_millis(700)).await;
-            Ended::Returned(None)
-        }) as BoxFuture<'static, Ended>
+            CallEnd::Returned(None)
+        }) as BoxFuture<'static, CallEnd>
     });
     let named = ("id".to_owned(), Argument::Value(id.into()));
     if id == "minute" {
@@ -70,7 +70,7 @@ fn family(natives: &Natives, levels: &Levels) -> Handler {
         natives.scripts.handler(name, move |invocation| {
             let levels = levels.clone();
             Box::pin(async move { run(&invocation, &levels, process, name).await })
-                as BoxFuture<'static, Ended>
+                as BoxFuture<'static, CallEnd>
         })
     };
     let (function, finalize) = (call("reconcile"), call("finalize"));
@@ -84,7 +84,7 @@ fn family(natives: &Natives, levels: &Levels) -> Handler {
     declared(Kind::Reconcile, vec![Argument::Value("kopfexamples".into())], options, function)
 }
 
-async fn run(invocation: &Arc<Invocation>, levels: &Levels, process: u64, what: &str) -> Ended {
+async fn run(invocation: &Arc<Invocation>, levels: &Levels, process: u64, what: &str) -> CallEnd {
     let object = invocation.object().expect("an object");
     let (body, retry) = (object.body(), invocation.attempt.map_or(0, |it| it.retry));
     let (spec, meta) = (&body["spec"], &body["metadata"]);
@@ -100,12 +100,12 @@ async fn run(invocation: &Arc<Invocation>, levels: &Levels, process: u64, what: 
     if retry < spec["failures"][failures].as_u64().unwrap_or_default() {
         levels.end(number, "later");
         let kind = RaisedKind::Temporary(Some(RETRY_DELAY));
-        return Ended::Raised(Raised { kind, message: "not yet".into(), trace: None });
+        return CallEnd::Raised(Raised { kind, message: "not yet".into(), trace: None });
     }
     levels.end(number, "done");
     if is_final {
         levels.finalized(uid);
-        return Ended::Returned(None);
+        return CallEnd::Returned(None);
     }
     // The function sees the current object, not the one before its sleep.
     let children = invocation
@@ -125,5 +125,5 @@ async fn run(invocation: &Arc<Invocation>, levels: &Levels, process: u64, what: 
     };
     let children: Vec<_> = wanted.into_iter().map(child).collect();
     let status = json!({ "x": x, "uid": uid, "seen": seen });
-    Ended::Returned(Some(json!({ "children": children, "status": status })))
+    CallEnd::Returned(Some(json!({ "children": children, "status": status })))
 }

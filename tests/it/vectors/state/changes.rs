@@ -7,7 +7,7 @@ use kopf::{
         change::cause,
         object::{
             Object,
-            diff::{self, Diff, DiffItem, Operation, Scope},
+            diff::{self, Diff, DiffItem, DiffOperation, DiffScope},
             fields,
             reason::EventType,
         },
@@ -26,9 +26,9 @@ fn diffs() {
     run("diff", |vector| {
         let input = &vector.input;
         let scope = match text(&input["scope"]) {
-            "left" => Scope::Left,
-            "right" => Scope::Right,
-            _ => Scope::Full,
+            "left" => DiffScope::Left,
+            "right" => DiffScope::Right,
+            _ => DiffScope::Full,
         };
         let mut diff = diff::scoped(&input["a"], &input["b"], scope);
         for item in &mut diff {
@@ -51,9 +51,9 @@ fn diff_reduce() {
 
 fn item(item: &Value) -> DiffItem {
     let operation = match text(&item[0]) {
-        "add" => Operation::Add,
-        "change" => Operation::Change,
-        "remove" => Operation::Remove,
+        "add" => DiffOperation::Add,
+        "change" => DiffOperation::Change,
+        "remove" => DiffOperation::Remove,
         other => panic!("unknown operation {other}"),
     };
     DiffItem { operation, field: field(&item[1]), old: item[2].clone(), new: item[3].clone() }

@@ -4,10 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use kopf::logic::{
-    change::state::{self, Counts, State},
+    change::state::{self, ProgressCounts, State},
     handlers::{
         outcome::{Failure, Outcome},
-        progress::{self, Record},
+        progress::{self, ProgressRecord},
     },
     object::reason::Reason,
 };
@@ -38,8 +38,8 @@ fn now(input: &Value) -> Timestamp {
     base() + SignedDuration::from_secs_f64(input["now"].as_f64().unwrap_or_default())
 }
 
-fn record(value: &Value, now: Timestamp) -> Result<Record, String> {
-    Record::parse("fn", value, now).map_err(|it| it.to_string())
+fn record(value: &Value, now: Timestamp) -> Result<ProgressRecord, String> {
+    ProgressRecord::parse("fn", value, now).map_err(|it| it.to_string())
 }
 
 fn parse(vector: &Vector) -> Result<(), String> {
@@ -69,7 +69,7 @@ fn format(vector: &Vector) -> Result<(), String> {
 fn transition(vector: &Vector) -> Result<(), String> {
     let input = &vector.input;
     let before = if input["record"].is_null() {
-        Record::new(base(), input["purpose"].as_str())
+        ProgressRecord::new(base(), input["purpose"].as_str())
     } else {
         record(&input["record"], base())?
     };
@@ -158,8 +158,8 @@ fn whole_state(vector: &Vector) -> Result<(), String> {
 
     let mut delays: Vec<f64> = state.delays(now).iter().map(Duration::as_secs_f64).collect();
     delays.sort_by(f64::total_cmp);
-    let counted = |it: Counts| json!([it.succeeded, it.failed, it.left]);
-    let all = |it: &std::collections::BTreeMap<String, Counts>| -> Value {
+    let counted = |it: ProgressCounts| json!([it.succeeded, it.failed, it.left]);
+    let all = |it: &std::collections::BTreeMap<String, ProgressCounts>| -> Value {
         it.iter()
             .map(|(purpose, counts)| (purpose.clone(), counted(*counts)))
             .collect::<Map<_, _>>()
