@@ -162,13 +162,13 @@ impl ScriptSeries {
         });
         match (&named.numbers, change) {
             (FamilyMetric::Counter(it), SeriesChange::Count(by)) => {
-                drop(it.get_or_create(&labels).inc_by(by))
+                it.get_or_create(&labels).inc_by(by);
             }
             (FamilyMetric::Gauge(it), SeriesChange::Set(to)) => {
-                drop(it.get_or_create(&labels).set(to))
+                it.get_or_create(&labels).set(to);
             }
             (FamilyMetric::Gauge(it), SeriesChange::Add(by)) => {
-                drop(it.get_or_create(&labels).inc_by(by))
+                it.get_or_create(&labels).inc_by(by);
             }
             (FamilyMetric::Histogram(it), SeriesChange::Observe(value, _)) => {
                 it.get_or_create(&labels).observe(value);
