@@ -173,7 +173,7 @@ impl DocumentContent {
         match self {
             _ if open.fields.is_empty() => *self = DocumentContent::default(),
             DocumentContent::Packed(_) => {
-                heap::apart(|| *self = DocumentContent::Open(Box::new(open)))
+                heap::apart(|| *self = DocumentContent::Open(Box::new(open)));
             }
             DocumentContent::Open(place) => **place = open,
         }

@@ -314,7 +314,7 @@ impl HeaderPart for Metadata {
                 MetadataKey::CreationTimestamp => header.creation_timestamp = text(&mut map)?,
                 MetadataKey::DeletionTimestamp => header.deletion_timestamp = text(&mut map)?,
                 MetadataKey::Finalizers => {
-                    header.finalizers = part::<StringListPart, A>(&mut map)?.0
+                    header.finalizers = part::<StringListPart, A>(&mut map)?.0;
                 }
                 MetadataKey::Labels => header.labels = part::<MapPart, A>(&mut map)?.0,
                 MetadataKey::Annotations => header.annotations = part::<MapPart, A>(&mut map)?.0,

@@ -271,7 +271,7 @@ impl<'a> Resources<'a> {
             Some(Ok(StreamEvent::Listing)) => self.listed.clear(),
             Some(Ok(StreamEvent::Listed)) => self.note_listing(),
             Some(Ok(StreamEvent::Alive)) => {
-                drop(self.notes.logged.remove(&FailureSubject::Definitions))
+                drop(self.notes.logged.remove(&FailureSubject::Definitions));
             }
             Some(Err(error)) if error.class != ErrorClass::Denied => {
                 let text = format!("Cannot watch CRDs, retrying: {error}");

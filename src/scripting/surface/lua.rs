@@ -125,7 +125,7 @@ fn of_table(text: &mut String, path: &str, doc: &str, items: &[Item], kinds: &[C
             ItemShape::Function(signature) | ItemShape::Method(signature) => {
                 match signature.handler {
                     Some(Ty::Handler(kind)) => {
-                        declaring(text, (&path, item), (signature, kind), kinds)
+                        declaring(text, (&path, item), (signature, kind), kinds);
                     }
                     Some(_) | None => of_function(text, item, signature, &spelled(&path)),
                 }

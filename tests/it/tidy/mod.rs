@@ -137,6 +137,14 @@ impl File {
         stem.ends_with("tests") || self.path.components().any(|it| it.as_os_str() == "tests")
     }
 
+    /// Returns whether Cargo compiles it as the root of a crate: no file declares it.
+    fn is_root(&self) -> bool {
+        let path = &self.path;
+        path.ends_with("lib.rs")
+            || path.ends_with("main.rs")
+            || path.parent().is_some_and(|it| it.ends_with("benches"))
+    }
+
     /// Returns the lines of code with their numbers, without comments.
     fn code(&self) -> impl Iterator<Item = (usize, &str)> {
         self.text
@@ -240,6 +248,27 @@ fn every_file_says_what_it_is_for() {
         let is_header = first.starts_with("//! ") || first.starts_with("#![doc = include_str!(");
         if !is_header {
             complaints.push(file.complain(1, "the first line says what the file is for: `//! …`"));
+        }
+    }
+    report(&complaints);
+}
+
+#[test]
+fn every_file_is_compiled() {
+    let all = files(&["src", "tests/it"]);
+    let mut complaints = Vec::new();
+    for file in all.iter().filter(|it| !it.is_root()) {
+        let is_module = file.path.ends_with("mod.rs");
+        let module = if is_module { file.path.parent() } else { Some(&*file.path) };
+        let module = module.expect("a directory");
+        let name = module.file_stem().and_then(|it| it.to_str()).expect("a name");
+        let folder = module.parent().expect("a directory");
+        let parents = ["mod.rs", "lib.rs", "main.rs"].map(|it| folder.join(it));
+        let parents = [folder.with_extension("rs")].into_iter().chain(parents).collect::<Vec<_>>();
+        let declaration = format!("mod {name};");
+        let mut parents = all.iter().filter(|it| parents.contains(&it.path));
+        if !parents.any(|it| it.code().any(|(_, code)| code.contains(&declaration))) {
+            complaints.push(file.complain(1, format!("no file declares `{declaration}`")));
         }
     }
     report(&complaints);

@@ -497,7 +497,7 @@ fn approval(crd: &Value, old: Option<&Value>, found: &mut Vec<ValidationProblem>
     let must = format!("protected groups must have approval annotation {APPROVAL:?}");
     match approval_of(crd) {
         Approval::Missing => {
-            found.push(ValidationProblem::required(path, format!("{must}, {see}")))
+            found.push(ValidationProblem::required(path, format!("{must}, {see}")));
         }
         Approval::Invalid => {
             let annotations = crd.pointer("/metadata/annotations");

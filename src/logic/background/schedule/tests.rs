@@ -113,7 +113,7 @@ fn calls_of_each_minute(start: u64, changes: &[u64], ahead: u64) -> Vec<u64> {
                 schedule.planned(Some(millis(pause)), (millis(now), millis(now)));
             }
             ScheduleStep::Sleep(pause) => {
-                now += u64::try_from(pause.as_millis()).expect("milliseconds")
+                now += u64::try_from(pause.as_millis()).expect("milliseconds");
             }
             ScheduleStep::Call(_) => {
                 calls.push(now);

@@ -88,7 +88,7 @@ impl Patch {
         for transformation in newer.transformations {
             match transformation {
                 Transformation::Condition(change) => {
-                    self.change_condition(ConditionChange::clone(&change))
+                    self.change_condition(ConditionChange::clone(&change));
                 }
                 it @ (Transformation::BlockDeletion(_)
                 | Transformation::AllowDeletion(_)
