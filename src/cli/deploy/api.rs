@@ -235,8 +235,26 @@ impl Api {
             content,
         };
         let response = self.cluster.ask(demand).await?;
-        // The request has succeeded, even if its response contains no object.
-        Ok(read_object(&response).unwrap_or_default())
+        content_of(verb, &response).map_err(|why| ApiError {
+            class: ErrorClass::Fatal,
+            status: None,
+            message: format!("unexpected response of the server: {why}"),
+            hint: Some("is there a proxy between kopf and the API server?".into()),
+            answer: None,
+        })
+    }
+}
+
+/// Returns the object or list in a response; null if a change has succeeded and its response contains no object.
+///
+/// # Errors
+/// Fails if what was read is not an object, or not a list: an unreadable list is not an empty one.
+fn content_of(verb: Verb, response: &[u8]) -> Result<Value, String> {
+    let content = read_object(response).map_err(|it| it.to_string());
+    match (verb, content) {
+        (Verb::List, Ok(list)) if !is_list(&list) => Err("it is not a list".into()),
+        (Verb::Get | Verb::List, content) => content,
+        (_, content) => Ok(content.unwrap_or_default()),
     }
 }
 
@@ -260,5 +278,31 @@ fn failed(place: &Location, error: ApiError) -> Report {
     match hint {
         Some(hint) => failed.with_hint(hint),
         None => failed,
+    }
+}
+
+/// Returns whether an object is a list. An empty one may have no items, but then it has its kind.
+fn is_list(object: &Value) -> bool {
+    let kind = object.get("kind").and_then(Value::as_str);
+    object.get("items").is_some() || kind.is_some_and(|it| it.ends_with("List"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unreadable_response_is_no_empty_list_and_no_object() {
+        for page in [&b"<html>sign in</html>"[..], b"", b"[]", b"\"ok\""] {
+            assert!(content_of(Verb::Get, page).is_err(), "{page:?}");
+            assert!(content_of(Verb::List, page).is_err(), "{page:?}");
+            assert_eq!(content_of(Verb::Patch, page), Ok(Value::Null), "{page:?}");
+        }
+        for other in [json!({}), json!({ "kind": "Status" })] {
+            assert!(content_of(Verb::List, other.to_string().as_bytes()).is_err(), "{other}");
+        }
+        for list in [json!({ "kind": "PodList" }), json!({ "items": [] })] {
+            assert_eq!(content_of(Verb::List, list.to_string().as_bytes()), Ok(list));
+        }
     }
 }
