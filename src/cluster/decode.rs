@@ -7,7 +7,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::failure::Status;
-use crate::logic::object::{Object, reason::EventType};
+use crate::logic::{
+    access::kube::require_list,
+    object::{Object, reason::EventType},
+};
 
 /// The suffix of the kind of a list, as in `PodList`.
 const LIST_SUFFIX: &str = "List";
@@ -98,9 +101,12 @@ impl ListChunk {
     pub(super) fn parse(body: &Bytes) -> Result<Self, serde_json::Error> {
         let raw: RawPage<'_> = serde_json::from_slice(body)?;
         let meta = raw.metadata.unwrap_or_default();
+        let kind = raw.kind.unwrap_or_default();
+        if raw.items.is_none() {
+            require_list(&kind)?;
+        }
         let items = raw.items.unwrap_or_default();
         let items = items.into_iter().map(|it| body.slice_ref(it.get().as_bytes()));
-        let kind = raw.kind.unwrap_or_default();
         Ok(ListChunk {
             items: items.collect::<Vec<_>>().into_iter(),
             api_version: raw.api_version.unwrap_or_default().into_owned(),

@@ -11,7 +11,7 @@ use crate::cli::{
     shared_args::ClusterArgs,
 };
 use crate::logic::{
-    access::kube::{KnownResources, ResourceRef, read_object},
+    access::kube::{KnownResources, ResourceRef, read_object, read_raw_list},
     object::resource::Resource,
 };
 use crate::ports::{ApiError, Cluster, Demand, ErrorClass, GroupFilter, Verb};
@@ -89,7 +89,10 @@ impl Api {
     /// Returns an object; `None` if it does not exist.
     pub(super) async fn get(&self, place: &Location) -> Result<Option<Value>, Report> {
         match self.ask(place, Verb::Get, Vec::new(), None).await {
-            Ok(object) => Ok(Some(object)),
+            Ok(response) => {
+                let object = read_object(&response).map_err(|it| failed(place, unexpected(&it)))?;
+                Ok(Some(object))
+            }
             Err(error) if error.class == ErrorClass::Missing => Ok(None),
             Err(error) => Err(failed(place, error)),
         }
@@ -106,7 +109,7 @@ impl Api {
         let query = vec![("fieldManager", MANAGER.to_owned()), ("force", force.to_string())];
         let content = ("application/apply-patch+yaml", Bytes::from(object.to_string()));
         let after = match self.ask(place, Verb::Patch, query, Some(content)).await {
-            Ok(after) => after,
+            Ok(response) => changed(&response),
             // Nothing was created, so its namespace may not exist yet.
             Err(error) if self.is_dry && error.class == ErrorClass::Missing => {
                 return Ok(DeployResult::Created);
@@ -130,8 +133,8 @@ impl Api {
     /// Changes fields of an object by a merge patch.
     pub(super) async fn merge(&self, place: &Location, patch: &Value) -> Result<Value, Report> {
         let content = ("application/merge-patch+json", Bytes::from(patch.to_string()));
-        let changed = self.ask(place, Verb::Patch, Vec::new(), Some(content)).await;
-        changed.map_err(|it| failed(place, it))
+        let response = self.ask(place, Verb::Patch, Vec::new(), Some(content)).await;
+        response.map(|it| changed(&it)).map_err(|it| failed(place, it))
     }
 
     /// Deletes an object. Returns whether it existed.
@@ -197,21 +200,19 @@ impl Api {
             if !next.is_empty() {
                 query.push(("continue", next.clone()));
             }
-            let mut list = self.ask(all, Verb::List, query, None).await?;
-            let items = list.get_mut("items").and_then(Value::as_array_mut);
-            for item in items.map(std::mem::take).unwrap_or_default() {
-                let text = |path: &str| item.pointer(path).and_then(Value::as_str);
+            let response = self.ask(all, Verb::List, query, None).await?;
+            let page = read_raw_list(&response).map_err(|it| unexpected(&it))?;
+            for object in page.objects {
+                let text = |path: &str| object.pointer(path).and_then(Value::as_str);
                 let place = Location {
                     resource: Arc::clone(&all.resource),
                     namespace: text("/metadata/namespace").map(str::to_owned),
                     name: text("/metadata/name").unwrap_or_default().to_owned(),
                 };
-                found.push((place, item));
+                found.push((place, object));
             }
-            match list.pointer("/metadata/continue").and_then(Value::as_str) {
-                Some(more) if !more.is_empty() => more.clone_into(&mut next),
-                Some(_) | None => return Ok(found),
-            }
+            let Some(token) = page.token else { return Ok(found) };
+            next = token;
         }
     }
 
@@ -221,7 +222,7 @@ impl Api {
         verb: Verb,
         mut query: Vec<(&'static str, String)>,
         content: Option<(&'static str, Bytes)>,
-    ) -> Result<Value, ApiError> {
+    ) -> Result<Bytes, ApiError> {
         if self.is_dry && !matches!(verb, Verb::Get | Verb::List) {
             query.push(("dryRun", "All".to_owned()));
         }
@@ -234,28 +235,19 @@ impl Api {
             query,
             content,
         };
-        let response = self.cluster.ask(demand).await?;
-        content_of(verb, &response).map_err(|why| ApiError {
-            class: ErrorClass::Fatal,
-            status: None,
-            message: format!("unexpected response of the server: {why}"),
-            hint: Some("is there a proxy between kopf and the API server?".into()),
-            answer: None,
-        })
+        self.cluster.ask(demand).await
     }
 }
 
-/// Returns the object or list in a response; null if a change has succeeded and its response contains no object.
-///
-/// # Errors
-/// Fails if what was read is not an object, or not a list: an unreadable list is not an empty one.
-fn content_of(verb: Verb, response: &[u8]) -> Result<Value, String> {
-    let content = read_object(response).map_err(|it| it.to_string());
-    match (verb, content) {
-        (Verb::List, Ok(list)) if !is_list(&list) => Err("it is not a list".into()),
-        (Verb::Get | Verb::List, content) => content,
-        (_, content) => Ok(content.unwrap_or_default()),
-    }
+/// Returns the object in the response to a change, which has succeeded even if its response contains none.
+fn changed(response: &Bytes) -> Value {
+    read_object(response).unwrap_or_default()
+}
+
+fn unexpected(problem: &serde_json::Error) -> ApiError {
+    let message = format!("unexpected response of the server: {problem}");
+    let hint = Some("is there a proxy between kopf and the API server?".to_owned());
+    ApiError { class: ErrorClass::Fatal, status: None, message, hint, answer: None }
 }
 
 /// Returns whether two versions of an object have the same content.
@@ -278,31 +270,5 @@ fn failed(place: &Location, error: ApiError) -> Report {
     match hint {
         Some(hint) => failed.with_hint(hint),
         None => failed,
-    }
-}
-
-/// Returns whether an object is a list. An empty one may have no items, but then it has its kind.
-fn is_list(object: &Value) -> bool {
-    let kind = object.get("kind").and_then(Value::as_str);
-    object.get("items").is_some() || kind.is_some_and(|it| it.ends_with("List"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_unreadable_response_is_no_empty_list_and_no_object() {
-        for page in [&b"<html>sign in</html>"[..], b"", b"[]", b"\"ok\""] {
-            assert!(content_of(Verb::Get, page).is_err(), "{page:?}");
-            assert!(content_of(Verb::List, page).is_err(), "{page:?}");
-            assert_eq!(content_of(Verb::Patch, page), Ok(Value::Null), "{page:?}");
-        }
-        for other in [json!({}), json!({ "kind": "Status" })] {
-            assert!(content_of(Verb::List, other.to_string().as_bytes()).is_err(), "{other}");
-        }
-        for list in [json!({ "kind": "PodList" }), json!({ "items": [] })] {
-            assert_eq!(content_of(Verb::List, list.to_string().as_bytes()), Ok(list));
-        }
     }
 }

@@ -27,8 +27,16 @@ fn items_get_what_they_lack_from_the_list() {
 
 #[test]
 fn a_list_without_items_or_types_is_just_empty() {
-    assert_eq!(bodies(&json!({"items": null})), Vec::<Value>::new());
+    assert_eq!(bodies(&json!({"kind": "PodList", "items": null})), Vec::<Value>::new());
+    assert_eq!(bodies(&json!({"items": []})), Vec::<Value>::new());
     assert_eq!(bodies(&json!({"items": [{}]})), [json!({})]);
+}
+
+#[test]
+fn what_is_no_list_is_no_empty_list() {
+    for page in ["{}", r#"{"kind": "Status"}"#, r#"{"error": "maintenance"}"#, "[]"] {
+        assert!(ListChunk::parse(&Bytes::from(page)).is_err(), "{page}");
+    }
 }
 
 #[test]

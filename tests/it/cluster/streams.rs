@@ -162,6 +162,14 @@ async fn an_object_that_is_none_is_left_out_of_a_list() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_page_of_a_proxy_is_not_an_empty_list() {
+    let pages = [json!({}), json!({ "error": "maintenance" }), json!({ "kind": "Status" })];
+    let lists = pages.into_iter().map(Reply::ok).chain([list(&["a"])]).collect();
+    let told = transcript(lists, vec![], 5).await;
+    assert_eq!(told, ["0.0 Fatal", "1.0 Fatal", "3.0 Fatal", "7.0 - a", "7.0 listed"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_unreachable_server_is_waited_for_without_noise() {
     let lists = vec![Reply::Refuse("no route"), Reply::Refuse("no route"), list(&[])];
     assert_eq!(transcript(lists, vec![], 1).await, ["0.3 listed"]);

@@ -1,6 +1,6 @@
 //! Objects in the form that scripts get: trees without managed fields and without nulls, each built in one pass over the response.
 
-use serde::{Deserialize, Deserializer, de::Error};
+use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::{Map, Value};
 
 use crate::logic::object::{depth, tree};
@@ -32,6 +32,9 @@ pub fn read_object(raw: &[u8]) -> Result<Value, serde_json::Error> {
 pub fn read_list(raw: &[u8]) -> Result<ListPart, serde_json::Error> {
     let list = depth::read(raw, |it| List::deserialize(it))?;
     let kind = list.kind.unwrap_or_default();
+    if list.items.is_none() {
+        require_list(&kind)?;
+    }
     let of_list = [
         ("kind", kind.strip_suffix(LIST_SUFFIX).unwrap_or(&kind)),
         ("apiVersion", list.api_version.as_deref().unwrap_or_default()),
@@ -47,6 +50,32 @@ pub fn read_list(raw: &[u8]) -> Result<ListPart, serde_json::Error> {
     let token = list.metadata.and_then(|it| it.r#continue).filter(|it| !it.is_empty());
     let objects = list.items.unwrap_or_default().into_iter().map(whole).collect();
     Ok(ListPart { objects, token })
+}
+
+/// Reads the response to a list request with its objects as they are: with managed fields, and without a kind and version of their own.
+///
+/// # Errors
+/// Fails if the response is not JSON, or not a list.
+pub fn read_raw_list(raw: &[u8]) -> Result<ListPart, serde_json::Error> {
+    let mut list = read_object(raw)?;
+    let text = |path: &str| list.pointer(path).and_then(Value::as_str).unwrap_or_default();
+    let token = Some(text("/metadata/continue").to_owned()).filter(|it| !it.is_empty());
+    if list.get("items").is_none() {
+        require_list(text("/kind"))?;
+    }
+    let objects = list.get_mut("items").and_then(Value::as_array_mut).map(std::mem::take);
+    Ok(ListPart { objects: objects.unwrap_or_default(), token })
+}
+
+/// Checks that an object without items is of the kind of a list. The page of a proxy is not an empty list: all objects would count as deleted.
+///
+/// # Errors
+/// Fails if the kind does not end in `List`.
+pub fn require_list(kind: &str) -> Result<(), serde_json::Error> {
+    if kind.ends_with(LIST_SUFFIX) {
+        return Ok(());
+    }
+    Err(serde_json::Error::custom("expected a list, it has no items"))
 }
 
 #[derive(Deserialize)]

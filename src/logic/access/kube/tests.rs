@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{
     DefaultNamespaces, Delta, KnownResources, KubeVerb, ListPart, Predicate, Reference,
     ResourceRef, StatusDetails, Subject, Unresolved, WatchCache, advice, one, read_list,
-    read_object, selector, several, without_nulls,
+    read_object, read_raw_list, selector, several, without_nulls,
 };
 use crate::logic::{
     handlers::selector::Selector,
@@ -249,11 +249,35 @@ fn items_of_a_list_get_the_kind_and_version_they_lack() {
     assert_eq!(read.token.as_deref(), Some("t"));
     let first = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "a" } });
     assert_eq!(read.objects, [first, json!({ "apiVersion": "v1", "kind": "X", "metadata": {} })]);
-    let empty = br#"{"metadata":{"continue":""},"items":null}"#;
+    let empty = br#"{"kind":"PodList","metadata":{"continue":""},"items":null}"#;
     assert_eq!(read_list(empty).expect("a list"), ListPart::default());
     for wrong in ["", "[]", r#"{"items":[1]}"#, r#"{"items":{}}"#] {
         assert!(read_list(wrong.as_bytes()).is_err(), "{wrong}");
     }
+}
+
+#[test]
+fn what_is_no_list_is_no_empty_list() {
+    for page in ["<html>sign in</html>", "", "[]", "{}", r#"{"kind":"Status"}"#] {
+        assert!(read_list(page.as_bytes()).is_err(), "{page}");
+        assert!(read_raw_list(page.as_bytes()).is_err(), "{page}");
+    }
+    for page in ["<html>sign in</html>", "", "[]", r#""ok""#] {
+        assert!(read_object(page.as_bytes()).is_err(), "{page}");
+    }
+    for list in [json!({ "kind": "PodList", "items": null }), json!({ "items": [] })] {
+        let list = list.to_string();
+        assert_eq!(read_list(list.as_bytes()).unwrap().objects, [] as [Value; 0]);
+        assert_eq!(read_raw_list(list.as_bytes()).unwrap(), ListPart::default());
+    }
+}
+
+#[test]
+fn raw_objects_keep_their_managed_fields() {
+    let object = json!({ "metadata": { "name": "a", "managedFields": [{ "manager": "m" }] } });
+    let list = json!({ "metadata": { "continue": "next" }, "items": [object] }).to_string();
+    let page = read_raw_list(list.as_bytes()).unwrap();
+    assert_eq!((page.objects, page.token.as_deref()), (vec![object], Some("next")));
 }
 
 #[test]
