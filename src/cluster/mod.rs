@@ -231,10 +231,12 @@ impl Cluster for KubeCluster {
             let object = self.send(request).await?;
             // The caller uses the body.
             object.body();
-            match object.problem() {
+            let problem = object.problem().map(|it| it.to_string());
+            // The page of a proxy would count as a Lease without a holder, or as another object of this name.
+            let is_other = object.header().name.as_deref() != Some(address.name);
+            match problem.or_else(|| is_other.then(|| "it is not the requested object".into())) {
                 Some(problem) => {
-                    let failure = RequestFailure::Malformed(problem.to_string());
-                    Err(self.transport.fail(failure, &action))
+                    Err(self.transport.fail(RequestFailure::Malformed(problem), &action))
                 }
                 None => Ok(object),
             }

@@ -37,7 +37,7 @@ const DOCUMENT_MAX: Duration = Duration::from_secs(5);
 
 /// `/api` or `/apis`, in either form.
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(try_from = "IndexFields")]
 struct Index {
     /// The versions of the core group.
     versions: Vec<String>,
@@ -45,6 +45,30 @@ struct Index {
     groups: Vec<Group>,
     /// All of these with their resources.
     items: Vec<GroupDiscovery>,
+}
+
+#[derive(Deserialize)]
+struct IndexFields {
+    versions: Option<Vec<String>>,
+    groups: Option<Vec<Group>>,
+    items: Option<Vec<GroupDiscovery>>,
+}
+
+impl TryFrom<IndexFields> for Index {
+    type Error = &'static str;
+
+    /// Fails without any list: the page of a proxy does not mean that the cluster has no resources.
+    fn try_from(fields: IndexFields) -> Result<Self, Self::Error> {
+        let IndexFields { versions, groups, items } = fields;
+        if versions.is_none() && groups.is_none() && items.is_none() {
+            return Err("expected a list of API groups or versions");
+        }
+        Ok(Index {
+            versions: versions.unwrap_or_default(),
+            groups: groups.unwrap_or_default(),
+            items: items.unwrap_or_default(),
+        })
+    }
 }
 
 #[derive(Default, Deserialize)]
@@ -61,10 +85,11 @@ struct GroupVersion {
     version: String,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
+#[derive(Deserialize)]
 struct Entries {
-    resources: Vec<Entry>,
+    /// Required, but null in a group without resources.
+    #[serde(deserialize_with = "Option::deserialize")]
+    resources: Option<Vec<Entry>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -154,7 +179,7 @@ async fn resources(
     networking: &NetworkingSettings,
 ) -> Result<Vec<Resource>, ApiError> {
     match read::<Entries>(transport, &document.path, transport::JSON, networking).await {
-        Ok(entries) => Ok(describe(document, entries.resources)),
+        Ok(entries) => Ok(describe(document, entries.resources.unwrap_or_default())),
         // The last resource of the group was removed at this moment.
         Err(error) if error.class == ErrorClass::Missing => Ok(Vec::new()),
         Err(error) => Err(error),

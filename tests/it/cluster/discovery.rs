@@ -85,6 +85,27 @@ async fn a_cluster_that_does_not_answer_is_an_error() {
     assert!(cluster.discover(&GroupFilter::All).await.is_err());
 }
 
+/// The page of a proxy does not mean that the cluster, or a group, has no resources: their daemons would stop.
+#[tokio::test(start_paused = true)]
+async fn the_page_of_a_proxy_is_not_an_empty_discovery() {
+    for page in [json!({}), json!({ "error": "maintenance" }), json!({ "kind": "Status" })] {
+        for broken in ["/api", "/apis", "/api/v1"] {
+            let page = page.clone();
+            let client = scripted(move |request| match request.uri().path() {
+                path if path == broken => Reply::ok(page.clone()),
+                "/api" => Reply::ok(json!({ "versions": ["v1"] })),
+                "/apis" => Reply::ok(json!({ "groups": [] })),
+                _ => Reply::ok(json!({ "resources": null })),
+            });
+            let cluster = KubeCluster::over(client, Arc::new(Settings::default()));
+            match cluster.discover(&GroupFilter::All).await {
+                Ok(found) => assert!(found.failed.contains_key(""), "{broken}"),
+                Err(error) => assert!(error.message.contains(broken), "{error}"),
+            }
+        }
+    }
+}
+
 /// Returns a cluster with aggregated discovery. `wide.dev/v1` could not be refreshed, and `wide` returns its separate document.
 fn aggregating(wide: fn() -> Reply) -> KubeCluster {
     let list = |items: Value| json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": items});

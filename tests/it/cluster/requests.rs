@@ -10,7 +10,7 @@ use http_body_util::BodyExt as _;
 use kopf::{
     cluster::KubeCluster,
     logic::object::resource::Resource,
-    ports::{Cluster as _, ErrorClass, NewObject, PatchKind, PatchRequest},
+    ports::{Address, Cluster as _, ErrorClass, NewObject, PatchKind, PatchRequest},
     settings::Settings,
 };
 use kube::client::Body;
@@ -172,6 +172,21 @@ async fn an_answer_that_is_no_object_is_an_error() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_object_of_another_name_is_not_the_requested_one() {
+    let resource = kopfexamples();
+    let address = || Address { resource: &resource, namespace: Some("ns"), name: "x" };
+    for page in
+        [json!({}), json!({ "error": "maintenance" }), json!({ "metadata": { "name": "y" } })]
+    {
+        let (cluster, _requests) = cluster(vec![Reply::ok(page)]);
+        let error = cluster.get(address()).await.expect_err("not the object");
+        assert_eq!(error.class, ErrorClass::Fatal);
+    }
+    let (cluster, _requests) = cluster(vec![Reply::ok(json!({ "metadata": { "name": "x" } }))]);
+    cluster.get(address()).await.expect("the object");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_server_that_does_not_answer_in_time_is_asked_again_and_then_given_up() {
     let silent = tower::service_fn(|_: Request<Body>| {
         std::future::pending::<Result<http::Response<Body>, std::io::Error>>()
@@ -278,7 +293,7 @@ fn partly_slow(pause: Duration) -> (KubeCluster, Arc<Mutex<(usize, usize)>>) {
                 tokio::time::sleep(pause).await;
                 count.lock().0 -= 1;
             }
-            let body = http_body_util::Full::new(Bytes::from_static(b"{}"));
+            let body = http_body_util::Full::new(Bytes::from_static(br#"{"groups":[]}"#));
             http::Response::builder().body(body)
         }
     });
