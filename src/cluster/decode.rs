@@ -8,12 +8,9 @@ use serde_json::value::RawValue;
 
 use super::failure::Status;
 use crate::logic::{
-    access::kube::require_list,
+    access::kube::{LIST_SUFFIX, require_list},
     object::{Object, reason::EventType},
 };
-
-/// The suffix of the kind of a list, as in `PodList`.
-const LIST_SUFFIX: &str = "List";
 
 /// One response to a list request.
 #[derive(Debug, Default)]

@@ -231,15 +231,13 @@ impl Cluster for KubeCluster {
             let object = self.send(request).await?;
             // The caller uses the body.
             object.body();
-            let problem = object.problem().map(|it| it.to_string());
-            // The page of a proxy would count as a Lease without a holder, or as another object of this name.
-            let is_other = object.header().name.as_deref() != Some(address.name);
-            match problem.or_else(|| is_other.then(|| "it is not the requested object".into())) {
-                Some(problem) => {
-                    Err(self.transport.fail(RequestFailure::Malformed(problem), &action))
-                }
-                None => Ok(object),
-            }
+            let problem = match object.problem() {
+                Some(problem) => problem.to_string(),
+                None if object.header().name.as_deref() == Some(address.name) => return Ok(object),
+                // The page of a proxy would count as a Lease without a holder, or as another object of this name.
+                None => "it is not the requested object".to_owned(),
+            };
+            Err(self.transport.fail(RequestFailure::Malformed(problem), &action))
         })
     }
 

@@ -35,40 +35,15 @@ const READS_MAX: usize = 4;
 /// anyway.
 const DOCUMENT_MAX: Duration = Duration::from_secs(5);
 
-/// `/api` or `/apis`, in either form.
+/// `/api` or `/apis`, in either form: at least one of the lists is there.
 #[derive(Default, Deserialize)]
-#[serde(try_from = "IndexFields")]
 struct Index {
     /// The versions of the core group.
-    versions: Vec<String>,
-    /// All groups except the core group.
-    groups: Vec<Group>,
-    /// All of these with their resources.
-    items: Vec<GroupDiscovery>,
-}
-
-#[derive(Deserialize)]
-struct IndexFields {
     versions: Option<Vec<String>>,
+    /// All groups except the core group.
     groups: Option<Vec<Group>>,
+    /// All of these with their resources.
     items: Option<Vec<GroupDiscovery>>,
-}
-
-impl TryFrom<IndexFields> for Index {
-    type Error = &'static str;
-
-    /// Fails without any list: the page of a proxy does not mean that the cluster has no resources.
-    fn try_from(fields: IndexFields) -> Result<Self, Self::Error> {
-        let IndexFields { versions, groups, items } = fields;
-        if versions.is_none() && groups.is_none() && items.is_none() {
-            return Err("expected a list of API groups or versions");
-        }
-        Ok(Index {
-            versions: versions.unwrap_or_default(),
-            groups: groups.unwrap_or_default(),
-            items: items.unwrap_or_default(),
-        })
-    }
 }
 
 #[derive(Default, Deserialize)]
@@ -156,20 +131,29 @@ async fn versions(
     };
     let is_single = matches!(filter, GroupFilter::Only(groups) if groups.len() == 1);
     let accept = if is_single { transport::JSON } else { aggregated::ACCEPT };
-    let index = |path| read::<Index>(transport, path, accept, networking);
+    let index = async |path| match Box::pin(read(transport, path, accept, networking)).await? {
+        // The page of a proxy does not mean that the cluster has no resources.
+        Index { versions: None, groups: None, items: None } => {
+            let failure = RequestFailure::Malformed("it lists no API groups".into());
+            Err(transport.fail(failure, &Action::Discover(path)))
+        }
+        index => Ok(index),
+    };
     let core = async { if wanted("") { index("/api").await } else { Ok(Index::default()) } };
     let (core, others) = futures::future::try_join(core, index("/apis")).await?;
-    let plain = core.versions.into_iter().map(|it| DiscoveryDocument::new("", it, true));
-    let of_groups = others.groups.into_iter().filter(|it| wanted(&it.name)).flat_map(|group| {
-        let Group { name, versions, preferred_version } = group;
-        let preferred = preferred_version.unwrap_or_default().version;
-        versions.into_iter().map(move |GroupVersion { version }| {
-            let preferred = version == preferred;
-            DiscoveryDocument::new(&name, version, preferred)
-        })
-    });
+    let plain = core.versions.into_iter().flatten().map(|it| DiscoveryDocument::new("", it, true));
+    let of_groups =
+        others.groups.into_iter().flatten().filter(|it| wanted(&it.name)).flat_map(|group| {
+            let Group { name, versions, preferred_version } = group;
+            let preferred = preferred_version.unwrap_or_default().version;
+            versions.into_iter().map(move |GroupVersion { version }| {
+                let preferred = version == preferred;
+                DiscoveryDocument::new(&name, version, preferred)
+            })
+        });
     let plain = plain.chain(of_groups).map(AggregatedVersion::Stale);
-    let aggregated = core.items.into_iter().chain(others.items).filter(|it| wanted(it.name()));
+    let aggregated =
+        core.items.into_iter().chain(others.items).flatten().filter(|it| wanted(it.name()));
     Ok(plain.chain(aggregated.flat_map(GroupDiscovery::into_versions)).collect())
 }
 

@@ -17,7 +17,7 @@ pub use known::{KnownResources, ResourceRef, Unresolved};
 pub use place::{ALL_NAMESPACES, DefaultNamespaces, ListNamespace, one, several};
 pub use predicate::{Predicate, Subject};
 pub use reference::Reference;
-pub use response::{ListPart, read_list, read_object, read_raw_list, require_list};
+pub use response::{LIST_SUFFIX, ListPart, read_list, read_object, read_raw_list, require_list};
 pub use watch_cache::{Delta, WatchCache};
 
 use serde_json::Value;

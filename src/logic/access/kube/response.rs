@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::logic::object::{depth, tree};
 
 /// The suffix of the kind of a list, as in `PodList`.
-const LIST_SUFFIX: &str = "List";
+pub const LIST_SUFFIX: &str = "List";
 
 /// One page of a list.
 #[derive(Debug, Default, PartialEq)]
