@@ -125,7 +125,7 @@ mod tests {
     fn a_name_in_a_message_is_marked_if_it_occurs_once() {
         let named = |message, line| Columns::named(message, line).map(|it| (it.first, it.length));
         let line = "kopf.timer('kexs', { é = 1, exclusiv = true, exclusivity = 2 }, fn)";
-        assert_eq!(named("timer has no option `exclusiv`", line), Some((29, 8)));
+        assert_eq!(named("kopf.timer has no option `exclusiv`", line), Some((29, 8)));
         assert_eq!(named("there is no `kopf.timer`: `fn`", line), Some((1, 10)));
         assert_eq!(named("`true`: expected `1`", line), Some((40, 4)));
         assert_eq!(named("`x` is not there", line), None);

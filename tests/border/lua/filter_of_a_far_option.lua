@@ -1,3 +1,3 @@
--- says: on_create has no option `nothings`
+-- says: kopf.on_create has no option `nothings`
 -- at: load
 kopf.on_create("kopfexamples", { nothings = 1 }, function() end) -- HERE

@@ -1,3 +1,3 @@
--- says: on_create has no option `retrise`.*did you mean `retries`
+-- says: kopf.on_create has no option `retrise`.*did you mean `retries`
 -- at: load
 kopf.on_create("kopfexamples", { retrise = 1 }, function() end) -- HERE

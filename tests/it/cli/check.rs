@@ -170,7 +170,7 @@ fn all_mistakes_are_told() {
     is(
         &stderr,
         &expect![[r#"
-            error: ./a.lua:1:24: on_create has no option `retrys`
+            error: ./a.lua:1:24: kopf.on_create has no option `retrys`
               |
             1 | kopf.on_create('kex', {retrys = 3}, print)
               |                        ^^^^^^
@@ -213,7 +213,7 @@ fn all_mistakes_are_told() {
             "column": 24,
             "length": 6,
             "source": "kopf.on_create('kex', {retrys = 3}, print)",
-            "message": "on_create has no option `retrys`",
+            "message": "kopf.on_create has no option `retrys`",
             "hint": "did you mean `retries`?",
         }])
     );

@@ -48,7 +48,7 @@ pub fn declare(declaration: Declaration) -> Result<Handler, DeclareError> {
         }
         Category::Activity => {
             return Err(format!(
-                "{} takes no resource: it does not handle objects",
+                "kopf.{} takes no resource: it does not handle objects",
                 kind.declared_by()
             )
             .into());

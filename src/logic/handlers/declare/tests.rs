@@ -29,7 +29,7 @@ fn refusal(kind: Kind, options: &[(&str, Value)]) -> DeclareError {
 #[test]
 fn an_unknown_option_is_rejected_with_the_nearest_known_one() {
     let error = refusal(Kind::Create, &[("retires", json!(3))]);
-    assert_eq!(error.message, "on_create has no option `retires`");
+    assert_eq!(error.message, "kopf.on_create has no option `retires`");
     assert_eq!(error.hint.as_deref(), Some("did you mean `retries`?"));
 }
 
@@ -39,43 +39,43 @@ fn an_option_of_another_kind_of_handler_is_refused_with_the_reason() {
         (
             Kind::Create,
             "interval",
-            "on_create has no option `interval`",
+            "kopf.on_create has no option `interval`",
             "this is an option of kopf.timer",
         ),
         (
             Kind::Create,
             "side_effects",
-            "on_create has no option `side_effects`",
+            "kopf.on_create has no option `side_effects`",
             "this is an option of kopf.on_validate, kopf.on_mutate",
         ),
         (
             Kind::Validate,
             "retries",
-            "on_validate has no option `retries`",
+            "kopf.on_validate has no option `retries`",
             "its handlers are called once, without retries",
         ),
         (
             Kind::Mutate,
             "backoff",
-            "on_mutate has no option `backoff`",
+            "kopf.on_mutate has no option `backoff`",
             "its handlers are called once, without retries",
         ),
         (
             Kind::Validate,
             "errors",
-            "on_validate has no option `errors`",
+            "kopf.on_validate has no option `errors`",
             "its handlers are called once, without retries",
         ),
         (
             Kind::Event,
             "timeout",
-            "on_event has no option `timeout`",
+            "kopf.on_event has no option `timeout`",
             "its handlers have no timeout",
         ),
         (
             Kind::Startup,
             "labels",
-            "on_startup has no option `labels`",
+            "kopf.on_startup has no option `labels`",
             "its handlers do not handle single objects",
         ),
     ] {
@@ -148,7 +148,7 @@ fn activities_take_no_resource() {
         ..declaration(Kind::Startup, &[])
     };
     let error = declare(declaration).expect_err("a refusal");
-    assert_eq!(error.message, "on_startup takes no resource: it does not handle objects");
+    assert_eq!(error.message, "kopf.on_startup takes no resource: it does not handle objects");
 }
 
 #[test]

@@ -229,7 +229,7 @@ pub(super) const DURATION: &str =
     "seconds, or a duration such as \"500ms\", \"1.5s\", \"10m\", \"2h\", \"1d\"";
 
 fn unknown(kind: Kind, name: &str) -> DeclareError {
-    let message = format!("{} has no option `{name}`", kind.declared_by());
+    let message = format!("kopf.{} has no option `{name}`", kind.declared_by());
     DeclareError { message, hint: options::hint(kind, name) }
 }
 

@@ -72,7 +72,7 @@ fn errors_are_told_as_a_compiler_tells_them() {
     check(
         "-- one\nkopf.on_create('kopfexamples', {retry = 3}, function(ctx) end)",
         &expect![[r#"
-            error: handlers.lua:2:33: on_create has no option `retry`
+            error: handlers.lua:2:33: kopf.on_create has no option `retry`
               |
             2 | kopf.on_create('kopfexamples', {retry = 3}, function(ctx) end)
               |                                 ^^^^^
