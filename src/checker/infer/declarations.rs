@@ -19,24 +19,24 @@ impl<'a> InferenceWalk<'_, 'a> {
         span: Span,
         arguments: &[Expr<'a>],
     ) {
-        let is_table = |it: &Expr<'_>| matches!(it.bare().kind, ExprKind::Table(_));
-        let options = arguments.iter().position(is_table);
+        let options = arguments.iter().position(|it| matches!(it.bare().kind, ExprKind::Table(_)));
         let last = arguments.len().checked_sub(1);
         // The words of the selector: those before the options and the function.
         let words = arguments.iter().take(options.or(last).unwrap_or_default());
         let words: Option<Vec<&str>> = words.map(Expr::literal).collect();
         let is_literal = words.is_some() || !signature.selects;
         let words = words.filter(|_| signature.selects).unwrap_or_default();
-        let options_of = options.and_then(|it| arguments.get(it)).map(Expr::bare);
-        let items = match options_of.map(|it| &it.kind) {
+        let items = match options.and_then(|it| arguments.get(it)).map(|it| &it.bare().kind) {
             Some(ExprKind::Table(items)) => items.as_slice(),
             Some(_) | None => &[],
         };
         let declared = declared(kind, items);
-        if kind == Kind::Timer
-            && is_literal
-            && !names(items).any(|it| matches!(it, None | Some("interval" | "idle" | "schedule")))
-        {
+        // An unknown option may be a misspelt `interval`, and is reported as unknown.
+        let is_other = |name: &str| {
+            !matches!(name, "interval" | "idle" | "schedule")
+                && signature.options.iter().any(|it| it.name == name)
+        };
+        if kind == Kind::Timer && is_literal && names(items).all(|it| it.is_some_and(is_other)) {
             let message = format!("{path} without `interval` calls the function only once");
             let hint = "add `interval`, such as \"10m\"; or `idle`, to call it when the object has not changed for a while";
             self.report(Rule::TimerInterval, span, message, Some(hint.into()));

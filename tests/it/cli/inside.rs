@@ -88,6 +88,21 @@ fn every_option_that_a_declaration_does_not_have_gets_its_hint() {
     }
 }
 
+#[test]
+fn a_misspelt_interval_is_one_error_and_no_warning() {
+    // The load stops at the first error; the checker reports the second.
+    let lua = "kopf.timer('kex', { intervall = 5 }, function() end)\n".repeat(2);
+    let rhai = "kopf::timer(\"kex\", #{ intervall: 5 }, || {});\n".repeat(2);
+    let files = [("a.lua", lua.as_str()), ("a.rhai", rhai.as_str())];
+    let here = Directory::with("interval", &files);
+    for file in ["a.lua", "a.rhai"] {
+        let (code, _, stderr) = here.check(&[file]);
+        let errors = stderr.matches("kopf.timer has no option `intervall`").count();
+        assert_eq!((code, errors), (1, 2), "{stderr}");
+        assert!(!stderr.contains("warning"), "{stderr}");
+    }
+}
+
 const CRD: &str = r"
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
