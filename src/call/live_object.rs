@@ -83,7 +83,7 @@ impl LiveObject {
             &read
         };
         match &self.0.packer {
-            Some(packer) => header.reference_in(packer.resource()),
+            Some(packer) => packer.resource().reference_to(header),
             None => header.reference(),
         }
     }

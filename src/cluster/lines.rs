@@ -2,6 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt as _;
+use memchr::memchr;
 
 use super::{reason::reason, transport::Frames};
 
@@ -78,7 +79,7 @@ impl Splitter {
 
     /// Returns the next line that is not empty; `None` if another frame is needed.
     pub(super) fn split(&mut self) -> Result<Option<Bytes>, Broken> {
-        while let Some(end) = self.frame.iter().position(|it| *it == b'\n') {
+        while let Some(end) = memchr(b'\n', &self.frame) {
             let mut line = self.frame.split_to(end);
             // The line feed itself.
             self.frame = self.frame.split_off(1);

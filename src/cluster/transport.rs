@@ -11,7 +11,7 @@ use std::{
 
 use bytes::Bytes;
 use futures::{StreamExt as _, stream::BoxStream};
-use http::{Method, Response, StatusCode, header};
+use http::{HeaderValue, Method, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Limited};
 use kube::client::Body;
 use parking_lot::{Mutex, MutexGuard};
@@ -121,8 +121,8 @@ impl<'a> KubeRequest<'a> {
         let mut builder = http::Request::builder()
             .method(self.method.clone())
             .uri(&self.url)
-            .header(header::ACCEPT, self.accept)
-            .header(header::USER_AGENT, USER_AGENT);
+            .header(header::ACCEPT, HeaderValue::from_static(self.accept))
+            .header(header::USER_AGENT, HeaderValue::from_static(USER_AGENT));
         if let Some((key, protocols)) = self.websocket {
             builder = builder
                 .header(header::CONNECTION, "Upgrade")
@@ -133,7 +133,7 @@ impl<'a> KubeRequest<'a> {
         }
         let mut body = Body::empty();
         if let Some((content_type, content)) = &self.content {
-            builder = builder.header(header::CONTENT_TYPE, *content_type);
+            builder = builder.header(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
             body = Body::from(content.clone());
         }
         builder.body(body).map_err(|it| RequestFailure::Unsendable(it.to_string()))

@@ -528,7 +528,7 @@ impl Patcher<'_> {
             name: header.name.as_deref().unwrap_or_default(),
             subresource,
             kind,
-            payload: Bytes::from(payload.to_string()),
+            payload: Bytes::from(kopf_json::text(&payload)),
             interrupt: Some(interrupt),
         };
         let patched = self.cluster.patch(request).await.map(Arc::new);

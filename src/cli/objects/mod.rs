@@ -151,7 +151,7 @@ fn require_handled(session: &ObjectSession, object: &Object) -> Result<(), Repor
 
 /// Posts an event about the object. It is for people only, so a failure is a warning.
 async fn post_event(session: &ObjectSession, object: &Object, what: &str, reason: &str) {
-    let reference = object.header().reference_in(&session.resource);
+    let reference = session.resource.reference_to(object.header());
     let note = Note::new(
         "Normal",
         if reason.is_empty() { "Unsuspended" } else { "Suspended" },

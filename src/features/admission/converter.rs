@@ -93,7 +93,7 @@ impl Converter<'_> {
         object: &Value,
     ) -> Result<Option<Value>, String> {
         let object = Arc::new(Object::from_value(object.clone()));
-        let reference = Arc::new(object.header().reference_in(resource));
+        let reference = Arc::new(resource.reference_to(object.header()));
         let patch = SharedPatch::default();
         let attempt = Try {
             handler: Arc::clone(handler),

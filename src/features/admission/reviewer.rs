@@ -152,7 +152,7 @@ impl OperatorReviewer {
         let detail = ObjectDetail::Admission(cause.clone());
         let (resource, object) = (Arc::clone(resource), Arc::clone(&request.object));
         let patch = SharedPatch::default();
-        let reference = Arc::new(object.header().reference_in(&resource));
+        let reference = Arc::new(resource.reference_to(object.header()));
         let call = ReviewCalls {
             runner,
             deadline: deadline(delivered),

@@ -124,7 +124,7 @@ impl Requests<'_> {
 
     async fn delete_at(&self, place: &ChildAddress, uid: Option<&str>) -> Result<bool, String> {
         let options = json!({ "preconditions": { "uid": uid }, "propagationPolicy": "Background" });
-        let content = Some((JSON, Bytes::from(options.to_string())));
+        let content = Some((JSON, Bytes::from(kopf_json::text(&options))));
         match self.0.ask(Demand { content, ..place.demand(Verb::Delete) }).await {
             Ok(_) => Ok(true),
             Err(error) if error.is_missing(Some(&place.name)) => Ok(true),
@@ -161,7 +161,7 @@ impl fmt::Display for ChildAddress {
 fn application(child: &Child, manager: &str, force: bool, body: &Value) -> Demand {
     let mut query = vec![("fieldManager", manager.to_owned())];
     query.extend(force.then(|| ("force", "true".to_owned())));
-    let content = Some((APPLY, Bytes::from(body.to_string())));
+    let content = Some((APPLY, Bytes::from(kopf_json::text(body))));
     Demand { query, content, ..demand(child, Verb::Patch) }
 }
 

@@ -7,12 +7,12 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+use kopf_json::managed_fields;
 use serde_json::{Map, Value};
 
 use crate::logic::object::{
     Object, depth,
     diff::{self, Diff},
-    read,
     resource::Resource,
 };
 
@@ -72,7 +72,7 @@ struct State {
 
 impl State {
     fn new(mut body: Value) -> Self {
-        let managed_fields = read::take_managed_fields(&mut body);
+        let managed_fields = managed_fields::take(&mut body);
         State { body: Arc::new(body), managed_fields, whole: OnceLock::new() }
     }
 
@@ -80,7 +80,7 @@ impl State {
         let Some(managed_fields) = &self.managed_fields else { return &self.body };
         self.whole.get_or_init(|| {
             let mut body = Value::clone(&self.body);
-            read::restore_managed_fields(&mut body, managed_fields.clone());
+            managed_fields::restore(&mut body, managed_fields.clone());
             Arc::new(body)
         })
     }

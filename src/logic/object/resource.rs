@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeSet, fmt};
 
+use super::{Header, ObjectRef};
+
 /// A discovered resource. Equality and order compare group, version and plural only.
 #[derive(Clone, Debug, Default)]
 pub struct Resource {
@@ -72,6 +74,18 @@ impl Resource {
             && (shortcuts, categories, subresources, verbs)
                 == (&other.shortcuts, &other.categories, &other.subresources, &other.verbs)
             && (*namespaced, *preferred) == (other.namespaced, other.preferred)
+    }
+
+    /// Returns the identity of an object of this resource: items of lists may lack their kind.
+    pub fn reference_to(&self, header: &Header) -> ObjectRef {
+        let mut reference = header.reference();
+        if reference.kind.is_empty() {
+            reference.kind.clone_from(&self.kind);
+        }
+        if reference.api_version.is_empty() {
+            reference.api_version = self.api_version();
+        }
+        reference
     }
 
     fn identity(&self) -> (&str, &str, &str) {

@@ -273,7 +273,7 @@ impl Family<'_> {
 
     /// Returns the owners that the function has set, and the parent.
     fn owners(&self, given: Option<&Value>) -> Value {
-        let reference = self.parent.header().reference_in(self.resource);
+        let reference = self.resource.reference_to(self.parent.header());
         let own = Value::Object(reference::owner_of(&reference, Ownership::default()));
         let given = given.and_then(Value::as_array).cloned().unwrap_or_default();
         let others = given.into_iter().filter(|it| it.get("uid") != own.get("uid"));

@@ -191,7 +191,7 @@ impl Cycle<'_> {
 
     /// Counts the failures that an earlier process has recorded.
     fn recall(&self, failed: &FailedHandlers, object: &Object) {
-        let about = || Arc::new(object.header().reference_in(&self.serving.resource));
+        let about = || Arc::new(self.serving.resource.reference_to(object.header()));
         let uid = object.header().uid.as_deref().unwrap_or_default();
         let failures = &self.serving.services.failures;
         let labels = |id: &str| self.labels(id);
@@ -202,7 +202,7 @@ impl Cycle<'_> {
     fn adopt_condition(&self, object: &Object) {
         let Some(kind) = &self.serving.settings.posting.condition else { return };
         if conditions::has(object.body(), kind, conditions::ConditionStatus::False) {
-            let about = || Arc::new(object.header().reference_in(&self.serving.resource));
+            let about = || Arc::new(self.serving.resource.reference_to(object.header()));
             self.serving.services.failures.adopt(about, &self.serving.resource);
         }
     }

@@ -127,7 +127,7 @@ impl Worker {
         expected: Option<&Expectation>,
     ) -> Option<Arc<Object>> {
         let mut serving = self.shared.get();
-        let reference = Arc::new(event.object.header().reference_in(&serving.resource));
+        let reference = Arc::new(serving.resource.reference_to(event.object.header()));
         let logger = Logger::of_object(LoggerKind::Local, reference);
         let logger = logger.posting(&serving.services.posts);
         let is_gone = event.event_type == Some(EventType::Deleted);

@@ -1,9 +1,10 @@
 //! Objects in the form that scripts get: trees without managed fields and without nulls, each built in one pass over the response.
 
+use kopf_json::tree;
 use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::{Map, Value};
 
-use crate::logic::object::{depth, tree};
+use crate::logic::object::depth;
 
 /// The suffix of the kind of a list, as in `PodList`.
 pub const LIST_SUFFIX: &str = "List";

@@ -207,14 +207,26 @@ impl State {
         self.entries.get(id).is_some_and(|it| it.is_permanent)
     }
 
-    /// Adds to the patch all records that differ from the stored ones.
+    /// Adds to the patch all records that differ from the stored ones, except those that are about to be purged: of these, only the marker of
+    /// the operator stays.
     ///
     /// Also rewrites the records of unselected handlers that are stored in another form, for example of timestamps. Not those whose
     /// times were only moved: they may be about to be removed.
-    pub fn store(&self, storage: &ProgressStorage, body: &Value, patch: &mut Map<String, Value>) {
+    pub fn store(
+        &self,
+        storage: &ProgressStorage,
+        body: &Value,
+        patch: &mut Map<String, Value>,
+        purged: &BTreeSet<&str>,
+    ) {
         for (id, entry) in self.entries.iter().filter(|(_, it)| it.active || !it.is_moved) {
             let stored = entry.stored.as_ref();
-            if !stored.is_some_and(|it| json::equal(it, &entry.record.to_json(false))) {
+            if stored.is_some_and(|it| json::equal(it, &entry.record.to_json(false))) {
+                continue;
+            }
+            if purged.contains(&**id) {
+                progress::mark(storage, body, patch);
+            } else {
                 progress::store(storage, body, id, &entry.record, patch);
             }
         }
@@ -250,7 +262,7 @@ impl State {
     }
 
     /// Returns the ids of these handlers, of all handlers in the state, and of all their sub-handlers.
-    fn known<'a>(&'a self, owned: impl IntoIterator<Item = &'a Arc<str>>) -> BTreeSet<&'a str> {
+    pub fn known<'a>(&'a self, owned: impl IntoIterator<Item = &'a Arc<str>>) -> BTreeSet<&'a str> {
         let subrefs = self.records().flat_map(|it| &it.subrefs).map(String::as_str);
         let known = self.entries.keys().chain(owned).map(AsRef::as_ref);
         known.chain(subrefs).collect()

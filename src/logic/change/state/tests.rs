@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::settings::PersistenceSettings;
+use crate::settings::{AnnotationsProgress, PersistenceSettings, StatusProgress};
 
 fn moment() -> Timestamp {
     "2026-01-01T00:00:00Z".parse().unwrap()
@@ -22,7 +22,7 @@ fn a_handler_that_succeeds_at_once_leaves_no_trace() {
     state.begin(Reason::Create, &handlers, moment());
     assert!(state.awakened("a", moment()));
     state.apply("a", &Outcome { last: true, ..Outcome::default() }, moment());
-    state.store(&storage, &body, &mut patch);
+    state.store(&storage, &body, &mut patch, &BTreeSet::new());
     assert!(!patch.is_empty());
     assert!(state.done());
     state.purge(&storage, &body, &mut patch, &handlers);
@@ -71,7 +71,7 @@ fn the_records_of_a_superseded_cause_are_removed_and_those_of_the_cause_stay() {
     let (storage, body, state) = superseded(moment());
     let mut patch = Map::new();
     state.purge_others(&storage, &body, &mut patch, &ids(&["made", "gone"]));
-    state.store(&storage, &body, &mut patch);
+    state.store(&storage, &body, &mut patch, &BTreeSet::new());
     let annotations = json!({ "kopf.zalando.org/made": null });
     assert_eq!(Value::Object(patch), json!({ "metadata": { "annotations": annotations } }));
 }
@@ -82,8 +82,40 @@ fn records_of_a_superseded_cause_are_removed_even_if_the_clock_was_set_back() {
     let (storage, body, state) = superseded(before);
     let mut patch = Map::new();
     state.purge_others(&storage, &body, &mut patch, &ids(&["made", "gone"]));
-    state.store(&storage, &body, &mut patch);
+    state.store(&storage, &body, &mut patch, &BTreeSet::new());
     let annotations = &patch["metadata"]["annotations"];
     assert_eq!(annotations["kopf.zalando.org/made"], Value::Null);
     assert!(annotations["kopf.zalando.org/gone"].is_string(), "{annotations}");
+}
+
+#[test]
+fn records_that_are_about_to_be_purged_are_not_stored_first() {
+    let foreign = AnnotationsProgress { prefix: "example.com".into(), ..Default::default() };
+    let (annotations, status) = (AnnotationsProgress::default(), StatusProgress::default());
+    let record = ProgressRecord::new(moment(), Some("create"));
+    for storage in [
+        ProgressStorage::default(),
+        ProgressStorage::Annotations(foreign.clone()),
+        ProgressStorage::Status(status.clone()),
+        ProgressStorage::Multi(vec![
+            ProgressStorage::Annotations(foreign),
+            ProgressStorage::Smart(annotations, status),
+        ]),
+    ] {
+        let mut stored = Map::new();
+        progress::store(&storage, &json!({}), "a", &record, &mut stored);
+        for body in [json!({}), Value::Object(stored)] {
+            let handlers = ids(&["a", "b"]);
+            let mut state = State::load(&storage, &body, &handlers, moment()).unwrap();
+            state.begin(Reason::Create, &handlers, moment());
+            state.apply("a", &Outcome { last: true, ..Outcome::default() }, moment());
+            let known = state.known(&handlers);
+            let (mut patch, mut expected) = (Map::new(), Map::new());
+            state.store(&storage, &body, &mut patch, &known);
+            state.purge(&storage, &body, &mut patch, &handlers);
+            state.store(&storage, &body, &mut expected, &BTreeSet::new());
+            state.purge(&storage, &body, &mut expected, &handlers);
+            assert_eq!(patch, expected, "{storage:?} {body}");
+        }
+    }
 }

@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp, Unit};
 use serde_json::{Map, Value};
 
 pub use self::stamp::{format_stamp, parse_stamp, touch_stamp};
-pub use self::storage::{any, fetch, purge, store, touch};
+pub use self::storage::{any, fetch, mark, purge, store, touch};
 use super::outcome::Outcome;
 use crate::logic::{object::corrupt::CorruptState, text::json};
 

@@ -85,6 +85,17 @@ pub fn store(
     }
 }
 
+/// Adds the marker of the operator to a patch, as [`store`] does.
+pub fn mark(storage: &ProgressStorage, body: &Value, patch: &mut Map<String, Value>) {
+    match storage {
+        ProgressStorage::Annotations(own) | ProgressStorage::Smart(own, _) => {
+            annotations::put_marker(patch, &own.prefix, body);
+        }
+        ProgressStorage::Status(_) => {}
+        ProgressStorage::Multi(storages) => storages.iter().for_each(|it| mark(it, body, patch)),
+    }
+}
+
 /// Removes a record: from the object if it has one, otherwise from the patch.
 pub fn purge(storage: &ProgressStorage, body: &Value, id: &str, patch: &mut Map<String, Value>) {
     match storage {

@@ -21,6 +21,7 @@ use crate::logic::{
     handlers::{
         handler::Handler,
         outcome::{self, CallEnd, Effort, Outcome, Raised, RaisedKind},
+        progress,
     },
     object::{corrupt::CorruptState, diffbase, hidden, reason::Reason},
 };
@@ -113,14 +114,16 @@ impl Settling {
             LeftOver::Loaded => self.state.purge(storage, body, &mut own, []),
             LeftOver::All => self.state.purge_others(storage, body, &mut own, ids(owned)),
         }
+        let is_done = self.is_done(serving.clock.now());
         if !self.selected.is_empty() {
-            attempts.children().store(storage, body, &mut own);
-            self.state.store(storage, body, &mut own);
-        }
-        if self.is_done(serving.clock.now()) {
-            if !self.selected.is_empty() {
-                self.state.purge(storage, body, &mut own, ids(owned));
+            let purged = if is_done { self.state.known(ids(owned)) } else { BTreeSet::new() };
+            attempts.children().store(storage, body, &mut own, &purged);
+            self.state.store(storage, body, &mut own, &purged);
+            for id in purged {
+                progress::purge(storage, body, id, &mut own);
             }
+        }
+        if is_done {
             settle::remember(persistence, body, &self.change, &mut own);
         }
         self.note_failed(serving, body, &mut own);

@@ -1,6 +1,6 @@
 //! Records of progress, their storage, and the state of a whole cause.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use kopf::logic::{
@@ -151,7 +151,7 @@ fn whole_state(vector: &Vector) -> Result<(), String> {
     for (id, it) in map(&input["outcomes"]) {
         state.apply(&id, &outcome(&it), now);
     }
-    state.store(&storage, &body, &mut patch);
+    state.store(&storage, &body, &mut patch, &BTreeSet::new());
     if state.done() {
         state.purge(&storage, &body, &mut patch, &owned);
     }

@@ -9,7 +9,7 @@ use super::depth;
 
 /// Returns whether the text has all of these fields with these values; maps may have further fields. A null matches an absent field.
 /// Servers repeat no key, so that is not checked.
-pub(super) fn contains(raw: &[u8], part: &Map<String, Value>) -> bool {
+pub fn contains(raw: &[u8], part: &Map<String, Value>) -> bool {
     depth::read(raw, |it| it.deserialize_map(RequiredFields(part))).is_ok()
 }
 

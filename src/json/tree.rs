@@ -5,18 +5,44 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// Every client updates them on every change; many objects have more bytes of them than of everything else. Operators do not use them.
-pub(super) const MANAGED_FIELDS: &str = "managedFields";
+use super::{depth, managed_fields};
+
+/// Returns the tree without managed fields.
+///
+/// # Errors
+/// Fails if the text is not an object, or is nested too deep.
+pub fn body(raw: &[u8]) -> Result<Value, serde_json::Error> {
+    match depth::read(raw, |it| whole(it)) {
+        // The managed fields may be the reason.
+        Err(_) if depth::may_exceed(raw, depth::DEPTH_MAX) => {
+            depth::read(&managed_fields::without(raw)?, |it| whole(it))
+        }
+        read => read,
+    }
+}
+
+/// Returns the nesting depth if it is too deep. Managed fields repeat the nesting, and are not read.
+pub fn excess(raw: &[u8]) -> Option<usize> {
+    if !depth::may_exceed(raw, depth::DEPTH_MAX) || depth::depth(raw) <= depth::DEPTH_MAX {
+        return None;
+    }
+    let depth = match managed_fields::without(raw) {
+        Ok(text) => depth::depth(&text),
+        Err(_) => depth::depth(raw),
+    };
+    Some(depth).filter(|it| *it > depth::DEPTH_MAX)
+}
 
 /// Reads an object as a tree, including nulls.
-pub(super) fn whole<'de, D: Deserializer<'de>>(object: D) -> Result<Value, D::Error> {
+fn whole<'de, D: Deserializer<'de>>(object: D) -> Result<Value, D::Error> {
     TreeBuilder::<true>(TreeLevel::Object).deserialize(object)
 }
 
 /// Reads an object as a tree without fields that are null.
-pub(in crate::logic) fn without_nulls<'de, D: Deserializer<'de>>(
-    object: D,
-) -> Result<Value, D::Error> {
+///
+/// # Errors
+/// Fails if it is not JSON.
+pub fn without_nulls<'de, D: Deserializer<'de>>(object: D) -> Result<Value, D::Error> {
     TreeBuilder::<false>(TreeLevel::Object).deserialize(object)
 }
 
@@ -33,7 +59,7 @@ impl TreeLevel {
     fn below(self, key: &str) -> Option<Self> {
         match self {
             TreeLevel::Object if key == "metadata" => Some(TreeLevel::Metadata),
-            TreeLevel::Metadata if key == MANAGED_FIELDS => None,
+            TreeLevel::Metadata if key == managed_fields::KEY => None,
             TreeLevel::Object | TreeLevel::Metadata | TreeLevel::Inside => Some(TreeLevel::Inside),
         }
     }

@@ -3,7 +3,8 @@
 //! API servers accept 10,000 levels. All walks over a tree recurse once for each level, so there must be a bound: [`DEPTH_MAX`]. A deeper
 //! object is reported as an error of that object; it must never read as an empty one.
 
-use serde_json::{Deserializer, Value, de::SliceRead};
+use serde::de::Error as _;
+use serde_json::{Deserializer, Value, de::StrRead};
 
 /// Maximum number of levels of an object, itself included. Every walk over a tree fits into a stack of 2 MiB at this depth.
 pub const DEPTH_MAX: usize = 1024;
@@ -44,30 +45,32 @@ pub(super) fn may_exceed(text: &[u8], max: usize) -> bool {
 /// Reads a JSON text as deep as a list of objects may be. `parse` is called again if the text is deeper than usual.
 ///
 /// # Errors
-/// Fails if `parse` fails, or if the text is nested too deep.
+/// Fails if `parse` fails, if the text is not UTF-8, or if it is nested too deep.
 pub fn read<'a, T>(
     text: &'a [u8],
-    parse: impl Fn(&mut Deserializer<SliceRead<'a>>) -> Result<T, serde_json::Error>,
+    parse: impl Fn(&mut Deserializer<StrRead<'a>>) -> Result<T, serde_json::Error>,
 ) -> Result<T, serde_json::Error> {
-    let whole = |mut deserializer: Deserializer<SliceRead<'a>>| {
+    let whole = |mut deserializer: Deserializer<StrRead<'a>>| {
         let read = parse(&mut deserializer)?;
         deserializer.end().map(|()| read)
     };
-    let error = match whole(Deserializer::from_slice(text)) {
+    // Once for the whole text, not for each string in it.
+    let text = str::from_utf8(text).map_err(serde_json::Error::custom)?;
+    let error = match whole(Deserializer::from_str(text)) {
         Ok(read) => return Ok(read),
         Err(error) => error,
     };
-    let depth = depth(text);
+    let depth = depth(text.as_bytes());
     if depth <= USUAL {
         return Err(error);
     }
     if depth > DEPTH_MAX + AROUND {
-        return Err(serde::de::Error::custom(format!(
+        return Err(serde_json::Error::custom(format!(
             "it is nested {depth} levels deep; at most {DEPTH_MAX} are supported"
         )));
     }
     stacker::maybe_grow(STACK_BYTES, STACK_BYTES * 2, || {
-        let mut deserializer = Deserializer::from_slice(text);
+        let mut deserializer = Deserializer::from_str(text);
         deserializer.disable_recursion_limit();
         whole(deserializer)
     })
@@ -78,9 +81,5 @@ pub fn read<'a, T>(
 /// # Errors
 /// Fails as [`read`] does.
 pub fn value(text: &[u8]) -> Result<Value, serde_json::Error> {
-    // The same as below, but compiled with `serde_json`, for speed: generic code is compiled with this package, for size.
-    if let Some(value) = str::from_utf8(text).ok().and_then(|it| it.parse().ok()) {
-        return Ok(value);
-    }
     read(text, |it| serde::Deserialize::deserialize(it))
 }

@@ -1,189 +1,108 @@
-//! Parses objects in one pass, without building trees of unused parts.
+//! The header of an object, read without building trees of other parts.
 //!
 //! Tolerant: a field of an unexpected type counts as absent; of repeated keys the last one is used.
 
-use std::{borrow::Cow, fmt, marker::PhantomData, ops::Range};
+use std::{fmt, marker::PhantomData};
 
-use memchr::memmem;
 use serde::{
     Deserialize, Deserializer,
     de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::{Map, Value};
 
-use super::{
-    Header, depth,
-    tree::{self, MANAGED_FIELDS},
-};
+use super::depth;
 
-/// A header, and which of its top-level fields the object has, whatever their values.
-#[derive(Default)]
-pub(super) struct ParsedHeader {
-    pub(super) header: Header,
-    pub(super) has_api_version: bool,
-    pub(super) has_kind: bool,
+/// The fields that every event needs: to find the queue of the object and to filter by metadata.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Header {
+    /// `apiVersion`; empty when absent.
+    pub api_version: String,
+    /// `kind`; empty when absent.
+    pub kind: String,
+    /// `metadata.name`
+    pub name: Option<String>,
+    /// `metadata.namespace`
+    pub namespace: Option<String>,
+    /// `metadata.uid`
+    pub uid: Option<String>,
+    /// `metadata.resourceVersion`
+    pub resource_version: Option<String>,
+    /// `metadata.creationTimestamp`
+    pub creation_timestamp: Option<String>,
+    /// `metadata.deletionTimestamp`; an empty string counts as present.
+    pub deletion_timestamp: Option<String>,
+    /// `metadata.finalizers`
+    pub finalizers: Vec<String>,
+    /// `metadata.labels`
+    pub labels: Map<String, Value>,
+    /// `metadata.annotations`
+    pub annotations: Map<String, Value>,
 }
 
-/// Reads the header; the rest is only checked to be JSON. Fails if the text is not an object.
-pub(super) fn header(raw: &[u8]) -> Result<ParsedHeader, serde_json::Error> {
+/// The identity of an object in logs and in posted events.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectRef {
+    /// `apiVersion`
+    pub api_version: String,
+    /// `kind`
+    pub kind: String,
+    /// The name; empty when absent.
+    pub name: String,
+    /// The uid; empty when absent.
+    pub uid: String,
+    /// `None` for cluster-scoped objects.
+    pub namespace: Option<String>,
+}
+
+/// A header, and which of its top-level fields the object has, whatever their values.
+#[derive(Debug, Default)]
+pub struct ParsedHeader {
+    /// The header.
+    pub header: Header,
+    /// Whether the object has an `apiVersion`.
+    pub has_api_version: bool,
+    /// Whether the object has a `kind`.
+    pub has_kind: bool,
+}
+
+/// Reads the header; the rest is only checked to be JSON.
+///
+/// # Errors
+/// Fails if the text is not an object.
+pub fn header(raw: &[u8]) -> Result<ParsedHeader, serde_json::Error> {
     depth::read(raw, |it| it.deserialize_map(HeaderVisitor))
 }
 
-/// Returns the nesting depth if it is too deep. Managed fields repeat the nesting, and are not read.
-pub(super) fn excess(raw: &[u8]) -> Option<usize> {
-    if !depth::may_exceed(raw, depth::DEPTH_MAX) || depth::depth(raw) <= depth::DEPTH_MAX {
-        return None;
-    }
-    let depth = match without_managed_fields(raw) {
-        Ok(text) => depth::depth(&text),
-        Err(_) => depth::depth(raw),
-    };
-    Some(depth).filter(|it| *it > depth::DEPTH_MAX)
-}
-
 /// Returns the header of a tree; empty if it is not a map.
-pub(super) fn header_of(body: &Value) -> Header {
+pub fn header_of(body: &Value) -> Header {
     body.deserialize_map(HeaderVisitor).map(|it| it.header).unwrap_or_default()
 }
 
-/// Returns the tree without managed fields.
-pub(super) fn body(raw: &[u8]) -> Result<Value, serde_json::Error> {
-    match depth::read(raw, |it| tree::whole(it)) {
-        // The managed fields may be the reason.
-        Err(_) if depth::may_exceed(raw, depth::DEPTH_MAX) => {
-            depth::read(&without_managed_fields(raw)?, |it| tree::whole(it))
+impl Header {
+    /// Reads the header of the object in this JSON text.
+    ///
+    /// # Errors
+    /// Fails if the text is not an object.
+    pub fn read(raw: &[u8]) -> Result<Self, serde_json::Error> {
+        header(raw).map(|it| it.header)
+    }
+
+    /// Returns whether a deleted object has no finalizers left. The server creates no separate version for this: only the deletion
+    /// follows.
+    pub fn is_released(&self) -> bool {
+        self.deletion_timestamp.is_some() && self.finalizers.is_empty()
+    }
+
+    /// Returns the identity for logs.
+    pub fn reference(&self) -> ObjectRef {
+        ObjectRef {
+            api_version: self.api_version.clone(),
+            kind: self.kind.clone(),
+            name: self.name.clone().unwrap_or_default(),
+            uid: self.uid.clone().unwrap_or_default(),
+            namespace: self.namespace.clone(),
         }
-        read => read,
-    }
-}
-
-/// Removes the managed fields from a tree. Returns them, if it had any.
-pub(in crate::logic) fn take_managed_fields(body: &mut Value) -> Option<Value> {
-    body.get_mut("metadata")?.as_object_mut()?.shift_remove(MANAGED_FIELDS)
-}
-
-/// Inserts managed fields into a tree.
-pub(in crate::logic) fn restore_managed_fields(body: &mut Value, fields: Value) {
-    if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.insert(MANAGED_FIELDS.to_owned(), fields);
-    }
-}
-
-/// Returns the same JSON text without the managed fields; only whitespace may change otherwise.
-///
-/// Works on raw texts: unused parts are only copied.
-pub(super) fn without_managed_fields(raw: &[u8]) -> Result<Vec<u8>, serde_json::Error> {
-    if let Some(Range { start, end }) = managed_fields(raw)
-        && let (Some(before), Some(after)) = (raw.get(..start), raw.get(end..))
-    {
-        return Ok([before, after].concat());
-    }
-    let mut text = Vec::with_capacity(raw.len());
-    let Items(body) = serde_json::from_slice(raw)?;
-    write_items(&mut text, &body, |text, key, value| {
-        let is_metadata = key == "metadata" && value.get().starts_with('{');
-        if !is_metadata {
-            as_written(text, value);
-            return Ok(());
-        }
-        let Items(mut metadata) = serde_json::from_str(value.get())?;
-        metadata.retain(|(it, _)| it != MANAGED_FIELDS);
-        write_items(text, &metadata, |text, _, value| {
-            as_written(text, value);
-            Ok(())
-        })
-    })?;
-    text.shrink_to_fit();
-    Ok(text)
-}
-
-/// Returns where the managed fields are, with a comma, if the text is written as API servers write it; an empty range if there are
-/// none. The text is JSON.
-fn managed_fields(raw: &[u8]) -> Option<Range<usize>> {
-    let mut found = memmem::find_iter(raw, b"\"managedFields\"");
-    let Some(start) = found.next() else { return Some(0..0) };
-    let is_plain = found.next().is_none() && is_in_metadata(raw.get(..start)?);
-    let value = raw.get(start..).filter(|_| is_plain)?.strip_prefix(b"\"managedFields\":")?;
-    let mut values = serde_json::Deserializer::from_slice(value).into_iter::<&RawValue>();
-    values.next()?.ok()?;
-    let end = raw.len() - value.len() + values.byte_offset();
-    match (raw.get(start.checked_sub(1)?)?, raw.get(end)?) {
-        (b',', _) => Some(start - 1..end),
-        (b'{', b',') => Some(start..end + 1),
-        (b'{', b'}') => Some(start..end),
-        _ => None,
-    }
-}
-
-/// Returns whether the JSON text after this beginning is directly in `metadata`.
-fn is_in_metadata(beginning: &[u8]) -> bool {
-    let (mut open, mut last) = (0_usize, 0);
-    let (mut is_quoted, mut is_escaped) = (false, false);
-    for (index, byte) in beginning.iter().enumerate() {
-        match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' => is_escaped = is_quoted,
-            b'"' => is_quoted = !is_quoted,
-            b'{' | b'[' if !is_quoted => {
-                last = if open == 1 { index } else { last };
-                open += 1;
-            }
-            b'}' | b']' if !is_quoted => open = open.saturating_sub(1),
-            _ => {}
-        }
-    }
-    let key = beginning.get(..last).unwrap_or_default();
-    open == 2 && !is_quoted && key.ends_with(b"\"metadata\":") && !key.ends_with(b"\\\"metadata\":")
-}
-
-/// The items of a map in their raw form.
-struct Items<'a>(Vec<RawField<'a>>);
-
-type RawField<'a> = (Cow<'a, str>, &'a RawValue);
-
-fn write_items(
-    text: &mut Vec<u8>,
-    items: &[RawField<'_>],
-    write: impl Fn(&mut Vec<u8>, &str, &RawValue) -> Result<(), serde_json::Error>,
-) -> Result<(), serde_json::Error> {
-    text.push(b'{');
-    for (index, (key, value)) in items.iter().enumerate() {
-        if index > 0 {
-            text.push(b',');
-        }
-        serde_json::to_writer(&mut *text, key)?;
-        text.push(b':');
-        write(text, key, value)?;
-    }
-    text.push(b'}');
-    Ok(())
-}
-
-fn as_written(text: &mut Vec<u8>, value: &RawValue) {
-    text.extend_from_slice(value.get().as_bytes());
-}
-
-struct ItemsVisitor;
-
-impl<'de> Deserialize<'de> for Items<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(ItemsVisitor)
-    }
-}
-
-impl<'de> Visitor<'de> for ItemsVisitor {
-    type Value = Items<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a map")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Items<'de>, A::Error> {
-        let mut items = Vec::new();
-        while let Some(item) = map.next_entry()? {
-            items.push(item);
-        }
-        Ok(Items(items))
     }
 }
 
