@@ -224,6 +224,14 @@ impl Cause {
             Cause::Activity(_) => None,
         }
     }
+
+    /// Returns the source of the kwarg `children`, if the function has it.
+    pub fn children(&self) -> Option<&SeenChildren> {
+        let Cause::Object(ObjectCause { detail: ObjectDetail::Background(it), .. }) = self else {
+            return None;
+        };
+        it.children.as_deref()
+    }
 }
 
 /// An activity of the operator.

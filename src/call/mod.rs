@@ -39,7 +39,7 @@ pub use logger::{Logger, LoggerKind, TARGET_ACTIVITIES, TARGET_OBJECTS, TARGET_U
 pub use memo::{Memo, SharedDocument, WeakDocument};
 pub use notices::Notices;
 pub use object_packer::{ObjectPacker, Packer};
-pub use reconcilers::{PendingCall, Reconcilers, name_key};
+pub use reconcilers::{CallReason, PendingCall, Reconcilers, name_key};
 pub use related::Related;
 pub use seen_children::{SeenChildren, SeenKind};
 pub use services::CallServices;

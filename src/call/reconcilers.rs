@@ -5,7 +5,7 @@ use std::{
     fmt,
     sync::{
         Arc, Weak,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicU8, Ordering},
     },
     task::Waker,
 };
@@ -30,53 +30,72 @@ struct State {
 
 /// The next call of a reconcile handler for an object: requested by any number of events.
 pub struct PendingCall {
-    is_requested: AtomicBool,
-    /// The object itself has changed: earlier failures do not count any more.
-    is_anew: AtomicBool,
+    /// The reasons as bits; none if no call is requested.
+    reasons: AtomicU8,
     waker: Waker,
     /// Counts the objects that wait for a call.
     queue: Arc<QueueSeries>,
     waiting: Mutex<Option<QueuedObject>>,
 }
 
+/// Why an event requests a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallReason {
+    /// A child of the object has changed.
+    Child = 1,
+    /// A watched object has changed.
+    Watched = 2,
+    /// The object itself has changed: earlier failures do not count any more.
+    Object = 4,
+}
+
+/// The reasons of a requested call; none if no call is requested.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallReasons(u8);
+
+impl CallReasons {
+    /// Returns whether no call is requested.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Returns whether this is one of the reasons.
+    pub fn has(self, reason: CallReason) -> bool {
+        self.0 & reason as u8 != 0
+    }
+
+    /// Returns whether only children have changed.
+    pub fn are_children(self) -> bool {
+        self.0 == CallReason::Child as u8
+    }
+}
+
 impl PendingCall {
     /// Creates the pending call of an object, which `waker` wakes.
     pub fn new(waker: Waker, queue: Arc<QueueSeries>) -> Self {
-        let (is_requested, is_anew) = (AtomicBool::default(), AtomicBool::default());
-        PendingCall { is_requested, is_anew, waker, queue, waiting: Mutex::default() }
+        PendingCall { reasons: AtomicU8::new(0), waker, queue, waiting: Mutex::default() }
     }
 
-    /// Requests the call and wakes it; no effect if it is already requested.
-    pub fn request(&self) {
-        if !self.is_requested.swap(true, Ordering::AcqRel) {
+    /// Requests the call, and wakes it unless it is already requested.
+    pub fn request(&self, reason: CallReason) {
+        if self.reasons.fetch_or(reason as u8, Ordering::AcqRel) == 0 {
             *self.waiting.lock() = Some(self.queue.add());
             self.waker.wake_by_ref();
         }
     }
 
-    /// Requests the call because the object itself has changed.
-    pub fn request_anew(&self) {
-        self.is_anew.store(true, Ordering::Release);
-        self.request();
-    }
-
-    /// Returns whether the object itself has changed since the last time.
-    pub fn take_anew(&self) -> bool {
-        self.is_anew.swap(false, Ordering::AcqRel)
-    }
-
     /// Returns whether the call was requested.
     pub fn is_requested(&self) -> bool {
-        self.is_requested.load(Ordering::Acquire)
+        self.reasons.load(Ordering::Acquire) != 0
     }
 
     /// Takes the request: from now on, an event requests another call.
-    pub fn take(&self) -> bool {
-        let was_requested = self.is_requested.swap(false, Ordering::AcqRel);
+    pub fn take(&self) -> CallReasons {
+        let reasons = CallReasons(self.reasons.swap(0, Ordering::AcqRel));
         if let Some(waiting) = self.waiting.lock().take() {
             waiting.end();
         }
-        was_requested
+        reasons
     }
 
     /// Returns the metrics of its queue.
@@ -117,7 +136,7 @@ impl Reconcilers {
     }
 
     /// Requests calls of a handler for the objects of a key; [`IndexKey::Null`] means all objects.
-    pub fn request(&self, handler: &str, key: &IndexKey) {
+    pub fn request(&self, handler: &str, key: &IndexKey, reason: CallReason) {
         let found: Vec<_> = {
             let state = self.0.lock();
             let Some(of_handler) = state.calls.get(handler) else { return };
@@ -129,7 +148,7 @@ impl Reconcilers {
         };
         // Without the lock: a woken task may take it.
         for call in &found {
-            call.request();
+            call.request(reason);
         }
     }
 
@@ -165,7 +184,7 @@ impl fmt::Debug for PendingCall {
 mod tests {
     use std::{sync::Arc, task::Waker};
 
-    use super::{PendingCall, Reconcilers, name_key};
+    use super::{CallReason, PendingCall, Reconcilers, name_key};
     use crate::logic::background::indexing::IndexKey;
     use crate::telemetry::QueueSeries;
 
@@ -189,18 +208,23 @@ mod tests {
         let (_, other) = added(&reconcilers, &handler, "two");
         let (_, of_other_handler) = added(&reconcilers, &Arc::from("shop"), "one");
         for key in &keys {
-            reconcilers.request("site", key);
+            reconcilers.request("site", key, CallReason::Child);
             assert!(
-                call.take() && !other.is_requested() && !of_other_handler.is_requested(),
+                call.take().are_children()
+                    && !other.is_requested()
+                    && !of_other_handler.is_requested(),
                 "{key:?}"
             );
         }
 
-        reconcilers.request("site", &IndexKey::Null);
-        assert!(call.take() && other.take() && !of_other_handler.is_requested());
+        reconcilers.request("site", &IndexKey::Null, CallReason::Watched);
+        let all = [call.take(), other.take()];
+        assert!(
+            all.iter().all(|it| it.has(CallReason::Watched)) && !of_other_handler.is_requested()
+        );
         reconcilers.remove(&handler, &keys, &call);
         for key in &keys {
-            reconcilers.request("site", key);
+            reconcilers.request("site", key, CallReason::Child);
         }
         assert!(!call.is_requested());
     }

@@ -38,6 +38,11 @@ impl SeenChildren {
         Arc::clone(self.tree.get_or_init(|| Arc::new(self.unpacked())))
     }
 
+    /// Returns whether a function has used them.
+    pub fn are_used(&self) -> bool {
+        self.tree.get().is_some()
+    }
+
     fn unpacked(&self) -> Value {
         let mut tree = Map::new();
         for SeenKind { named, related, values } in &self.kinds {

@@ -3,14 +3,12 @@
 use std::{borrow::Cow, sync::Arc};
 
 use bytes::Bytes;
+use kopf_json::responses::{LIST_SUFFIX, ListOfTexts, read_texts};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::failure::Status;
-use crate::logic::{
-    access::kube::{LIST_SUFFIX, require_list},
-    object::{Object, reason::EventType},
-};
+use crate::logic::object::{Object, reason::EventType};
 
 /// One response to a list request.
 #[derive(Debug, Default)]
@@ -38,28 +36,6 @@ pub(super) enum WatchLine {
     Refusal(u16, String),
     /// An unknown type, from a newer server.
     Unknown,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct RawPage<'a> {
-    #[serde(borrow, default)]
-    api_version: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    kind: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    metadata: Option<RawMeta<'a>>,
-    #[serde(borrow, default)]
-    items: Option<Vec<&'a RawValue>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct RawMeta<'a> {
-    #[serde(borrow)]
-    resource_version: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    r#continue: Option<Cow<'a, str>>,
 }
 
 #[derive(Deserialize)]
@@ -96,20 +72,14 @@ struct BookmarkAnnotations<'a> {
 impl ListChunk {
     /// Reads the response to a list request. Its objects are parsed later, one by one, by the iterator.
     pub(super) fn parse(body: &Bytes) -> Result<Self, serde_json::Error> {
-        let raw: RawPage<'_> = serde_json::from_slice(body)?;
-        let meta = raw.metadata.unwrap_or_default();
-        let kind = raw.kind.unwrap_or_default();
-        if raw.items.is_none() {
-            require_list(&kind)?;
-        }
-        let items = raw.items.unwrap_or_default();
-        let items = items.into_iter().map(|it| body.slice_ref(it.get().as_bytes()));
+        let ListOfTexts { api_version, kind, version, token, items } = read_texts(body)?;
+        let items = items.into_iter().map(|it| body.slice_ref(it.as_bytes()));
         Ok(ListChunk {
             items: items.collect::<Vec<_>>().into_iter(),
-            api_version: raw.api_version.unwrap_or_default().into_owned(),
+            api_version: api_version.into_owned(),
             kind: kind.strip_suffix(LIST_SUFFIX).unwrap_or(&kind).to_owned(),
-            version: meta.resource_version.map(Cow::into_owned),
-            token: meta.r#continue.filter(|it| !it.is_empty()).map(Cow::into_owned),
+            version: version.map(Cow::into_owned),
+            token: token.map(Cow::into_owned),
         })
     }
 

@@ -7,7 +7,9 @@ pub mod containing;
 pub mod depth;
 pub mod header;
 pub mod managed_fields;
+pub mod responses;
 pub mod tree;
+pub mod values;
 
 use serde_json::Value;
 

@@ -90,6 +90,11 @@ impl ReconcileLevel {
         *self.memory.lock() = memory;
     }
 
+    /// Stores whether a call is not needed as long as the children stay as the last one has left them.
+    pub(super) fn set_settled(&self, is_settled: bool) {
+        self.memory.lock().is_settled = is_settled;
+    }
+
     /// Takes the unowned children, for the next version of the handler.
     pub(super) fn take_unowned(&self) -> UnownedChildren {
         self.memory.lock().take_unowned()

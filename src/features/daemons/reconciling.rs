@@ -9,7 +9,7 @@ use super::{
     current_handlers::BoundHandler, daemon::Daemon, level::ReconcileLevel, runner::DaemonRunner,
     turns::Turn,
 };
-use crate::call::{Logger, SeenChildren, SharedPatch};
+use crate::call::{CallReason, Logger, SeenChildren, SharedPatch};
 use crate::features::{
     indexes::Ids,
     reconcile::{NextCall, Reconciliation},
@@ -45,7 +45,7 @@ impl Daemon {
     /// Requests a call because the object has changed, if the daemon is a reconcile handler.
     pub(super) fn request_call(&self) {
         if let Some(level) = self.level() {
-            level.call.request_anew();
+            level.call.request(CallReason::Object);
         }
     }
 
@@ -90,20 +90,33 @@ impl DaemonRunner {
             self.progress.schedule = Some(BackgroundSchedule::new(&self.handler(), None, now));
         }
         let not_before = level.not_before();
-        if let Some(schedule) = &mut self.progress.schedule
-            && level.call.take()
-            && !level.is_finalizing()
-        {
-            if level.call.take_anew() {
-                schedule.renew();
+        if self.progress.schedule.is_some() {
+            let reasons = level.call.take();
+            let is_needed = !reasons.is_empty()
+                && !level.is_finalizing()
+                && !(reasons.are_children() && self.shows_what_was_applied(level));
+            if let Some(schedule) = self.progress.schedule.as_mut().filter(|_| is_needed) {
+                if reasons.has(CallReason::Object) {
+                    schedule.renew();
+                }
+                schedule.wake(now);
             }
-            schedule.wake(now);
         }
         if let Some(schedule) = &mut self.progress.schedule
             && !level.is_finalizing()
         {
             schedule.wait_until(not_before);
         }
+    }
+
+    /// Returns whether the watch only shows the children as the last call has left them, which that call has not read.
+    fn shows_what_was_applied(&self, level: &ReconcileLevel) -> bool {
+        let (object, logger) = (self.shared().live.get(), self.logger());
+        let mut memory = level.take_memory();
+        let bound = self.daemon.bound();
+        let is_applied = self.reconciliation(&bound, &object, &logger).is_settled(&mut memory);
+        level.set_memory(memory);
+        is_applied
     }
 
     /// Returns the handler whose function is called.
@@ -137,6 +150,8 @@ impl DaemonRunner {
             }
             None => (None, NextCall::default()),
         };
+        let is_read = begun.invocation.cause.children().is_some_and(SeenChildren::are_used);
+        level.set_settled(matches!(ended, Some(CallEnd::Returned(_))) && !is_read);
         let retries = begun.invocation.attempt.map_or(0, |it| it.retry);
         let settings = with_backoff(&self.base().settings.execution, retries);
         let outcome = run::HandlerRunner { settings: &settings, ..attempts }.end(begun, ended);

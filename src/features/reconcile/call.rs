@@ -46,6 +46,8 @@ pub struct Memory {
     pace: Pace,
     /// The status as made by the operator's last request, as JSON, with its version.
     status: Option<(u64, Box<str>)>,
+    /// Whether the last call has succeeded without reading the children: then only changes by others need another one.
+    pub is_settled: bool,
     /// No call before this moment, on the clock of all daemons.
     pub not_before: Option<Nanos>,
 }
@@ -111,6 +113,16 @@ impl Reconciliation<'_> {
     /// Returns the source of `ctx.children`: the children as the watch shows them at present.
     pub fn children(&self) -> SeenChildren {
         SeenChildren::new(self.object.header().namespace.clone(), self.seen())
+    }
+
+    /// Returns whether no call is needed because the watch shows exactly the children that the last call has left.
+    pub fn is_settled(&self, memory: &mut Memory) -> bool {
+        if !memory.is_settled {
+            return false;
+        }
+        let observed = self.observed();
+        observed.len() == memory.applied.len()
+            && observed.iter().all(|it| reconcile::is_unchanged(it, &mut memory.applied))
     }
 
     fn seen(&self) -> Vec<SeenKind> {

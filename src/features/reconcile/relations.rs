@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::call::{CallServices, name_key};
+use crate::call::{CallReason, CallServices, name_key};
 use crate::logic::{
     background::indexing::{Contribution, IndexItem, IndexKey, Owner},
     handlers::{
@@ -95,7 +95,7 @@ pub fn apply(
     owner: &Owner,
     contribution: Contribution,
 ) {
-    let Some(Relation { reconciler, .. }) = &handler.relation else { return };
+    let Some(Relation { reconciler, role, .. }) = &handler.relation else { return };
     let Some(index) = services.indexes.get(&handler.id) else { return };
     let before = index.contributed(owner);
     index.apply(owner, contribution);
@@ -103,9 +103,10 @@ pub fn apply(
     if before == now {
         return;
     }
+    let reason = if *role == Role::Owned { CallReason::Child } else { CallReason::Watched };
     let keys = before.into_iter().chain(now).map(|(key, _)| key).collect_set();
     for key in &keys {
-        services.reconcilers.request(reconciler, key);
+        services.reconcilers.request(reconciler, key, reason);
     }
 }
 

@@ -180,7 +180,7 @@ impl Review {
             operation: text("operation"),
             subresource: text("subResource"),
             user_info: Arc::new(user_info),
-            dry_run: taken("dryRun").as_ref().is_some_and(crate::logic::text::json::truthy),
+            dry_run: taken("dryRun").as_ref().is_some_and(kopf_json::values::truthy),
             options: taken("options").map(Arc::new),
             diff: OnceLock::new(),
             object: Arc::new(Object::of_tree(body)),

@@ -1,6 +1,6 @@
 //! The label by which the children of a reconcile handler are recognized.
 
-use crate::logic::text::json;
+use kopf_json::values;
 
 /// The start of the ids of derived indexes, which scripts do not see.
 pub const INDEX: &str = "reconcile:";
@@ -18,7 +18,7 @@ pub fn label_of(id: &str) -> String {
     if is_valid {
         return id.to_owned();
     }
-    let hash = json::fingerprint(&id.into());
+    let hash = values::fingerprint(&id.into());
     let kept = id.chars().filter(|it| plain(*it)).take(40).collect::<String>();
     format!("h{kept}-{hash:016x}")
 }

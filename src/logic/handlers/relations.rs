@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
+use kopf_json::values;
+
 use super::{
     description,
     function::Function,
     handler::{Background, Filters, Handler, Kind, Limits, Named, Parts, Relation, Role, Watched},
     reconcile::{INDEX, label_of},
 };
-use crate::logic::text::json;
 
 /// The ids of one reconcile handler and of its indexes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -86,7 +87,7 @@ impl Handler {
             let labels = Arc::default();
             let relation =
                 Relation { reconciler: Arc::clone(&self.id), labels, role: Role::Parent };
-            let code = json::fingerprint(&parent.text.clone().into()) | 1;
+            let code = values::fingerprint(&parent.text.clone().into()) | 1;
             return vec![self.derived((id, parent), relation, &self.function, code)];
         }
         let Some(options) = &self.reconcile else { return Vec::new() };
@@ -156,5 +157,5 @@ impl Handler {
 
 /// Returns a fingerprint of the labels that decide which objects are children: never 0, which means unknown.
 fn code_of(labels: &[String]) -> u64 {
-    json::fingerprint(&labels.into()) | 1
+    values::fingerprint(&labels.into()) | 1
 }

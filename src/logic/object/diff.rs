@@ -2,10 +2,10 @@
 //!
 //! The contract is `tests/vectors/diff.json` and `diff-reduce.json`.
 
+use kopf_json::values;
 use serde_json::{Map, Value};
 
 use super::fields;
-use crate::logic::text::json;
 use crate::settings::FieldPath;
 
 /// Operations that turn the old structure into the new one; empty if they are equal.
@@ -123,7 +123,7 @@ impl<'a> DiffWalk<'a> {
             (_, Value::Null) => self.report(DiffOperation::Remove, old, new),
             // Two equal maps produce no operations below them either, so their equality is not checked separately.
             (Value::Object(old), Value::Object(new)) => self.compare_maps(old, new),
-            _ if json::equal(old, new) => PathBudget::Left,
+            _ if values::equal(old, new) => PathBudget::Left,
             _ => self.report(DiffOperation::Change, old, new),
         }
     }

@@ -7,10 +7,10 @@
 
 use std::collections::BTreeSet;
 
+use kopf_json::values;
 use serde_json::{Map, Value};
 
 use super::{annotations, fields};
-use crate::logic::text::json;
 use crate::settings::{
     AnnotationsDiffBase, AnnotationsProgress, DiffBaseStorage, FieldPath, PersistenceSettings,
     ProgressStorage,
@@ -139,7 +139,7 @@ fn remove_empty(essence: &mut Map<String, Value>) {
 }
 
 fn remove_falsy(map: &mut Map<String, Value>, key: &str) {
-    if map.get(key).is_some_and(|it| !json::truthy(it)) {
+    if map.get(key).is_some_and(|it| !values::truthy(it)) {
         map.shift_remove(key);
     }
 }

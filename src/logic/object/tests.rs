@@ -210,17 +210,14 @@ fn damaged_json_is_a_problem_and_no_empty_object() {
 /// Checks that processing a body needs no more stack than test threads have.
 #[test]
 fn the_deepest_body_can_be_compared_copied_and_stored() {
-    use crate::logic::{
-        object::{diff, diffbase, essence},
-        text::json as state,
-    };
+    use crate::logic::object::{diff, diffbase, essence};
     let persistence = crate::settings::PersistenceSettings::default();
     let (mut old, new) = (of_levels(depth::DEPTH_MAX).to_vec(), of_levels(depth::DEPTH_MAX));
     let one = old.iter().position(|it| *it == b'1').unwrap();
     old[one] = b'2';
     let (old, new) = (Object::parse(old.into()).unwrap(), Object::parse(new).unwrap());
     let (old, new) = (Value::clone(old.body()), Value::clone(new.body()));
-    assert!(old != new && !state::equal(&old, &new));
+    assert!(old != new && !kopf_json::values::equal(&old, &new));
     assert_eq!(diff::diff(&old, &new).len(), 1);
     let essence = essence::of(&persistence, &new, &std::collections::BTreeSet::new());
     let mut patch = Map::new();
@@ -229,6 +226,6 @@ fn the_deepest_body_can_be_compared_copied_and_stored() {
     json_patch::merge(&mut stored, &Value::Object(patch));
     assert_eq!(diffbase::fetch(&persistence.diffbase_storage, &stored).unwrap(), Some(essence));
     assert!(!json_patch::diff(&old, &new).is_empty());
-    assert_eq!(state::fingerprint(&new), state::fingerprint(&new.clone()));
-    assert!(state::encode(&new).contains("[[[["));
+    assert_eq!(kopf_json::values::fingerprint(&new), kopf_json::values::fingerprint(&new.clone()));
+    assert!(kopf_json::values::encode(&new).contains("[[[["));
 }

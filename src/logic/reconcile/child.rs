@@ -1,5 +1,6 @@
 //! Children: how they are marked, recognized and owned.
 
+use kopf_json::values::fingerprint;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -12,7 +13,6 @@ use crate::logic::{
         reference::{self, Ownership},
         resource::Resource,
     },
-    text::json::fingerprint,
 };
 
 /// The start of the names of field managers: the id of the handler follows.

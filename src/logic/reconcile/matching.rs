@@ -2,9 +2,8 @@
 
 use std::num::NonZeroU64;
 
+use kopf_json::values;
 use serde_json::Value;
-
-use crate::logic::text::json;
 
 /// The fields of metadata that change without a change of the content.
 const VOLATILE: [&str; 6] =
@@ -21,14 +20,14 @@ pub fn content(body: &Value) -> NonZeroU64 {
 }
 
 fn fingerprint_of_content(body: &Value) -> u64 {
-    let Value::Object(fields) = body else { return json::fingerprint(body) };
+    let Value::Object(fields) = body else { return values::fingerprint(body) };
     let content = fields.iter().filter(|(key, _)| *key != "status");
-    json::fingerprint_of(content, |(key, value)| match value.as_object() {
+    values::fingerprint_of(content, |(key, value)| match value.as_object() {
         Some(meta) if key == "metadata" => {
             let kept = meta.iter().filter(|(key, _)| !VOLATILE.contains(&key.as_str()));
-            json::fingerprint_of(kept, |(_, value)| json::fingerprint(value))
+            values::fingerprint_of(kept, |(_, value)| values::fingerprint(value))
         }
-        Some(_) | None => json::fingerprint(value),
+        Some(_) | None => values::fingerprint(value),
     })
 }
 
@@ -56,7 +55,7 @@ pub fn contains(object: &Value, applied: &Value) -> bool {
                 same.any(|it| contains(it, value))
             })
         }
-        (object, applied) => json::equal(object, applied),
+        (object, applied) => values::equal(object, applied),
     }
 }
 

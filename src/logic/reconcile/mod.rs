@@ -16,7 +16,7 @@ pub use self::{
     known::{AppliedChild, KnownChildren},
     matching::{contains, content, content_after, digest_text},
     pace::{Pace, Slow},
-    plan::{Apply, ChildrenPlan, UNSEEN_MAX, plan},
+    plan::{Apply, ChildrenPlan, UNSEEN_MAX, is_unchanged, plan},
     status::changes,
     wanted::{DesiredState, Manifest, check_finalized},
 };

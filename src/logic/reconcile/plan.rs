@@ -77,12 +77,35 @@ pub fn plan(
     Ok(plan)
 }
 
+/// Returns whether the watch shows a child as it was when it was applied, or when it was last seen as wanted; also if it shows the child
+/// as it was before: another event follows.
+pub fn is_unchanged(present: &Observed, known: &mut KnownChildren) -> bool {
+    let Some(own) = known.get_mut(&present.key).filter(|_| !present.is_ending()) else {
+        return false;
+    };
+    if is_older(present, own) {
+        return true;
+    }
+    let fingerprint = present.object.fingerprint();
+    let is_unchanged = version_of(present).is_some_and(|it| Some(it) == own.version)
+        || (fingerprint.is_some() && fingerprint == own.fingerprint);
+    own.is_seen |= is_unchanged;
+    is_unchanged
+}
+
+/// Returns whether the watch shows a child as it was before it was applied.
+fn is_older(present: &Observed, own: &AppliedChild) -> bool {
+    version_of(present).zip(own.version).is_some_and(|(seen, own)| seen < own)
+}
+
+fn version_of(present: &Observed) -> Option<NonZeroU64> {
+    present.version().and_then(|it| it.parse().ok())
+}
+
 /// Returns whether a child must be applied: its wanted body has changed, or another client has changed the child.
 fn is_outdated(child: &Child, present: &Observed, known: Option<&mut AppliedChild>) -> bool {
-    let version = present.version().and_then(|it| it.parse::<NonZeroU64>().ok());
     if let Some(own) = known.filter(|it| it.digest == child.digest) {
-        if version.zip(own.version).is_some_and(|(seen, own)| seen < own) {
-            // The watch shows the child as it was before.
+        if is_older(present, own) {
             return false;
         }
         own.is_seen = true;
@@ -114,7 +137,7 @@ fn seen(child: &Child, present: &Observed, now: Duration) -> AppliedChild {
         digest: child.digest,
         content: content_of(child, present),
         fingerprint: present.object.fingerprint(),
-        version: present.version().and_then(|it| it.parse().ok()),
+        version: version_of(present),
         is_seen: true,
         at: now.into(),
     }

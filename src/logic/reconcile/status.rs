@@ -1,8 +1,7 @@
 //! The part of the status that has changed.
 
+use kopf_json::values;
 use serde_json::{Map, Value};
-
-use crate::logic::text::json;
 
 /// Returns the merge patch that sets these fields of a status to the wanted values; other fields of the status are not touched.
 pub fn changes(status: Option<&Value>, wanted: &Map<String, Value>) -> Map<String, Value> {
@@ -20,7 +19,7 @@ pub fn changes(status: Option<&Value>, wanted: &Map<String, Value>) -> Map<Strin
 /// Returns the merge patch from one value to another; `None` if they are equal.
 fn change(present: &Value, wanted: &Value) -> Option<Value> {
     let (Value::Object(before), Value::Object(after)) = (present, wanted) else {
-        return (!json::equal(present, wanted)).then(|| wanted.clone());
+        return (!values::equal(present, wanted)).then(|| wanted.clone());
     };
     let mut patch = Map::new();
     for (key, value) in after {

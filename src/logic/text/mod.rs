@@ -1,7 +1,6 @@
 //! Strings for users and for stored state: durations, sizes, suggestions, and values as Python and JSON write them.
 
 pub mod duration;
-pub mod json;
 pub mod nanos;
 pub mod nearest;
 pub mod printable;

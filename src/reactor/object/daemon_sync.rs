@@ -20,9 +20,9 @@ use crate::logic::{
     },
     handlers::handler::Handler,
     object::{Object, essence, reason::EventType},
-    text::json,
 };
 use crate::reactor::object::{context::StreamContext, queue::ObjectQueue};
+use kopf_json::values;
 
 /// The inputs for updating the daemons and timers of one object after one event.
 pub(in crate::reactor) struct SyncDaemons<'a> {
@@ -85,7 +85,7 @@ impl SyncDaemons<'_> {
             let persistence = &self.serving.settings.persistence;
             let extra = &self.serving.handlers.extra_fields;
             let essence = essence::of(persistence, self.object.body(), extra);
-            background.compare(json::fingerprint(&essence), base);
+            background.compare(values::fingerprint(&essence), base);
         }
         let is_wanted = |it: &Handler| wanted.iter().any(|wanted| wanted.id == it.id);
         let is_ending = self.object.header().deletion_timestamp.is_some();

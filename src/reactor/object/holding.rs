@@ -4,6 +4,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use kopf_json::values;
 use serde_json::{Map, Value};
 
 use super::cycle::Cycle;
@@ -16,7 +17,6 @@ use crate::logic::{
     },
     handlers::{outcome::LogLevel, progress},
     object::reason::EventType,
-    text::json,
 };
 use crate::settings::ProgressStorage;
 
@@ -141,5 +141,5 @@ fn state_of(body: &Value, storage: &ProgressStorage) -> u64 {
     if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.shift_remove("resourceVersion");
     }
-    json::fingerprint(&body)
+    values::fingerprint(&body)
 }

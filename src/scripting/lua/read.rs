@@ -1,6 +1,6 @@
 //! Converts Lua values to JSON; refuses what JSON cannot hold, instead of losing it.
 
-use std::{collections::BTreeMap, ffi::c_void};
+use std::ffi::c_void;
 
 use mlua::{LightUserData, Table, Value as LuaValue};
 use serde_json::{Map, Number, Value};
@@ -135,6 +135,7 @@ impl<'a> LuaReader<'a> {
     fn read_entries(&mut self, table: &Table, like: Option<&Value>) -> Result<Value, Refused> {
         let (items, mut fields) = self.entries(table)?;
         fields.extend(nulls(table).into_iter().map(|key| (key, LuaValue::NULL)));
+        fields.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         self.account.take_items(items.len() + fields.len())?;
         if !items.is_empty() && !fields.is_empty() {
             return Err(Refused::because("a table with both list items and keys"));
@@ -159,10 +160,10 @@ impl<'a> LuaReader<'a> {
 
     fn read_fields(
         &mut self,
-        fields: BTreeMap<String, LuaValue>,
+        fields: Vec<(String, LuaValue)>,
         like: Option<&Value>,
     ) -> Result<Value, Refused> {
-        let mut map = Map::new();
+        let mut map = Map::with_capacity(fields.len());
         for (key, field) in fields {
             self.account.take(limits::field(&key))?;
             let like = like.and_then(|it| it.get(&key));
@@ -247,17 +248,17 @@ impl<'a> LuaReader<'a> {
         if is_array { Value::Array(Vec::new()) } else { Value::Object(Map::new()) }
     }
 
-    /// Returns list items by index and fields by key, both sorted: tables have no order.
+    /// Returns list items with their index, sorted, and fields with their key, in any order.
     fn entries(&self, table: &Table) -> Result<TableEntries, Refused> {
-        let (mut items, mut fields) = (BTreeMap::new(), BTreeMap::new());
+        let (mut items, mut fields) = (Vec::new(), Vec::new());
         let mut problem = None;
         let walked = table.for_each(|key: LuaValue, value: LuaValue| {
             self.glance(items.len() + fields.len())?;
             if let LuaValue::Integer(place) = key {
-                items.insert(place, value);
+                items.push((place, value));
             } else if let LuaValue::String(key) = key {
                 match key.to_str() {
-                    Ok(key) => drop(fields.insert(key.to_owned(), value)),
+                    Ok(key) => fields.push((key.to_owned(), value)),
                     Err(_) => problem = Some("a key that is not UTF-8".to_owned()),
                 }
             } else {
@@ -271,6 +272,7 @@ impl<'a> LuaReader<'a> {
         if let Err(error) = walked {
             problem = Some(error.to_string());
         }
+        items.sort_unstable_by_key(|(place, _)| *place);
         problem.map_or(Ok((items, fields)), |it| Err(Refused::because(it)))
     }
 
@@ -289,7 +291,7 @@ impl<'a> LuaReader<'a> {
     }
 }
 
-type TableEntries = (BTreeMap<i64, LuaValue>, BTreeMap<String, LuaValue>);
+type TableEntries = (Vec<(i64, LuaValue)>, Vec<(String, LuaValue)>);
 
 /// Returns the keys of an object's null fields, which a frozen table does not contain.
 fn nulls(table: &Table) -> Vec<String> {

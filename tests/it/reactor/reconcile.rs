@@ -220,6 +220,48 @@ fn two_handlers_that_undo_each_other_are_slowed_down_and_reported() {
     });
 }
 
+/// Returns the number of calls after an edit of the parent, a deletion and an edit of a child by others, and a label of another child.
+async fn calls_after_changes(world: &World, lua: &str, rhai: &str) -> [usize; 4] {
+    let process = world.start(&world.source(lua, rhai)).await;
+    world.create("one", &json!({ "names": ["a", "b"], "x": "1" }));
+    let calls = async || {
+        let before = world.said().len();
+        testing::pass(5).await;
+        world.said().len() - before
+    };
+    let child = |name: &str| format!("{PLACE}/{name}");
+    calls().await;
+    edit(world, &json!({ "x": "2" }));
+    let after_edit = calls().await;
+    world.env.delete("configmaps", &child("a"));
+    let after_deletion = calls().await;
+    world.env.edit("configmaps", &child("a"), json!({ "data": { "x": "9" } }));
+    let after_change = calls().await;
+    world.env.edit("configmaps", &child("b"), json!({ "metadata": { "labels": { "x": "y" } } }));
+    let after_label = calls().await;
+    assert_eq!(world.configs("x"), ["a=2", "b=2"], "{}", world.log.text());
+    process.running.stop().await;
+    [after_edit, after_deletion, after_change, after_label]
+}
+
+#[test]
+fn children_as_they_were_applied_do_not_call_a_function_that_has_not_read_them() {
+    in_both(|world| async move {
+        let calls = calls_after_changes(&world, LUA, RHAI).await;
+        assert_eq!(calls, [1, 1, 1, 1], "{}", world.log.text());
+    });
+}
+
+#[test]
+fn children_as_they_were_applied_call_a_function_that_has_read_them() {
+    in_both(|world| async move {
+        let lua = LUA.replace("local children", "local seen = ctx.children\n    local children");
+        let rhai = RHAI.replace("let children", "let seen = ctx.children; let children");
+        let calls = calls_after_changes(&world, &lua, &rhai).await;
+        assert_eq!(calls, [2, 2, 2, 1], "{}", world.log.text());
+    });
+}
+
 #[test]
 fn a_child_in_a_namespace_that_is_not_served_is_refused_and_nothing_is_pruned() {
     in_both(|world| async move {

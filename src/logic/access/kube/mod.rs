@@ -7,17 +7,17 @@ mod known;
 mod place;
 mod predicate;
 mod reference;
-mod response;
 #[cfg(test)]
 mod tests;
 mod watch_cache;
+
+pub use kopf_json::responses::{ListPart, read_list, read_object, read_raw_list};
 
 pub use advice::{KubeVerb, StatusDetails, advice};
 pub use known::{KnownResources, ResourceRef, Unresolved};
 pub use place::{ALL_NAMESPACES, DefaultNamespaces, ListNamespace, one, several};
 pub use predicate::{Predicate, Subject};
 pub use reference::Reference;
-pub use response::{LIST_SUFFIX, ListPart, read_list, read_object, read_raw_list, require_list};
 pub use watch_cache::{Delta, WatchCache};
 
 use serde_json::Value;

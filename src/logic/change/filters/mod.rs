@@ -11,6 +11,7 @@ mod tests;
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use kopf_json::values;
 use serde_json::Value;
 
 use super::cause::Change;
@@ -20,7 +21,6 @@ use crate::logic::{
         handler::{Callback, Criterion, Filters, Handler},
     },
     object::{Object, fields, hidden},
-    text::json,
 };
 
 /// A question to a filter callback.
@@ -142,7 +142,7 @@ fn passes_change(handler: &Handler, subject: &Subject<'_>, answers: &Answers) ->
     let (old, new) = (before(change, field), after(change, field));
     // A null and an absent field differ here, although no diff shows that.
     let same = match (old, new) {
-        (Some(old), Some(new)) => json::equal(old, new),
+        (Some(old), Some(new)) => values::equal(old, new),
         (None, None) => true,
         (Some(_), None) | (None, Some(_)) => false,
     };
@@ -173,7 +173,7 @@ fn after<'a>(change: &'a Change, field: &[String]) -> Option<&'a Value> {
 
 fn passes(criterion: &Criterion, value: Option<&Value>, answers: &Answers) -> Matched {
     match criterion {
-        Criterion::Equals(wanted) => Ok(value.is_some_and(|it| json::equal(it, wanted))),
+        Criterion::Equals(wanted) => Ok(value.is_some_and(|it| values::equal(it, wanted))),
         Criterion::Present => Ok(value.is_some()),
         Criterion::Absent => Ok(value.is_none()),
         Criterion::Callback(callback) => ask(callback, QuestionSubject::Value(value), answers),

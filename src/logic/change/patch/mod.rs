@@ -6,6 +6,7 @@
 use std::{fmt, sync::Arc};
 
 use json_patch::PatchOperation;
+use kopf_json::values;
 use serde_json::{Map, Value, json};
 
 use crate::logic::{
@@ -15,7 +16,6 @@ use crate::logic::{
         diff::{self, Diff, DiffScope},
         fields,
     },
-    text::json,
 };
 
 mod authors;
@@ -219,14 +219,14 @@ pub fn inconsistencies(merge: &Map<String, Value>, response: &Value) -> Diff {
     let mut left = diff::scoped(&Value::Object(merge.clone()), response, DiffScope::Left);
     left.retain(|it| {
         let is_dropped = DROPPED_WHEN_EMPTY.iter().any(|path| it.field == path);
-        !is_dropped || !leaves_nothing(&it.old) || json::truthy(&it.new)
+        !is_dropped || !leaves_nothing(&it.old) || values::truthy(&it.new)
     });
     left
 }
 
 /// Returns whether a server that accepts this value stores nothing: the last annotation may be deleted, too.
 fn leaves_nothing(sent: &Value) -> bool {
-    sent.as_object().map_or_else(|| !json::truthy(sent), |sent| sent.values().all(Value::is_null))
+    sent.as_object().map_or_else(|| !values::truthy(sent), |sent| sent.values().all(Value::is_null))
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use std::{
 
 use indexmap::IndexMap;
 use jiff::Timestamp;
+use kopf_json::values;
 use serde_json::{Map, Value};
 
 use crate::logic::{
@@ -24,7 +25,6 @@ use crate::logic::{
         progress::{self, ProgressRecord},
     },
     object::{corrupt::CorruptState, reason::Reason},
-    text::json,
 };
 use crate::settings::ProgressStorage;
 
@@ -221,10 +221,11 @@ impl State {
     ) {
         for (id, entry) in self.entries.iter().filter(|(_, it)| it.active || !it.is_moved) {
             let stored = entry.stored.as_ref();
-            if stored.is_some_and(|it| json::equal(it, &entry.record.to_json(false))) {
+            if stored.is_some_and(|it| values::equal(it, &entry.record.to_json(false))) {
                 continue;
             }
             if purged.contains(&**id) {
+                progress::purge(storage, body, id, patch);
                 progress::mark(storage, body, patch);
             } else {
                 progress::store(storage, body, id, &entry.record, patch);

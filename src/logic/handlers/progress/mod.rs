@@ -9,12 +9,13 @@ mod storage;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp, Unit};
+use kopf_json::values;
 use serde_json::{Map, Value};
 
 pub use self::stamp::{format_stamp, parse_stamp, touch_stamp};
 pub use self::storage::{any, fetch, mark, purge, store, touch};
 use super::outcome::Outcome;
-use crate::logic::{object::corrupt::CorruptState, text::json};
+use crate::logic::object::corrupt::CorruptState;
 
 /// A start further in the future was written by a clock that was ahead; clocks of replicas may differ a little.
 const AHEAD_MAX: SignedDuration = SignedDuration::from_secs(5);
@@ -76,7 +77,7 @@ impl ProgressRecord {
             }),
         };
         let text = |field: &str| stored.get(field).and_then(Value::as_str).map(str::to_owned);
-        let flag = |field: &str| stored.get(field).is_some_and(json::truthy);
+        let flag = |field: &str| stored.get(field).is_some_and(values::truthy);
         let subrefs = stored.get("subrefs").and_then(Value::as_array).into_iter().flatten();
         let started = stamp("started")?.unwrap_or(now);
         let ahead = Some(started.duration_since(now)).filter(|it| *it > AHEAD_MAX);
@@ -125,7 +126,7 @@ impl ProgressRecord {
 
     /// Returns the value of an annotation.
     pub fn format(&self, verbose: bool) -> String {
-        json::encode(&self.to_json(verbose))
+        values::encode(&self.to_json(verbose))
     }
 
     /// Returns the record after one more attempt, which ended at `now`.

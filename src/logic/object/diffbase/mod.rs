@@ -6,10 +6,11 @@ mod compact;
 #[cfg(test)]
 mod tests;
 
+use kopf_json::values;
 use serde_json::{Map, Value};
 
 use super::{annotations, corrupt::CorruptState, fields};
-use crate::logic::{object::depth, text::json};
+use crate::logic::object::depth;
 use crate::settings::DiffBaseStorage;
 
 /// Returns the stored essence; `None` if nothing was stored yet. A stored null counts as absent.
@@ -54,7 +55,7 @@ pub fn is_stored(storage: &DiffBaseStorage, body: &Value, essence: &Value) -> bo
             return storages.first().is_some_and(|it| is_stored(it, body, essence));
         }
     };
-    text.is_some_and(|it| it.trim_end() == json::encode(essence) || compact::is_of(it, essence))
+    text.is_some_and(|it| it.trim_end() == values::encode(essence) || compact::is_of(it, essence))
 }
 
 /// Adds the essence to a patch of the object.
@@ -69,14 +70,14 @@ pub fn store(
             let names = annotations::names(&own.prefix, &own.key, own.v1, body);
             let room = compact::room(body, &names);
             // With a line feed, so that `kubectl get -o yaml` shows a block and not an escaped line.
-            let text = compact::fit(json::encode(essence), essence, room) + "\n";
+            let text = compact::fit(values::encode(essence), essence, room) + "\n";
             for name in names {
                 annotations::put(patch, &name, text.clone().into());
             }
             annotations::put_marker(patch, &own.prefix, body);
         }
         DiffBaseStorage::Status(own) => {
-            fields::put(patch, &own.field, json::encode(essence).into());
+            fields::put(patch, &own.field, values::encode(essence).into());
         }
         DiffBaseStorage::Multi(storages) => {
             for it in storages {

@@ -25,7 +25,7 @@ fn sorted(diff: &Diff) -> Value {
 /// Returns the sorting key of an item. Python compares the strings of paths, which have a space after each comma.
 fn sorting_key(item: &Value) -> (String, String) {
     let keys = item[1].as_array().into_iter().flatten();
-    let path = keys.map(kopf::logic::text::json::encode).collect::<Vec<_>>().join(", ");
+    let path = keys.map(kopf_json::values::encode).collect::<Vec<_>>().join(", ");
     (format!("[{path}]"), item[0].to_string())
 }
 

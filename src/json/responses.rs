@@ -1,10 +1,12 @@
-//! Objects in the form that scripts get: trees without managed fields and without nulls, each built in one pass over the response.
+//! Responses of API servers: objects in the form that scripts get (trees without managed fields and without nulls, each built in one pass),
+//! and lists whose objects stay texts.
 
-use kopf_json::tree;
+use std::borrow::Cow;
+
 use serde::{Deserialize, Deserializer, de::Error as _};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, value::RawValue};
 
-use crate::logic::object::depth;
+use super::{depth, tree};
 
 /// The suffix of the kind of a list, as in `PodList`.
 pub const LIST_SUFFIX: &str = "List";
@@ -16,6 +18,21 @@ pub struct ListPart {
     pub objects: Vec<Value>,
     /// The token of the next page; `None` at the end.
     pub token: Option<String>,
+}
+
+/// One page of a list whose objects stay JSON texts.
+#[derive(Debug, Default)]
+pub struct ListOfTexts<'a> {
+    /// `apiVersion` of objects that have none; may be empty.
+    pub api_version: Cow<'a, str>,
+    /// `kind` of the list.
+    pub kind: Cow<'a, str>,
+    /// `metadata.resourceVersion`
+    pub version: Option<Cow<'a, str>>,
+    /// The token of the next page; `None` at the end.
+    pub token: Option<Cow<'a, str>>,
+    /// The objects.
+    pub items: Vec<&'a str>,
 }
 
 /// Reads an object.
@@ -68,11 +85,28 @@ pub fn read_raw_list(raw: &[u8]) -> Result<ListPart, serde_json::Error> {
     Ok(ListPart { objects: objects.unwrap_or_default(), token })
 }
 
-/// Checks that an object without items is of the kind of a list. The page of a proxy is not an empty list: all objects would count as deleted.
+/// Reads the response to a list request without reading its objects.
 ///
 /// # Errors
-/// Fails if the kind does not end in `List`.
-pub fn require_list(kind: &str) -> Result<(), serde_json::Error> {
+/// Fails if the response is not JSON, or not a list of objects.
+pub fn read_texts(raw: &[u8]) -> Result<ListOfTexts<'_>, serde_json::Error> {
+    let RawPage { api_version, kind, metadata, items } = serde_json::from_slice(raw)?;
+    let kind = kind.unwrap_or_default();
+    if items.is_none() {
+        require_list(&kind)?;
+    }
+    let RawMeta { resource_version, r#continue } = metadata.unwrap_or_default();
+    Ok(ListOfTexts {
+        api_version: api_version.unwrap_or_default(),
+        kind,
+        version: resource_version,
+        token: r#continue.filter(|it| !it.is_empty()),
+        items: items.unwrap_or_default().into_iter().map(RawValue::get).collect(),
+    })
+}
+
+/// Checks that an object without items is of the kind of a list. The page of a proxy is not an empty list: all objects would count as deleted.
+fn require_list(kind: &str) -> Result<(), serde_json::Error> {
     if kind.ends_with(LIST_SUFFIX) {
         return Ok(());
     }
@@ -91,6 +125,28 @@ struct List {
 #[derive(Deserialize)]
 struct ListMeta {
     r#continue: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawPage<'a> {
+    #[serde(borrow, default)]
+    api_version: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    kind: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    metadata: Option<RawMeta<'a>>,
+    #[serde(borrow, default)]
+    items: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RawMeta<'a> {
+    #[serde(borrow)]
+    resource_version: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    r#continue: Option<Cow<'a, str>>,
 }
 
 /// The fields of an object.
