@@ -269,9 +269,7 @@ impl<'a> LuaReader<'a> {
         if items.len() + fields.len() > self.account.items_left() {
             return Err(self.account.too_many_items(items.len() + fields.len()));
         }
-        if let Err(error) = walked {
-            problem = Some(error.to_string());
-        }
+        let problem = walked.err().map(|it| it.to_string()).or(problem);
         items.sort_unstable_by_key(|(place, _)| *place);
         problem.map_or(Ok((items, fields)), |it| Err(Refused::because(it)))
     }

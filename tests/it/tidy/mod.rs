@@ -16,6 +16,7 @@ use std::{
 
 /// The layers from the inside out: a module may use those before it.
 const LAYERS: &[&str] = &[
+    "json",
     "heap",
     "sorted",
     "settings",

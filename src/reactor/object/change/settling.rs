@@ -119,9 +119,7 @@ impl Settling {
             let purged = if is_done { self.state.known(ids(owned)) } else { BTreeSet::new() };
             attempts.children().store(storage, body, &mut own, &purged);
             self.state.store(storage, body, &mut own, &purged);
-            for id in purged {
-                progress::purge(storage, body, id, &mut own);
-            }
+            purged.iter().for_each(|id| progress::purge(storage, body, id, &mut own));
         }
         if is_done {
             settle::remember(persistence, body, &self.change, &mut own);
