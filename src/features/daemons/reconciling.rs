@@ -92,9 +92,9 @@ impl DaemonRunner {
         let not_before = level.not_before();
         if self.progress.schedule.is_some() {
             let reasons = level.call.take();
-            let is_needed = !reasons.is_empty()
-                && !level.is_finalizing()
-                && !(reasons.are_children() && self.shows_what_was_applied(level));
+            let is_needless = level.is_finalizing()
+                || (reasons.are_children() && self.shows_what_was_applied(level));
+            let is_needed = !reasons.is_empty() && !is_needless;
             if let Some(schedule) = self.progress.schedule.as_mut().filter(|_| is_needed) {
                 if reasons.has(CallReason::Object) {
                     schedule.renew();

@@ -105,9 +105,8 @@ impl Settling {
         body: &Value,
         attempts: &mut Attempts,
     ) -> Map<String, Value> {
-        let persistence = &serving.settings.persistence;
+        let (persistence, owned) = (&serving.settings.persistence, &serving.handlers.changing);
         let storage = &persistence.progress_storage;
-        let owned = &serving.handlers.changing;
         let mut own = Map::new();
         match self.left_over {
             LeftOver::None => {}
@@ -119,7 +118,9 @@ impl Settling {
             let purged = if is_done { self.state.known(ids(owned)) } else { BTreeSet::new() };
             attempts.children().store(storage, body, &mut own, &purged);
             self.state.store(storage, body, &mut own, &purged);
-            purged.iter().for_each(|id| progress::purge(storage, body, id, &mut own));
+            for id in purged {
+                progress::purge(storage, body, id, &mut own);
+            }
         }
         if is_done {
             settle::remember(persistence, body, &self.change, &mut own);
