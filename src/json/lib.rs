@@ -1,4 +1,4 @@
-//! Reads the JSON texts of objects: headers, trees, and whether they contain a part.
+//! Reads the JSON of objects: headers, trees, and whether they contain a part.
 //!
 //! A package of its own, because it is compiled for speed: every event and every response is read here, and most parts of most texts are
 //! skipped. Everything else is compiled for size, also generic code of `serde_json` that it uses.
