@@ -42,7 +42,7 @@ fn whole<'de, D: Deserializer<'de>>(object: D) -> Result<Value, D::Error> {
 ///
 /// # Errors
 /// Fails if it is not JSON.
-pub fn without_nulls<'de, D: Deserializer<'de>>(object: D) -> Result<Value, D::Error> {
+pub(super) fn without_nulls<'de, D: Deserializer<'de>>(object: D) -> Result<Value, D::Error> {
     TreeBuilder::<false>(TreeLevel::Object).deserialize(object)
 }
 
