@@ -8,6 +8,12 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 OBJECTS = "/apis/kopf.dev/v1/namespaces/default/kopfexamples"
 CONNECTIONS = 4
 DEADLINE = 600.0
+# The operator that is measured: `benches/kube-rs` does the same.
+LUA = """kopf.on_create("kopfexamples", { id = "create" }, function(ctx)
+    print("HANDLED")
+    return { name = ctx.name }
+end)
+"""
 LAST_HANDLED = "kopf.zalando.org/last-handled-configuration"
 
 

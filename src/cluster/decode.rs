@@ -136,8 +136,6 @@ impl WatchLine {
         let strip = |(kind, head)| Some((kind, line.strip_prefix(head)?));
         let (kind, rest) = kinds.into_iter().find_map(strip)?;
         let object = rest.trim_ascii_end().strip_suffix(b"}")?;
-        // Parts that are skipped while the header is read must nevertheless be UTF-8.
-        std::str::from_utf8(object).ok()?;
         let object = Object::parse(line.slice_ref(object)).ok()?;
         Some(WatchLine::Event(kind, Arc::new(object)))
     }

@@ -85,7 +85,7 @@ fn cost(size: usize) -> isize {
 
 #[inline]
 fn count(bytes: isize) {
-    // Not `get` and `set`: two calls of functions, compiled for size, for each allocation.
+    // `get` and `set` would be two function calls for each allocation, because this is compiled for size.
     HELD.with(|it| it.set(it.get().wrapping_add(bytes)));
 }
 

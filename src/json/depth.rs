@@ -83,3 +83,24 @@ pub fn read<'a, T>(
 pub fn value(text: &[u8]) -> Result<Value, serde_json::Error> {
     read(text, |it| serde::Deserialize::deserialize(it))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Map;
+
+    use crate::{containing, header, responses, tree};
+
+    #[test]
+    fn what_is_not_utf_8_is_refused_also_in_parts_that_are_skipped() {
+        for text in [
+            &b"{\"metadata\":{\"managedFields\":[\"\xff\"]},\"items\":[]}"[..],
+            b"{\"x\":\"\xff\",\"items\":[]}",
+            b"{\"\xff\":1,\"items\":[]}",
+        ] {
+            assert!(header::header(text).is_err() && tree::body(text).is_err());
+            assert!(!containing::contains(text, &Map::new()));
+            assert!(responses::read_object(text).is_err() && responses::read_list(text).is_err());
+        }
+        assert!(responses::read_texts(b"{\"items\":[{\"x\":\"\xff\"}]}").is_err());
+    }
+}

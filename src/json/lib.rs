@@ -15,7 +15,7 @@ use serde_json::Value;
 
 pub use self::header::{Header, ObjectRef};
 
-/// Returns the JSON text of a value. Its `to_string` takes three times as long: it checks and copies each piece of the text.
+/// Returns the JSON text of a value, without the formatter of `to_string`, which checks and copies each piece.
 pub fn text(value: &Value) -> Vec<u8> {
     let mut text = Vec::new();
     // Neither a value nor a vector can fail.

@@ -87,9 +87,14 @@ pub fn is_unchanged(present: &Observed, known: &mut KnownChildren) -> bool {
         return true;
     }
     let fingerprint = present.object.fingerprint();
-    let is_unchanged = version_of(present).is_some_and(|it| Some(it) == own.version)
-        || (fingerprint.is_some() && fingerprint == own.fingerprint);
-    own.is_seen |= is_unchanged;
+    // A restored server may show another text of the same version.
+    let is_unchanged = match own.fingerprint {
+        Some(known) => fingerprint == Some(known),
+        None => version_of(present).is_some_and(|it| own.version == Some(it)),
+    };
+    if is_unchanged {
+        (own.is_seen, own.fingerprint) = (true, fingerprint);
+    }
     is_unchanged
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     AppliedChild, Child, ChildrenPlan, DesiredState, Family, KnownChildren, Observed, Pace,
-    changes, check_finalized, contains, content_after, plan,
+    changes, check_finalized, contains, content_after, is_unchanged, plan,
 };
 use crate::logic::object::{Object, resource::Resource};
 
@@ -299,6 +299,32 @@ fn another_text_of_the_same_version_is_compared() {
     // A restored server counts its versions from an earlier one again.
     let restored = text(&edited(&present, 5, |it| it["data"]["x"] = json!("0")));
     assert_eq!(planned(children, &[restored], &mut known, 2).applies.len(), 1);
+}
+
+#[test]
+fn a_child_is_unchanged_until_the_watch_shows_what_others_have_made_of_it() {
+    let text = |it: &Observed| {
+        let object = Object::parse(it.body().to_string().into()).expect("an object");
+        Observed { object: Arc::new(object), ..it.clone() }
+    };
+    let child = one("a", &json!({ "x": "1" }));
+    let mut known = KnownChildren::default();
+    known.extend([applied(&child, 5, 0)]);
+    let at = |version| text(&seen(&child, version));
+    assert!(is_unchanged(&at(4), &mut known), "the watch is late");
+    assert!(!known.get(&child.key).unwrap().is_seen);
+    assert!(!is_unchanged(&at(6), &mut known), "another client was faster than the watch");
+    assert!(is_unchanged(&at(5), &mut known) && is_unchanged(&at(5), &mut known));
+    assert!(known.get(&child.key).unwrap().is_seen);
+    let ending = |it: &mut Value| it["metadata"]["deletionTimestamp"] = json!("now");
+    for (what, present) in [
+        ("a change", at(6)),
+        ("a restored server", text(&edited(&at(5), 5, |it| it["data"]["x"] = json!("0")))),
+        ("a deletion", text(&edited(&at(5), 5, ending))),
+        ("an unknown child", text(&seen(&one("b", &json!({})), 5))),
+    ] {
+        assert!(!is_unchanged(&present, &mut known), "{what}");
+    }
 }
 
 #[test]
