@@ -88,7 +88,7 @@ pub fn value(text: &[u8]) -> Result<Value, serde_json::Error> {
 mod tests {
     use serde_json::Map;
 
-    use crate::{containing, header, responses, tree};
+    use super::super::{containing, header, responses, tree};
 
     #[test]
     fn what_is_not_utf_8_is_refused_also_in_parts_that_are_skipped() {
