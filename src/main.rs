@@ -3,5 +3,6 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    kopf::heap::keep_free_blocks();
     kopf::cli::main()
 }

@@ -5,7 +5,10 @@ use std::sync::{Arc, OnceLock};
 use serde_json::{Map, Value};
 
 use super::Related;
-use crate::logic::{background::indexing::IndexValues, object::resource::Resource};
+use crate::logic::{
+    background::indexing::{IndexItem, IndexValues},
+    object::resource::Resource,
+};
 
 /// The children of an object at one moment. They are unpacked when a function first uses them: many functions never do.
 #[derive(Debug)]
@@ -41,6 +44,12 @@ impl SeenChildren {
     /// Returns whether a function has used them.
     pub fn are_used(&self) -> bool {
         self.tree.get().is_some()
+    }
+
+    /// Returns the bytes of the packed objects.
+    pub fn packed_bytes(&self) -> usize {
+        let packed = self.kinds.iter().filter_map(|it| it.values.as_ref()).flat_map(|it| it.iter());
+        packed.map(IndexItem::packed_bytes).sum()
     }
 
     fn unpacked(&self) -> Value {

@@ -1,5 +1,5 @@
 //! The allocator of the process: that of libc, with a count of the memory that each thread has allocated. Long-lived blocks have separate
-//! pages (`region.rs`).
+//! pages (`region.rs`), and a thread can keep small free blocks for its next allocations (`cache.rs`).
 //!
 //! Counting is the only way to separate the memory of a script from all other memory.
 //! Rhai limits the size of each value, but not of all values together. So the allocator of the process counts, per thread, the
@@ -10,6 +10,7 @@
 //! allocated it.
 #![expect(unsafe_code, reason = "the trait of allocators is unsafe to implement")]
 
+mod cache;
 mod region;
 
 use std::{
@@ -18,7 +19,8 @@ use std::{
     ptr,
 };
 
-use self::region::Region;
+pub use self::cache::keep_free_blocks;
+use self::{cache::SmallSize, region::Region};
 
 /// Bytes that an allocator adds to each allocation, and the unit to which it rounds up: those of libc.
 const HEADER_BYTES: usize = 8;
@@ -47,6 +49,7 @@ pub fn held() -> isize {
 
 /// Returns free memory to the system, also between used blocks. Takes some milliseconds.
 pub fn give_back() {
+    cache::give_back();
     // SAFETY: no preconditions; the allocator locks what it reads.
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     unsafe {
@@ -89,6 +92,31 @@ fn count(bytes: isize) {
     HELD.with(|it| it.set(it.get().wrapping_add(bytes)));
 }
 
+/// Allocates a block outside of the region; null if there is no memory.
+///
+/// # Safety
+/// As for [`GlobalAlloc::alloc`].
+#[inline]
+unsafe fn take(layout: Layout) -> *mut u8 {
+    // SAFETY: the caller upholds the contract.
+    SmallSize::of(layout).map_or_else(|| unsafe { System.alloc(layout) }, SmallSize::alloc)
+}
+
+/// Frees a block outside of the region.
+///
+/// # Safety
+/// As for [`GlobalAlloc::dealloc`].
+#[inline]
+unsafe fn free(block: *mut u8, layout: Layout) {
+    // SAFETY: the caller upholds the contract; the block was allocated with the same layout.
+    unsafe {
+        match SmallSize::of(layout) {
+            Some(size) => size.free(block),
+            None => System.dealloc(block, layout),
+        }
+    }
+}
+
 /// Resizes a block of the region: it stays there if the new size allows it.
 ///
 /// # Safety
@@ -99,10 +127,26 @@ unsafe fn resized(block: *mut u8, (before, after): (Layout, Layout)) -> *mut u8 
     }
     // SAFETY: the new block is another one, and both are large enough; nothing refers to the old one afterwards.
     unsafe {
-        let next = LASTING.take(after).unwrap_or_else(|| System.alloc(after));
+        let next = LASTING.take(after).unwrap_or_else(|| take(after));
         if !next.is_null() {
             next.copy_from_nonoverlapping(block, before.size().min(after.size()));
             LASTING.free(block);
+        }
+        next
+    }
+}
+
+/// Moves the content of a block of libc to another one, of which at least one is small.
+///
+/// # Safety
+/// As for [`GlobalAlloc::realloc`].
+unsafe fn moved(block: *mut u8, (before, after): (Layout, Layout)) -> *mut u8 {
+    // SAFETY: the new block is another one, and both are large enough; nothing refers to the old one afterwards.
+    unsafe {
+        let next = take(after);
+        if !next.is_null() {
+            next.copy_from_nonoverlapping(block, before.size().min(after.size()));
+            free(block, before);
         }
         next
     }
@@ -120,7 +164,7 @@ unsafe impl GlobalAlloc for Counting {
             return block;
         }
         // SAFETY: the caller upholds the contract of `alloc`.
-        unsafe { System.alloc(layout) }
+        unsafe { take(layout) }
     }
 
     #[inline]
@@ -133,8 +177,16 @@ unsafe impl GlobalAlloc for Counting {
             unsafe { block.write_bytes(0, layout.size()) };
             return block;
         }
-        // SAFETY: the caller upholds the contract of `alloc_zeroed`.
-        unsafe { System.alloc_zeroed(layout) }
+        let Some(size) = SmallSize::of(layout) else {
+            // SAFETY: the caller upholds the contract of `alloc_zeroed`.
+            return unsafe { System.alloc_zeroed(layout) };
+        };
+        let block = size.alloc();
+        if !block.is_null() {
+            // SAFETY: the block is large enough.
+            unsafe { block.write_bytes(0, layout.size()) };
+        }
+        block
     }
 
     #[inline]
@@ -144,22 +196,27 @@ unsafe impl GlobalAlloc for Counting {
             // SAFETY: the block is one of the region, and the caller no longer uses it.
             return unsafe { LASTING.free(pointer) };
         }
-        // SAFETY: the caller upholds the contract of `dealloc`.
-        unsafe { System.dealloc(pointer, layout) }
+        // SAFETY: the caller upholds the contract of `dealloc`, and the block was allocated with the same layout.
+        unsafe { free(pointer, layout) }
     }
 
     #[inline]
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(cost(size) - cost(layout.size()));
-        if LASTING.has(pointer) {
-            let Ok(next) = Layout::from_size_align(size, layout.align()) else {
-                return ptr::null_mut();
-            };
-            // SAFETY: the caller upholds the contract of `realloc`.
-            return unsafe { resized(pointer, (layout, next)) };
-        }
+        let Ok(next) = Layout::from_size_align(size, layout.align()) else {
+            return ptr::null_mut();
+        };
         // SAFETY: the caller upholds the contract of `realloc`.
-        unsafe { System.realloc(pointer, layout, size) }
+        unsafe {
+            if LASTING.has(pointer) {
+                return resized(pointer, (layout, next));
+            }
+            match (SmallSize::of(layout), SmallSize::of(next)) {
+                (None, None) => System.realloc(pointer, layout, size),
+                (before, after) if before == after => pointer,
+                _ => moved(pointer, (layout, next)),
+            }
+        }
     }
 }
 

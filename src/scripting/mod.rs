@@ -7,6 +7,7 @@
 mod functions;
 mod handles;
 mod host;
+mod inline;
 mod lua;
 mod rhai;
 mod script;

@@ -28,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     raised,
     script::{LuaDeclarations, LuaScript, Print, Reason},
+    seat::{InlineEnd, Seat},
     vm::{HandlerCall, Vm},
 };
 use crate::call::Invocation;
@@ -43,6 +44,9 @@ use crate::telemetry::ScriptUsage;
 pub(super) const QUEUE_MAX: usize = 1024;
 /// Maximum number of calls in the VM, most of them waiting. Beyond it, requests wait in the queue.
 const CALLS_MAX: usize = 100_000;
+
+/// Where the VM of an actor is used.
+pub(super) type ActorSeat = Seat<Answering>;
 
 /// The channel of a response. Boxed, because most requests have no response yet.
 pub(super) type To<T> = oneshot::Sender<Box<T>>;
@@ -103,12 +107,23 @@ const BROKEN: Duration = Duration::from_secs(10);
 /// `stuck` is cancelled when the VM does not respond; the actor is then abandoned.
 pub(super) async fn live(
     script: Arc<LuaScript>,
+    seat: Arc<ActorSeat>,
+    start: Start,
+    requests: mpsc::Receiver<ActorRequest>,
+    stuck: CancellationToken,
+) {
+    seat.turns(pin!(serve_all(&script, &seat, start, requests, stuck))).await;
+}
+
+async fn serve_all(
+    script: &Arc<LuaScript>,
+    seat: &ActorSeat,
     start: Start,
     mut requests: mpsc::Receiver<ActorRequest>,
     stuck: CancellationToken,
 ) {
     let (mut present, print) = match start {
-        Start::First(mut loading) => match load_for(&mut loading, &script, &stuck).await {
+        Start::First(mut loading) => match load_for(&mut loading, script, &stuck).await {
             Some(Ok((vm, declared))) => {
                 let print = Print::of(&declared);
                 if loading.send(Ok(declared)).is_err() {
@@ -125,7 +140,7 @@ pub(super) async fn live(
     loop {
         let vm = match present.take() {
             Some(vm) => vm,
-            None => match load_again(&script, &print, &stuck).await {
+            None => match load_again(script, &print, &stuck).await {
                 Ok(vm) => vm,
                 Err(problem) => {
                     script.broken(&problem);
@@ -136,7 +151,10 @@ pub(super) async fn live(
                 }
             },
         };
-        match serve(vm, &mut requests, &script.usage).await {
+        seat.seat(Some(Rc::clone(&vm)));
+        let end = serve(vm, seat, &mut requests, &script.usage).await;
+        seat.seat(None);
+        match end {
             ServingEnd::Unused => return,
             ServingEnd::Renewed => script.replaced(Reason::Memory),
         }
@@ -198,6 +216,7 @@ async fn load_again(
 
 async fn serve(
     vm: Rc<Vm>,
+    seat: &ActorSeat,
     requests: &mut mpsc::Receiver<ActorRequest>,
     usage: &ScriptUsage,
 ) -> ServingEnd {
@@ -207,16 +226,24 @@ async fn serve(
     let (mut begun, mut seen) = (0, 0);
     let mut quiet = pin!(tokio::time::sleep(QUIET));
     loop {
+        // The other calls are dropped with the VM; their callers receive an error.
+        if vm.is_exhausted() {
+            return ServingEnd::Renewed;
+        }
+        let (moved, inline) = seat.take_moved();
+        calls.extend(moved);
+        if begun < RUSH && begun + inline >= RUSH {
+            quiet.as_mut().reset(Instant::now() + QUIET);
+        }
+        begun += inline;
         tokio::select! {
             // Calls that can continue do so before new ones start.
             biased;
             Some(()) = calls.next(), if !calls.is_empty() => {
                 usage.set_memory(vm.lua().used_memory());
-                // The other calls are dropped with the VM; their callers receive an error.
-                if vm.is_exhausted() {
-                    return ServingEnd::Renewed;
-                }
             }
+            // Inline calls have moved here, or were many.
+            () = seat.woken() => {}
             request = requests.recv(), if calls.len() < CALLS_MAX => match request {
                 Some(request) => {
                     let is_daemon = request.is_of_daemon();
@@ -232,7 +259,7 @@ async fn serve(
             },
             // Only when there is nothing else to do.
             () = &mut quiet, if begun >= RUSH => {
-                if begun == seen {
+                if begun + seat.calls() == seen {
                     vm.tidy();
                     (begun, seen) = (0, 0);
                 } else {
@@ -277,7 +304,7 @@ impl ActorRequest {
 }
 
 /// The future of a request. Calls of handlers are stored inline, because very many may wait.
-enum Answering {
+pub(super) enum Answering {
     Call(ActorReply<CallEnd, HandlerCall>),
     Other(LocalBoxFuture<'static, ()>),
 }
@@ -293,6 +320,24 @@ impl Future for Answering {
     }
 }
 
+/// Begins a request inline; returns it if the actor must begin it.
+pub(super) fn begin_inline(seat: &ActorSeat, request: ActorRequest) -> Option<ActorRequest> {
+    let ActorRequest::Call(invocation, to) = request else { return Some(request) };
+    let mut to = Some(to);
+    let begin = |vm: &Rc<Vm>| vm.call(Arc::clone(&invocation));
+    let moved = |call| Answering::Call(ActorReply { call, to: to.take(), broken: CallEnd::Raised });
+    let end = match seat.run(&invocation, begin, moved) {
+        InlineEnd::NotInline => return Some(ActorRequest::Call(invocation, to?)),
+        InlineEnd::Moved => return None,
+        InlineEnd::Ended(end) => end,
+        InlineEnd::Panicked => CallEnd::Raised(panicked()),
+    };
+    // The caller is this one.
+    drop(to?.send(Box::new(end)));
+    None
+}
+
+/// Begins a request in a VM.
 fn answer(vm: Rc<Vm>, request: ActorRequest) -> Answering {
     match request {
         ActorRequest::Call(invocation, to) => {
@@ -320,7 +365,7 @@ fn reply<T, F>(
 }
 
 /// A call and the channel of its result.
-struct ActorReply<T, F> {
+pub(super) struct ActorReply<T, F> {
     call: F,
     /// `None` once the result is sent.
     to: Option<To<T>>,

@@ -4,6 +4,7 @@
 
 use std::{
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
 };
 
@@ -14,7 +15,7 @@ use futures::{
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    actor::{ActorRequest, To},
+    actor::{self, ActorRequest, ActorSeat, To},
     raised,
 };
 use crate::logic::handlers::outcome::Raised;
@@ -35,17 +36,28 @@ pub(super) struct ActorResponse<T> {
 }
 
 impl<T: Send + 'static> ActorResponse<T> {
-    /// Creates a request that is not sent before the first poll.
+    /// Creates a request that is not sent, or run inline, before the first poll.
     pub(super) fn new(
         requests: mpsc::Sender<ActorRequest>,
         stuck: Stuck,
+        seat: Option<Arc<ActorSeat>>,
         request: impl FnOnce(To<T>) -> ActorRequest + Send + 'static,
         gone: fn(Raised) -> T,
     ) -> Self {
         let (to, answer) = oneshot::channel();
         let way = requests.clone();
-        // A queue without a reader drops the request, which closes the response channel.
-        let sending = async move { drop(way.send(request(to)).await) };
+        let sending = async move {
+            let request = request(to);
+            let left = if let Some(seat) = seat {
+                actor::begin_inline(&seat, request)
+            } else {
+                Some(request)
+            };
+            if let Some(request) = left {
+                // A queue without a reader drops the request, which closes the response channel.
+                drop(way.send(request).await);
+            }
+        };
         ActorResponse { sending: Some(sending.boxed()), answer, _requests: requests, stuck, gone }
     }
 }

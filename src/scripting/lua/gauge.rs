@@ -6,10 +6,10 @@
 #![expect(unsafe_code, reason = "Luau's callback for allocations is a C function")]
 
 use std::{
-    cell::{Cell, RefCell},
-    collections::BTreeMap,
+    cell::Cell,
     ffi::{c_int, c_void},
-    rc::{Rc, Weak},
+    ptr,
+    rc::Rc,
 };
 
 use mlua::{Lua, ffi, lua_State};
@@ -22,11 +22,6 @@ const LONG: usize = 1 << 10;
 const DEEP: c_int = 16;
 /// The bytes that Luau adds to a string: a header and a terminating zero.
 const HEAD: usize = 25;
-
-thread_local! {
-    /// The meters of the VMs of this thread, by their main states: a state is all that the callback receives.
-    static METERS: RefCell<BTreeMap<usize, Weak<Meter>>> = const { RefCell::new(BTreeMap::new()) };
-}
 
 /// What was detected and is not checked yet.
 #[derive(Default)]
@@ -50,15 +45,36 @@ impl Noticed {
     }
 }
 
-/// Watches the allocations of this VM while it has a meter.
-pub(super) fn watch(lua: &Lua, meter: &Rc<Meter>) {
-    let key = key(lua.state());
-    METERS.with_borrow_mut(|it| {
-        it.retain(|_, meter| meter.strong_count() > 0);
-        it.insert(key, Rc::downgrade(meter));
-    });
-    // SAFETY: the state is alive and owns the table of callbacks; only this code sets this callback.
-    unsafe { (*ffi::lua_callbacks(lua.state())).onallocate = Some(on_allocate) };
+/// Watches the allocations of a VM until it is dropped.
+pub(super) struct Gauge {
+    main: *mut lua_State,
+    /// The callback has a pointer to it.
+    meter: Rc<Meter>,
+}
+
+impl Gauge {
+    /// Watches this VM with this meter. The gauge must be dropped before the VM.
+    pub(super) fn of(lua: &Lua, meter: Rc<Meter>) -> Self {
+        // SAFETY: the state is alive and owns the table of callbacks; nothing else uses the data of the main state, or sets this callback.
+        unsafe {
+            let main = ffi::lua_mainthread(lua.state());
+            ffi::lua_setthreaddata(main, Rc::as_ptr(&meter).cast_mut().cast());
+            (*ffi::lua_callbacks(main)).onallocate = Some(on_allocate);
+            Gauge { main, meter }
+        }
+    }
+
+    /// Returns the meter.
+    pub(super) fn meter(&self) -> &Rc<Meter> {
+        &self.meter
+    }
+}
+
+impl Drop for Gauge {
+    fn drop(&mut self) {
+        // SAFETY: the VM is alive.
+        unsafe { ffi::lua_setthreaddata(self.main, ptr::null_mut()) };
+    }
 }
 
 /// Returns the nesting depth of calls in this coroutine.
@@ -66,15 +82,6 @@ pub(super) fn depth(lua: &Lua) -> usize {
     // SAFETY: the state is alive; this only subtracts two of its pointers.
     let depth = unsafe { ffi::lua_stackdepth(lua.state()) };
     usize::try_from(depth).unwrap_or_default()
-}
-
-fn meter_of(state: *mut lua_State) -> Option<Rc<Meter>> {
-    METERS.try_with(|it| it.try_borrow().ok()?.get(&key(state))?.upgrade()).ok().flatten()
-}
-
-fn key(state: *mut lua_State) -> usize {
-    // SAFETY: the state is alive; this reads its pointer to the main state of its VM.
-    unsafe { ffi::lua_mainthread(state) }.addr()
 }
 
 /// Runs after each allocation of Luau, in any state of the VM, so it must not touch the VM.
@@ -94,7 +101,10 @@ unsafe extern "C-unwind" fn on_allocate(
     if !is_long && !is_deep {
         return;
     }
-    if let Some(meter) = meter_of(state) {
+    // SAFETY: the state is alive; the data of its main state is null, or points to the meter, which the gauge keeps alive until then.
+    if let Some(meter) =
+        unsafe { ffi::lua_getthreaddata(ffi::lua_mainthread(state)).cast::<Meter>().as_ref() }
+    {
         meter.notice(is_long.then(|| new.saturating_sub(HEAD)), is_deep);
     }
 }

@@ -19,6 +19,7 @@ mod raised;
 mod read;
 mod running;
 mod script;
+mod seat;
 mod slim;
 mod streams;
 #[cfg(test)]
@@ -37,7 +38,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use self::{
-    actor::{ActorRequest, QUEUE_MAX, Start, To},
+    actor::{ActorRequest, ActorSeat, QUEUE_MAX, Start, To},
     asked::{ActorResponse, Stuck},
     script::{LuaScript, Print, Reason},
     vm::Vm,
@@ -107,6 +108,8 @@ struct Actor {
     stuck: CancellationToken,
     /// The same signal as a future, shared by all pending requests.
     lost: Stuck,
+    /// For calls that begin inline.
+    seat: Arc<ActorSeat>,
     _home: Home,
 }
 
@@ -121,10 +124,12 @@ impl Actor {
         let (requests, queue) = mpsc::channel(QUEUE_MAX);
         let stuck = CancellationToken::new();
         let script = Arc::clone(script);
+        let seat = Arc::new(ActorSeat::new(script.usage.clone(), placement == Placement::Threads));
+        let taken = Arc::clone(&seat);
         let home = match placement {
             // An actor on the caller's own thread cannot be replaced while it blocks, so this token is never observed.
             Placement::CurrentRuntime => {
-                let life = actor::live(script, start, queue, CancellationToken::new());
+                let life = actor::live(script, taken, start, queue, CancellationToken::new());
                 Home::Task(tokio::task::spawn_local(life))
             }
             Placement::Threads => {
@@ -132,14 +137,14 @@ impl Actor {
                 let (name, told) = (format!("lua-{}", script.id.0), stuck.clone());
                 let life = move || {
                     let _counted = script.usage.of_thread();
-                    runtime.block_on(actor::live(script, start, queue, told));
+                    runtime.block_on(actor::live(script, taken, start, queue, told));
                 };
                 let thread = thread::Builder::new().name(name).stack_size(STACK);
                 Home::Thread(thread.spawn(life)?)
             }
         };
         let lost = stuck.clone().cancelled_owned().boxed().shared();
-        Ok(Actor { requests, stuck, lost, _home: home })
+        Ok(Actor { requests, stuck, lost, seat, _home: home })
     }
 }
 
@@ -148,8 +153,8 @@ impl Actor {
 const STACK: usize = 8 << 20;
 
 impl LuaEngine {
-    /// Returns the channel to the actor. An actor that does not respond is abandoned and replaced.
-    fn actor(&self) -> (mpsc::Sender<ActorRequest>, Stuck) {
+    /// Returns the channel to the actor, and its seat. An actor that does not respond is abandoned and replaced.
+    fn actor(&self) -> (mpsc::Sender<ActorRequest>, Stuck, Option<Arc<ActorSeat>>) {
         let mut actor = self.actor.lock();
         if actor.stuck.is_cancelled() {
             let start = Start::Again(self.print.clone());
@@ -159,7 +164,8 @@ impl LuaEngine {
                 *actor = next;
             }
         }
-        (actor.requests.clone(), actor.lost.clone())
+        let seat = self.script.can_be_suspended.then(|| Arc::clone(&actor.seat));
+        (actor.requests.clone(), actor.lost.clone(), seat)
     }
 
     /// Sends a request and waits for its response; dropping the future cancels the call.
@@ -168,8 +174,8 @@ impl LuaEngine {
         request: impl FnOnce(To<T>) -> ActorRequest + Send + 'static,
         gone: fn(Raised) -> T,
     ) -> BoxFuture<'static, T> {
-        let (requests, stuck) = self.actor();
-        Box::pin(ActorResponse::new(requests, stuck, request, gone))
+        let (requests, stuck, seat) = self.actor();
+        Box::pin(ActorResponse::new(requests, stuck, seat, request, gone))
     }
 
     /// Sends a request to call a function that is not a handler.

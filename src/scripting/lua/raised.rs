@@ -28,6 +28,7 @@ pub(super) fn of_abort(limits: &VmLimits, abort: Abort) -> String {
     match abort {
         Abort::Time => limits::computed_too_long(limits.cpu),
         Abort::Memory => limits::too_much_memory(limits.sandbox.memory_limit),
+        Abort::Inline => limits::computed_without_pause(),
     }
 }
 

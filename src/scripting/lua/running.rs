@@ -216,6 +216,10 @@ impl<P: CallPurpose> Future for RunningCall<P> {
                     Some(wait) => {
                         self.vm.rest(&self.coroutine, self.present.as_ref());
                         self.next = CallContinuation::Wait(wait, Instant::now());
+                        // It waits on the thread of the script.
+                        if self.vm.world().meter.is_inline() {
+                            return Poll::Pending;
+                        }
                     }
                     None => return again(cx),
                 },

@@ -4,7 +4,7 @@ use std::sync::{Arc, atomic::AtomicU32};
 
 use super::world::{LENT, VmLimits};
 use crate::logic::handlers::{function::ScriptId, handler::Handler, lifecycle::Chooser};
-use crate::scripting::{Source, Terms, values::memos::Memos};
+use crate::scripting::{Source, Terms, inline, values::memos::Memos};
 use crate::telemetry::ScriptUsage;
 
 /// What does not change when a VM is replaced.
@@ -21,6 +21,8 @@ pub(super) struct LuaScript {
     pub(super) lent: Arc<AtomicU32>,
     /// Counts its memory and its CPU time.
     pub(super) usage: ScriptUsage,
+    /// Whether its calls can begin inline.
+    pub(super) can_be_suspended: bool,
     /// The terms it runs on.
     pub(super) terms: Terms,
 }
@@ -40,6 +42,7 @@ impl LuaScript {
         let usage = terms.metrics.usage_of(&source.name, terms.limits.memory_limit);
         LuaScript {
             id,
+            can_be_suspended: inline::can_be_suspended(&source.text),
             source,
             usage,
             limits: VmLimits { sandbox: terms.limits.clone(), cpu: terms.cpu_limit },

@@ -9,6 +9,7 @@ use std::{
 };
 
 use mlua::{Function as LuaFunction, Lua, MultiValue, Value as LuaValue};
+use serde_json::Value;
 use tokio::{io::AsyncReadExt as _, net::TcpListener};
 use tokio_util::sync::CancellationToken;
 
@@ -18,20 +19,25 @@ use super::{
     watchdog::{CpuBudget, Watchdog},
     world::{VmLimits, World},
 };
-use crate::call::Scripts as _;
+use crate::call::{
+    Cause, Invocation, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail, Scripts as _,
+};
 use crate::logic::{
-    handlers::outcome::{Raised, RaisedKind},
-    object::resource::Resource,
+    handlers::{
+        handler::Handler,
+        outcome::{Raised, RaisedKind},
+    },
+    object::{Object, ObjectRef, resource::Resource},
 };
 use crate::scripting::{Placement, ScriptHost, Source, Terms};
 use crate::settings::{Sandbox, Settings};
 use crate::telemetry::{Metrics, RestartLabels};
 
-/// Adds three functions to scripts of unit tests.
+/// Adds four functions to scripts of unit tests.
 ///
 /// `block(port)` never reaches the interrupt: it connects, sends a byte when it begins, and returns when the other side closes the
 /// connection. `wait_late(value)` yields to other calls and returns the value; its call is interrupted just before it yields.
-/// `filled(table)` returns a frozen copy that was never lazy.
+/// `filled(table)` returns a frozen copy that was never lazy. `thread()` returns the name of the thread that runs the call.
 pub(super) fn install(lua: &Lua, tools: &Tools) -> mlua::Result<()> {
     let block = |_: &Lua, port: u16| {
         let mut stream = TcpStream::connect(("127.0.0.1", port))?;
@@ -55,8 +61,28 @@ pub(super) fn install(lua: &Lua, tools: &Tools) -> mlua::Result<()> {
         world.push(lua, &value, Style::Frozen)
     };
     lua.globals().set("filled", lua.create_function(filled)?)?;
+    let thread = |_: &Lua, ()| Ok(std::thread::current().name().map(str::to_owned));
+    lua.globals().set("thread", lua.create_function(thread)?)?;
     let wait_late: LuaFunction = tools.pausing.call(lua.create_function(begin)?)?;
     lua.globals().set("wait_late", wait_late)
+}
+
+/// Returns a call of a handler about this object.
+pub(super) fn call_about(handler: &Arc<Handler>, body: Value) -> Invocation {
+    Invocation {
+        handler: handler.for_scripts(),
+        attempt: None,
+        cause: Cause::Object(ObjectCause {
+            resource: Arc::default(),
+            object: Arc::new(Object::from_value(body)),
+            patch: Arc::default(),
+            detail: ObjectDetail::Index,
+        }),
+        memo: Memo::default(),
+        logger: Logger::of_object(LoggerKind::Full, Arc::new(ObjectRef::default())),
+        services: Arc::default(),
+        children: None,
+    }
 }
 
 #[tokio::test]

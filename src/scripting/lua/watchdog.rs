@@ -26,12 +26,13 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    gauge::{self, Noticed},
+    gauge::{self, Gauge, Noticed},
     raised,
     world::{VmLimits, World},
 };
 use crate::scripting::{
     functions::Pace,
+    inline::{ABORTED_AFTER, InlineSlice},
     script::running_time::running_time,
     values::{account::Deadline, limits},
 };
@@ -43,6 +44,8 @@ const SLICE: Duration = Duration::from_millis(10);
 const TICK: Duration = Duration::from_millis(5);
 /// Number of ticks without calls after which the thread sleeps until the next call: waking it costs that call about as much as two ticks.
 const IDLE_TICKS: u32 = 4;
+/// Maximum memory of a VM in bytes while a call runs inline: no single step is much longer than using all of it.
+pub(super) const INLINE_MEMORY_MAX: usize = 2 << 20;
 /// A VM that has not reacted to the interrupt for this time is stuck. No function that a script can call takes a tenth of it; a machine
 /// without a free processor may delay it for a while.
 const STUCK: Duration = Duration::from_secs(2);
@@ -54,12 +57,14 @@ pub(super) enum Abort {
     Time,
     /// It filled the memory of the VM.
     Memory,
+    /// It computed too long inline, without a point at which it could be suspended.
+    Inline,
 }
 
 /// The VM's side of a watchdog. Drop it before the VM.
 pub(super) struct Watchdog {
     shared: Arc<Shared>,
-    meter: Rc<Meter>,
+    gauge: Gauge,
     thread: thread::Thread,
 }
 
@@ -75,6 +80,8 @@ pub(super) struct Meter {
     /// Whether the memory was full once: the VM may be unusable.
     exhausted: Cell<bool>,
     noticed: Noticed,
+    /// The slice that runs inline, if one does.
+    inline: Cell<Option<InlineSlice>>,
 }
 
 /// What one call has used. Each call keeps its own between slices, so it is small: many calls may wait.
@@ -146,23 +153,24 @@ impl Watchdog {
             place: RefCell::default(),
             exhausted: Cell::new(false),
             noticed: Noticed::default(),
+            inline: Cell::default(),
         });
         let interrupt = Interrupt::of(lua, Rc::clone(&meter));
         meter.interrupt.set(Some(interrupt));
         *shared.lock() = Some(interrupt);
-        gauge::watch(lua, &meter);
         let watching = Arc::clone(&shared);
         // Ends by itself when the watchdog is dropped, so it is not joined.
         let handle = thread::Builder::new()
             .name("lua-watchdog".into())
             .stack_size(64 * 1024)
             .spawn(move || watching.watch())?;
-        Ok(Watchdog { shared, meter, thread: handle.thread().clone() })
+        let gauge = Gauge::of(lua, meter);
+        Ok(Watchdog { shared, gauge, thread: handle.thread().clone() })
     }
 
     /// Returns the meter of the running call.
     pub(super) fn meter(&self) -> &Rc<Meter> {
-        &self.meter
+        self.gauge.meter()
     }
 
     /// Returns the check that long-running functions of the host use: whether the running call must end.
@@ -176,9 +184,13 @@ impl Watchdog {
         // A call that has used budget before is measured exactly.
         let is_long = !budget.spent.is_zero();
         let measured = is_long.then(running_time);
-        let coroutine = coroutine.state();
-        self.meter.place.take();
-        self.meter.present.set(Some(WatchedCall { budget, measured, aborted: None, coroutine }));
+        let (coroutine, meter) = (coroutine.state(), self.meter());
+        meter.place.take();
+        meter.present.set(Some(WatchedCall { budget, measured, aborted: None, coroutine }));
+        if meter.is_inline() {
+            meter.arm();
+            return Slice(self);
+        }
         self.shared.slice.fetch_add(1, Ordering::SeqCst);
         // Must come after the increment: the thread checks the count again after it has announced that it sleeps.
         if self.shared.asleep.load(Ordering::SeqCst) {
@@ -189,8 +201,12 @@ impl Watchdog {
 
     /// Ends the slice. Returns what the call has used, and why it must be aborted, if it must.
     fn end(&self) -> (CpuBudget, Option<Abort>) {
-        let Watchdog { shared, meter, .. } = self;
+        let (shared, meter) = (&self.shared, self.meter());
         let Some(mut present) = meter.present.take() else { return (CpuBudget::default(), None) };
+        if meter.is_inline() {
+            meter.disarm();
+            return (present.budget, present.aborted);
+        }
         shared.slice.fetch_add(1, Ordering::SeqCst);
         shared.due.store(false, Ordering::Relaxed);
         let looks = shared.looks.swap(0, Ordering::Relaxed);
@@ -213,10 +229,33 @@ impl Meter {
     /// Returns whether the running call must end. For long-running functions of the host, which check every few microseconds.
     pub(super) fn is_over(&self) -> bool {
         let Some(mut present) = self.present.get() else { return false };
-        if self.shared.due.swap(false, Ordering::Relaxed) {
+        if self.is_due(None) {
             self.spend(&mut present);
         }
         present.aborted.is_some()
+    }
+
+    /// Makes the next slice inline, or not. Returns the previous one.
+    pub(super) fn set_inline(&self, slice: Option<InlineSlice>) -> Option<InlineSlice> {
+        self.inline.replace(slice)
+    }
+
+    /// Returns whether a call runs inline.
+    pub(super) fn is_inline(&self) -> bool {
+        self.inline.get().is_some()
+    }
+
+    /// Counts a step, of this VM or of a function of the host. Returns whether the slice has lasted long enough.
+    fn is_due(&self, lua: Option<&Lua>) -> bool {
+        let Some(mut inline) = self.inline.get() else {
+            return self.shared.due.swap(false, Ordering::Relaxed);
+        };
+        if lua.is_some_and(|it| it.used_memory() > INLINE_MEMORY_MAX) {
+            inline.end();
+        }
+        let is_over = inline.step();
+        self.inline.set(Some(inline));
+        is_over
     }
 
     /// Returns the error that the VM raises. The call counts as aborted even if the script catches it.
@@ -229,9 +268,7 @@ impl Meter {
         self.exhausted.set(true);
         let full = |it: WatchedCall| WatchedCall { aborted: Some(Abort::Memory), ..it };
         self.present.set(self.present.get().map(full));
-        if let Some(interrupt) = self.interrupt.get() {
-            interrupt.arm();
-        }
+        self.arm();
     }
 
     /// Takes the stack at which the running call was first aborted; empty if unknown.
@@ -261,8 +298,8 @@ impl Meter {
         if is_deeper {
             self.noticed.deep.set(true);
         }
-        if let Some(interrupt) = self.interrupt.get().filter(|_| is_long || is_deeper) {
-            interrupt.arm();
+        if is_long || is_deeper {
+            self.arm();
         }
     }
 
@@ -288,13 +325,16 @@ impl Meter {
             }
             self.noticed.deep.set(false);
         }
-        self.disarm();
+        // An inline slice counts each step.
+        if !self.is_inline() {
+            self.disarm();
+        }
         Ok(())
     }
 
     /// Decides at the interrupt whether to continue, yield to other calls, or abort.
     fn interrupted(&self, lua: &Lua) -> mlua::Result<VmState> {
-        let is_due = self.shared.due.swap(false, Ordering::Relaxed);
+        let is_due = self.is_due(Some(lua));
         if let Some(mut present) = self.present.get() {
             if is_due {
                 self.spend(&mut present);
@@ -319,12 +359,23 @@ impl Meter {
     /// Charges the running call with the time since the last measurement.
     fn spend(&self, present: &mut WatchedCall) {
         let now = running_time();
-        let used = present.measured.replace(now).map_or(SLICE, |it| now.saturating_sub(it));
+        let unmeasured = if self.is_inline() { Duration::ZERO } else { SLICE };
+        let used = present.measured.replace(now).map_or(unmeasured, |it| now.saturating_sub(it));
         present.budget.spend(used);
-        if present.budget.spent >= self.limits.cpu && present.aborted.is_none() {
-            present.aborted = Some(Abort::Time);
+        let is_spent = present.budget.spent >= ABORTED_AFTER;
+        if let Some(inline) = self.inline.get().filter(|it| is_spent && it.aborts()) {
+            self.inline.set(Some(inline.aborted()));
+            present.aborted.get_or_insert(Abort::Inline);
+        } else if present.budget.spent >= self.limits.cpu {
+            present.aborted.get_or_insert(Abort::Time);
         }
         self.present.set(Some(*present));
+    }
+
+    fn arm(&self) {
+        if let Some(interrupt) = self.interrupt.get() {
+            interrupt.arm();
+        }
     }
 
     fn disarm(&self) {
@@ -337,9 +388,7 @@ impl Meter {
     #[cfg(test)]
     pub(super) fn end_slice(&self) {
         self.shared.due.store(true, Ordering::Relaxed);
-        if let Some(interrupt) = self.interrupt.get() {
-            interrupt.arm();
-        }
+        self.arm();
     }
 }
 

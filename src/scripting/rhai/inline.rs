@@ -15,18 +15,12 @@ use parking_lot::Mutex;
 use super::{
     control::{Budget, Common, Control, took},
     link::CallLink,
-    stopwatch::RealInstant,
 };
+use crate::scripting::inline::{InlineShare, LONG, RealInstant};
 use crate::telemetry::ScriptUsage;
 
-/// Running time of a call after which the script uses its threads for [`PROBATION`]: a hundred times as much as a short call takes.
-const LONG: Duration = Duration::from_millis(1);
+/// For how long the script uses its threads after a call that took longer than [`LONG`].
 const PROBATION: Duration = Duration::from_mins(10);
-/// About what a call on another thread costs the operator's thread: an inline call of this length delays nothing.
-const FREE: Duration = Duration::from_micros(20);
-/// How much time beyond [`FREE`] the calls of a script may take in total within a window.
-const ALLOWED: Duration = Duration::from_millis(2);
-const WINDOW: Duration = Duration::from_millis(20);
 /// Calls run inline while their script holds at most this fraction (one divided by it) of its memory limit.
 const MEMORY_SHARE: isize = 4;
 
@@ -40,10 +34,7 @@ pub(super) struct Inline {
 
 #[derive(Default)]
 struct Spent {
-    /// When the current window began.
-    began: Option<RealInstant>,
-    /// Time beyond [`FREE`] within the current window.
-    time: Duration,
+    share: InlineShare,
     /// When the last call ended that took longer than [`LONG`].
     long: Option<RealInstant>,
 }
@@ -91,19 +82,13 @@ impl Inline {
 }
 
 impl Spent {
-    /// Returns whether the script may use the operator's thread; begins a new window if the current one is over.
+    /// Returns whether the script may use the operator's thread.
     fn admits(&mut self, now: RealInstant) -> bool {
-        if self.long.is_some_and(|it| now.duration_since(it) < PROBATION) {
-            return false;
-        }
-        if self.began.is_none_or(|it| now.duration_since(it) >= WINDOW) {
-            (self.began, self.time) = (Some(now), Duration::ZERO);
-        }
-        self.time < ALLOWED
+        self.long.is_none_or(|it| now.duration_since(it) >= PROBATION) && self.share.admits(now)
     }
 
     fn add(&mut self, time: Duration) {
-        self.time += time.saturating_sub(FREE);
+        self.share.add(time);
         if time > LONG {
             self.long = Some(RealInstant::now());
         }
@@ -112,23 +97,14 @@ impl Spent {
 
 #[cfg(test)]
 mod tests {
-    use super::{ALLOWED, FREE, LONG, PROBATION, RealInstant, Spent, WINDOW};
+    use super::{LONG, PROBATION, RealInstant, Spent};
 
     #[test]
-    fn a_script_that_takes_long_uses_its_threads_for_a_while() {
-        let (mut spent, now) = (Spent::default(), RealInstant::now());
-        for _ in 0..1000 {
-            assert!(spent.admits(now));
-            spent.add(FREE);
-        }
-        for _ in 0..4 {
-            assert!(spent.admits(now));
-            spent.add(FREE + ALLOWED / 4);
-        }
-        assert!(!spent.admits(now));
-        assert!(spent.admits(now + WINDOW));
-        spent.add(FREE + LONG);
-        assert!(!spent.admits(now + WINDOW));
-        assert!(spent.admits(RealInstant::now() + PROBATION));
+    fn a_script_uses_its_threads_for_minutes_after_a_long_call() {
+        let mut spent = Spent::default();
+        spent.add(LONG * 2);
+        let now = RealInstant::now();
+        assert!(!spent.admits(now + PROBATION / 2));
+        assert!(spent.admits(now + PROBATION));
     }
 }

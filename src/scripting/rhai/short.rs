@@ -8,23 +8,18 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     ptr,
-    sync::Arc,
 };
 
 use rhai::{AST, ASTFlags, ASTNode, BinaryExpr, Dynamic, Expr, FnCallExpr, Stmt};
-use serde_json::Value;
 
-use crate::call::{Cause, Invocation};
-use crate::logic::object::Object;
-use crate::scripting::{functions::names::LOG_METHODS, surface::KWARGS};
+use crate::call::Invocation;
+use crate::scripting::{functions::names::LOG_METHODS, inline, surface::KWARGS};
 
 /// Maximum cost of a function: a node costs 1, one that may touch a whole object [`TOUCH`].
 const COST_MAX: usize = 200;
 const TOUCH: usize = 10;
 /// Maximum nesting of nodes: they are evaluated on the stack of the operator.
 const DEPTH_MAX: usize = 40;
-/// Maximum size of an object in bytes of its text: touching all of it takes a fraction of a millisecond.
-const OBJECT_BYTES_MAX: usize = 16 * 1024;
 /// Maximum size of a string constant in bytes, and of a constant list or map in items.
 const CONSTANT_MAX: usize = 1024;
 /// Scripts with more functions have no short ones: the search takes quadratic time.
@@ -76,35 +71,8 @@ pub(super) fn is_plain(value: &Dynamic) -> bool {
 impl Short {
     /// Returns whether they are short for this call: the object is small, and none of them reads an index, which is a part of `ctx`.
     pub(super) fn is_for(&self, call: &Invocation) -> bool {
-        let is_small = match &call.cause {
-            Cause::Object(cause) => {
-                let current = cause.current();
-                let is_same = Arc::ptr_eq(&current, &cause.object);
-                is_small_object(&cause.object) && (is_same || is_small_object(&current))
-            }
-            Cause::Activity(_) => true,
-        };
-        is_small && !call.services.indexes.all().any(|it| self.parts.contains(&**it.id()))
-    }
-}
-
-fn is_small_object(object: &Object) -> bool {
-    match object.size() {
-        0 => left_of(object.body(), OBJECT_BYTES_MAX).is_some(),
-        bytes => bytes <= OBJECT_BYTES_MAX,
-    }
-}
-
-/// Subtracts the approximate size of a tree, in bytes; `None` if that is more than `left`.
-fn left_of(value: &Value, left: usize) -> Option<usize> {
-    let left = left.checked_sub(3)?;
-    match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => Some(left),
-        Value::String(text) => left.checked_sub(text.len()),
-        Value::Array(items) => items.iter().try_fold(left, |left, it| left_of(it, left)),
-        Value::Object(fields) => fields
-            .iter()
-            .try_fold(left, |left, (key, it)| left_of(it, left.checked_sub(key.len())?)),
+        inline::is_about_small_object(call)
+            && !call.services.indexes.all().any(|it| self.parts.contains(&**it.id()))
     }
 }
 

@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-/// The real clock, which tests cannot pause: a paused clock stands still while a script computes.
-#[expect(clippy::disallowed_types, reason = "measures computing, which no paused clock sees")]
-pub(super) type RealInstant = std::time::Instant;
+pub(super) use crate::scripting::inline::RealInstant;
 
 /// Running time without the pauses.
 #[derive(Clone, Copy, Debug, Default)]

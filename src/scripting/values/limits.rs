@@ -13,6 +13,11 @@ pub(crate) fn computed_too_long(limit: Duration) -> String {
     format!("the call used more than {limit} s of CPU time and was aborted ({CPU_LIMIT})")
 }
 
+/// Returns the error of a call that has computed too long without a pause, on the thread of the operator.
+pub(crate) fn computed_without_pause() -> String {
+    "the call computed too long where it cannot be suspended and was aborted; it is repeated on the thread of the script".into()
+}
+
 /// Returns the error of a script that has used up its memory.
 pub(crate) fn too_much_memory(limit: usize) -> String {
     format!("the script needs more than {} of memory ({MEMORY_LIMIT})", size::shown(limit))

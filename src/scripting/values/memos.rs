@@ -93,6 +93,11 @@ impl Memos {
         if notes.total > limit { Err(limits::too_much_in_memos(self.limit)) } else { Ok(()) }
     }
 
+    /// Returns the approximate bytes of all memos.
+    pub(crate) fn held(&self) -> usize {
+        self.notes.lock().total.try_into().unwrap_or_default()
+    }
+
     /// Counts what a change has added to a memo, in bytes of the allocator.
     pub(crate) fn charge(&self, memo: &SharedDocument, bytes: isize) {
         let is_empty = memo.is_empty();

@@ -22,6 +22,14 @@ impl IndexItem {
         }
     }
 
+    /// Returns the number of bytes that only the operator reads.
+    pub fn packed_bytes(&self) -> usize {
+        match self {
+            IndexItem::Value(_) => 0,
+            IndexItem::Packed(bytes) => bytes.len(),
+        }
+    }
+
     /// Returns the approximate bytes of memory that it takes under a key of `key` bytes.
     pub(super) fn bytes(&self, key: usize) -> usize {
         match self {

@@ -6,16 +6,14 @@ use mlua::{Lua, Table, Value as LuaValue};
 use serde_json::{Map, Value, json};
 
 use super::{Levels, PART};
-use crate::call::{
-    Cause, Invocation, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail, Scripts as _,
-};
-use crate::logic::{
-    handlers::{handler::Handler, outcome::CallEnd},
-    object::{Object, ObjectRef},
-};
+use crate::call::Scripts as _;
+use crate::logic::handlers::outcome::CallEnd;
 use crate::scripting::{
     LoadError, Placement, ScriptHost, Source, Terms,
-    lua::push::{self, Shapes, Style},
+    lua::{
+        push::{self, Shapes, Style},
+        tests::call_about,
+    },
 };
 use crate::settings::Settings;
 
@@ -160,24 +158,6 @@ fn script() -> String {
     [AROUND.to_owned()].into_iter().chain(declarations).collect()
 }
 
-/// Returns a call about an object with this part.
-fn creation(handler: &Arc<Handler>) -> Invocation {
-    Invocation {
-        handler: handler.for_scripts(),
-        attempt: None,
-        cause: Cause::Object(ObjectCause {
-            resource: Arc::default(),
-            object: Arc::new(Object::from_value(json!({ "spec": spec() }))),
-            patch: Arc::default(),
-            detail: ObjectDetail::Index,
-        }),
-        memo: Memo::default(),
-        logger: Logger::of_object(LoggerKind::Full, Arc::new(ObjectRef::default())),
-        services: Arc::default(),
-        children: None,
-    }
-}
-
 #[tokio::test]
 async fn a_level_looks_as_if_it_had_been_filled_at_once() {
     let terms = Terms::of(Placement::Threads, &Settings::default());
@@ -186,7 +166,7 @@ async fn a_level_looks_as_if_it_had_been_filled_at_once() {
     let (host, handlers) = loaded.map_err(told).expect("it loads");
     let mut different = Vec::new();
     for (handler, look) in handlers.into_iter().map(Arc::new).zip(LOOKS) {
-        let call = creation(&handler);
+        let call = call_about(&handler, json!({ "spec": spec() }));
         let ended = host.call(Arc::new(call)).await;
         let is_same = match &ended {
             CallEnd::Returned(Some(seen)) => {
