@@ -134,7 +134,13 @@ class Plane:
             time.sleep(0.5)
 
     def clear(self):
+        """Deletes all objects, also those with finalizers of an operator that has ended."""
+        for it in self.ask("GET", OBJECTS)["items"]:
+            if it["metadata"].get("finalizers"):
+                self.ask("PATCH", f"{OBJECTS}/{it['metadata']['name']}", {"metadata": {"finalizers": None}}, "application/merge-patch+json")
         self.ask("DELETE", OBJECTS)
+        while self.ask("GET", OBJECTS)["items"]:
+            time.sleep(0.05)
 
     def close(self):
         subprocess.run([str(self.down), "--rm", self.directory], check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
