@@ -8,8 +8,8 @@ use std::io::Write as _;
 /// The output of one script.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Printer {
-    /// The file of the script, if its lines go to the log.
-    logged: Option<String>,
+    /// The file of the script, if its lines go to the log, which never waits for a reader.
+    pub(crate) logged: Option<String>,
 }
 
 impl Printer {

@@ -4,6 +4,7 @@
 //! its thread: large values ([`admits`]), scripts with calls that cannot be suspended ([`can_be_suspended`]), functions that took long before
 //! ([`Probations`]), and many calls at once ([`InlineShare`]).
 
+mod output;
 mod probations;
 mod share;
 mod slice;
@@ -14,6 +15,7 @@ use std::sync::{Arc, atomic::Ordering};
 use serde_json::Value;
 
 pub(super) use self::{
+    output::may_wait,
     probations::Probations,
     share::{InlineShare, LONG, RealInstant},
     slice::{ABORTED_AFTER, InlineSlice},

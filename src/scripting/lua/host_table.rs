@@ -1,12 +1,14 @@
 //! The `kopf` table, and the other globals that the host adds or removes.
 
+use std::io;
+
 use mlua::{AnyUserData, Function as LuaFunction, LightUserData, Lua, Table, Value as LuaValue};
 
 use super::{
     functions, levels, library, modules::LuaModules, natives, push::Shapes, raised, views,
     world::World,
 };
-use crate::scripting::values::text;
+use crate::scripting::{inline, values::text};
 
 /// Built-ins that a sandbox must not have.
 const REMOVED: [&str; 6] =
@@ -87,8 +89,13 @@ fn host_functions(lua: &Lua, modules: LuaModules) -> mlua::Result<Table> {
     let print = |lua: &Lua, text: mlua::LuaString| {
         let text = text.to_string_lossy();
         let world = World::of(lua)?;
-        world.meter.outside(|| world.surroundings.printer.print(&text));
-        Ok(())
+        let printer = &world.surroundings.printer;
+        let is_direct = world.meter.is_inline() && printer.logged.is_none();
+        if is_direct && inline::may_wait(io::stdout(), text.len() + 1) {
+            return Ok(false);
+        }
+        world.meter.outside(|| printer.print(&text));
+        Ok(true)
     };
     host.set("print", lua.create_function(print)?)?;
     host.set("null", LuaValue::NULL)?;

@@ -81,7 +81,12 @@ function _G.print(...)
     for i = 1, texts.n do
         texts[i] = tostring(texts[i])
     end
-    host.print(concat(texts, "\t"))
+    local text = concat(texts, "\t")
+    if not host.print(text) then
+        -- The operator itself must not wait for a reader: the call moves to the thread of the script.
+        yield(host.pending)
+        host.print(text)
+    end
 end
 
 -- `%s` accepts every value, as in newer versions of Lua: parts of objects are shown as JSON.

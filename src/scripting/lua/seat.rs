@@ -188,8 +188,14 @@ impl<F: Future, C> Future for Turns<'_, F, C> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let _turn = self.seat.turn.lock();
-        self.life.as_mut().poll(cx)
+        let Turns { seat, life } = &mut *self;
+        let _turn = seat.turn.lock();
+        let polled = panic::catch_unwind(AssertUnwindSafe(|| life.as_mut().poll(cx)));
+        polled.unwrap_or_else(|panicked| {
+            // Only this thread has the VM then, which it drops without the turn.
+            drop(seat.seated.take());
+            panic::resume_unwind(panicked)
+        })
     }
 }
 

@@ -1,14 +1,17 @@
 //! An operator of `kopf dev`, from the start to the end.
 
+use std::{collections::BTreeSet, process::Stdio};
+
 use kube::api::{Api, DynamicObject, ListParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::json;
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     net::TcpStream,
+    time::timeout,
 };
 
-use super::{Desk, OBJECT, SCRIPT, client};
+use super::{DEADLINE, Desk, OBJECT, SCRIPT, client};
 use crate::e2e::operator::file;
 
 fn examples() -> ApiResource {
@@ -178,4 +181,40 @@ async fn get(port: u16, path: &str) -> String {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.expect("it answers");
     answer
+}
+
+#[tokio::test]
+async fn nobody_needs_to_read_what_scripts_print() {
+    let desk = Desk::new("unread");
+    desk.file(
+        "handlers.lua",
+        "kopf.on_create('kopfexamples', function(ctx) print(ctx.name, string.rep('x', 3000)) end)",
+    );
+    let mut command = desk.command(&[]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    let mut process = command.spawn().expect("it starts");
+    let mut log = BufReader::new(process.stderr.take().expect("a log")).lines();
+    loop {
+        let line = timeout(DEADLINE, log.next_line()).await.expect("in time");
+        let line = line.expect("the log can be read").expect("it does not end");
+        if line.contains("Initial authentication has finished") {
+            break;
+        }
+    }
+    let api = client(&desk.kubeconfig()).await;
+    let api = Api::<DynamicObject>::namespaced_with(api, "default", &examples());
+    // More than a pipe holds. The server is in the same process.
+    for number in 0..50 {
+        let object = DynamicObject::new(&format!("o{number}"), &examples());
+        let created = timeout(DEADLINE, api.create(&PostParams::default(), &object)).await;
+        created.expect("the server answers").expect("it is created");
+    }
+    let mut printed = BufReader::new(process.stdout.take().expect("an output")).lines();
+    let mut names = BTreeSet::new();
+    while names.len() < 50 {
+        let line = timeout(DEADLINE, printed.next_line()).await.expect("in time");
+        let line = line.expect("the output can be read").expect("it does not end");
+        names.extend(line.split_once('\t').map(|it| it.0.to_owned()));
+    }
+    process.kill().await.expect("it ends");
 }
