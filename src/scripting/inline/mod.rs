@@ -2,10 +2,10 @@
 //!
 //! Most calls take microseconds, which is less than waking the thread of their script. What might delay the operator is kept away from
 //! its thread: large values ([`admits`]), scripts with calls that cannot be suspended ([`can_be_suspended`]), functions that took long before
-//! ([`Probations`]), and many calls at once ([`InlineShare`]).
+//! ([`LongFunctions`]), and many calls at once ([`InlineShare`]).
 
+mod long_functions;
 mod output;
-mod probations;
 mod share;
 mod slice;
 mod suspension;
@@ -15,8 +15,8 @@ use std::sync::{Arc, atomic::Ordering};
 use serde_json::Value;
 
 pub(super) use self::{
+    long_functions::LongFunctions,
     output::may_wait,
-    probations::Probations,
     share::{InlineShare, LONG, RealInstant},
     slice::{ABORTED_AFTER, InlineSlice},
     suspension::can_be_suspended,

@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     raised,
     script::{LuaDeclarations, LuaScript, Print, Reason},
-    seat::{InlineEnd, Seat},
+    shared_vm::{InlineEnd, SharedVm},
     vm::{HandlerCall, Vm},
 };
 use crate::call::Invocation;
@@ -45,8 +45,8 @@ pub(super) const QUEUE_MAX: usize = 1024;
 /// Maximum number of calls in the VM, most of them waiting. Beyond it, requests wait in the queue.
 const CALLS_MAX: usize = 100_000;
 
-/// Where the VM of an actor is used.
-pub(super) type ActorSeat = Seat<Answering>;
+/// The VM of an actor.
+pub(super) type ActorVm = SharedVm<Answering>;
 
 /// The channel of a response. Boxed, because most requests have no response yet.
 pub(super) type To<T> = oneshot::Sender<Box<T>>;
@@ -107,17 +107,17 @@ const BROKEN: Duration = Duration::from_secs(10);
 /// `stuck` is cancelled when the VM does not respond; the actor is then abandoned.
 pub(super) async fn live(
     script: Arc<LuaScript>,
-    seat: Arc<ActorSeat>,
+    shared: Arc<ActorVm>,
     start: Start,
     requests: mpsc::Receiver<ActorRequest>,
     stuck: CancellationToken,
 ) {
-    seat.turns(pin!(serve_all(&script, &seat, start, requests, stuck))).await;
+    shared.turns(pin!(serve_all(&script, &shared, start, requests, stuck))).await;
 }
 
 async fn serve_all(
     script: &Arc<LuaScript>,
-    seat: &ActorSeat,
+    shared: &ActorVm,
     start: Start,
     mut requests: mpsc::Receiver<ActorRequest>,
     stuck: CancellationToken,
@@ -151,9 +151,9 @@ async fn serve_all(
                 }
             },
         };
-        seat.seat(Some(Rc::clone(&vm)));
-        let end = serve(vm, seat, &mut requests, &script.usage).await;
-        seat.seat(None);
+        shared.set_vm(Some(Rc::clone(&vm)));
+        let end = serve(vm, shared, &mut requests, &script.usage).await;
+        shared.set_vm(None);
         match end {
             ServingEnd::Unused => return,
             ServingEnd::Renewed => script.replaced(Reason::Memory),
@@ -216,7 +216,7 @@ async fn load_again(
 
 async fn serve(
     vm: Rc<Vm>,
-    seat: &ActorSeat,
+    shared: &ActorVm,
     requests: &mut mpsc::Receiver<ActorRequest>,
     usage: &ScriptUsage,
 ) -> ServingEnd {
@@ -230,7 +230,7 @@ async fn serve(
         if vm.is_exhausted() {
             return ServingEnd::Renewed;
         }
-        let (moved, inline) = seat.take_moved();
+        let (moved, inline) = shared.take_moved();
         calls.extend(moved);
         if begun < RUSH && begun + inline >= RUSH {
             quiet.as_mut().reset(Instant::now() + QUIET);
@@ -243,7 +243,7 @@ async fn serve(
                 usage.set_memory(vm.lua().used_memory());
             }
             // Inline calls have moved here, or were many.
-            () = seat.woken() => {}
+            () = shared.woken() => {}
             request = requests.recv(), if calls.len() < CALLS_MAX => match request {
                 Some(request) => {
                     let is_daemon = request.is_of_daemon();
@@ -259,7 +259,7 @@ async fn serve(
             },
             // Only when there is nothing else to do.
             () = &mut quiet, if begun >= RUSH => {
-                if begun + seat.calls() == seen {
+                if begun + shared.calls() == seen {
                     vm.tidy();
                     (begun, seen) = (0, 0);
                 } else {
@@ -321,12 +321,12 @@ impl Future for Answering {
 }
 
 /// Begins a request inline; returns it if the actor must begin it.
-pub(super) fn begin_inline(seat: &ActorSeat, request: ActorRequest) -> Option<ActorRequest> {
+pub(super) fn begin_inline(shared: &ActorVm, request: ActorRequest) -> Option<ActorRequest> {
     let ActorRequest::Call(invocation, to) = request else { return Some(request) };
     let mut to = Some(to);
     let begin = |vm: &Rc<Vm>| vm.call(Arc::clone(&invocation));
     let moved = |call| Answering::Call(ActorReply { call, to: to.take(), broken: CallEnd::Raised });
-    let end = match seat.run(&invocation, begin, moved) {
+    let end = match shared.run(&invocation, begin, moved) {
         InlineEnd::NotInline => return Some(ActorRequest::Call(invocation, to?)),
         InlineEnd::Moved => return None,
         InlineEnd::Ended(end) => end,

@@ -15,7 +15,7 @@ use futures::{
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    actor::{self, ActorRequest, ActorSeat, To},
+    actor::{self, ActorRequest, ActorVm, To},
     raised,
 };
 use crate::logic::handlers::outcome::Raised;
@@ -40,7 +40,7 @@ impl<T: Send + 'static> ActorResponse<T> {
     pub(super) fn new(
         requests: mpsc::Sender<ActorRequest>,
         stuck: Stuck,
-        seat: Option<Arc<ActorSeat>>,
+        shared: Option<Arc<ActorVm>>,
         request: impl FnOnce(To<T>) -> ActorRequest + Send + 'static,
         gone: fn(Raised) -> T,
     ) -> Self {
@@ -48,8 +48,8 @@ impl<T: Send + 'static> ActorResponse<T> {
         let way = requests.clone();
         let sending = async move {
             let request = request(to);
-            let left = if let Some(seat) = seat {
-                actor::begin_inline(&seat, request)
+            let left = if let Some(shared) = shared {
+                actor::begin_inline(&shared, request)
             } else {
                 Some(request)
             };

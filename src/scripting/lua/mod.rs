@@ -19,7 +19,7 @@ mod raised;
 mod read;
 mod running;
 mod script;
-mod seat;
+mod shared_vm;
 mod slim;
 mod streams;
 #[cfg(test)]
@@ -38,7 +38,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use self::{
-    actor::{ActorRequest, ActorSeat, QUEUE_MAX, Start, To},
+    actor::{ActorRequest, ActorVm, QUEUE_MAX, Start, To},
     asked::{ActorResponse, Stuck},
     script::{LuaScript, Print, Reason},
     vm::Vm,
@@ -108,8 +108,8 @@ struct Actor {
     stuck: CancellationToken,
     /// The same signal as a future, shared by all pending requests.
     lost: Stuck,
-    /// For calls that begin inline.
-    seat: Arc<ActorSeat>,
+    /// The VM, for calls that begin inline.
+    shared: Arc<ActorVm>,
     _home: Home,
 }
 
@@ -124,8 +124,8 @@ impl Actor {
         let (requests, queue) = mpsc::channel(QUEUE_MAX);
         let stuck = CancellationToken::new();
         let script = Arc::clone(script);
-        let seat = Arc::new(ActorSeat::new(script.usage.clone(), placement == Placement::Threads));
-        let taken = Arc::clone(&seat);
+        let shared = Arc::new(ActorVm::new(script.usage.clone(), placement == Placement::Threads));
+        let taken = Arc::clone(&shared);
         let home = match placement {
             // An actor on the caller's own thread cannot be replaced while it blocks, so this token is never observed.
             Placement::CurrentRuntime => {
@@ -144,7 +144,7 @@ impl Actor {
             }
         };
         let lost = stuck.clone().cancelled_owned().boxed().shared();
-        Ok(Actor { requests, stuck, lost, seat, _home: home })
+        Ok(Actor { requests, stuck, lost, shared, _home: home })
     }
 }
 
@@ -153,8 +153,8 @@ impl Actor {
 const STACK: usize = 8 << 20;
 
 impl LuaEngine {
-    /// Returns the channel to the actor, and its seat. An actor that does not respond is abandoned and replaced.
-    fn actor(&self) -> (mpsc::Sender<ActorRequest>, Stuck, Option<Arc<ActorSeat>>) {
+    /// Returns the channel to the actor, and its VM if calls may begin inline. An actor that does not respond is abandoned and replaced.
+    fn actor(&self) -> (mpsc::Sender<ActorRequest>, Stuck, Option<Arc<ActorVm>>) {
         let mut actor = self.actor.lock();
         if actor.stuck.is_cancelled() {
             let start = Start::Again(self.print.clone());
@@ -164,8 +164,8 @@ impl LuaEngine {
                 *actor = next;
             }
         }
-        let seat = self.script.can_be_suspended.then(|| Arc::clone(&actor.seat));
-        (actor.requests.clone(), actor.lost.clone(), seat)
+        let shared = self.script.can_be_suspended.then(|| Arc::clone(&actor.shared));
+        (actor.requests.clone(), actor.lost.clone(), shared)
     }
 
     /// Sends a request and waits for its response; dropping the future cancels the call.
@@ -174,8 +174,8 @@ impl LuaEngine {
         request: impl FnOnce(To<T>) -> ActorRequest + Send + 'static,
         gone: fn(Raised) -> T,
     ) -> BoxFuture<'static, T> {
-        let (requests, stuck, seat) = self.actor();
-        Box::pin(ActorResponse::new(requests, stuck, seat, request, gone))
+        let (requests, stuck, shared) = self.actor();
+        Box::pin(ActorResponse::new(requests, stuck, shared, request, gone))
     }
 
     /// Sends a request to call a function that is not a handler.

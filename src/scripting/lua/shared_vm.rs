@@ -1,7 +1,7 @@
-//! Where a VM is used: by its actor, or by one inline call.
+//! A VM that two threads use in turn: its actor, and the one on which inline calls are awaited.
 //!
 //! A call that begins inline and takes long, or waits, moves to the thread of the script: it is a coroutine, which can be suspended at each
-//! loop iteration and call, and continues anywhere. The VM is not thread-safe, so both threads use it only under the lock of its seat.
+//! loop iteration and call, and continues anywhere. The VM is not thread-safe, so both threads use it only under the lock of their `SharedVm`.
 #![expect(unsafe_code, reason = "two threads take turns in using the VM")]
 
 use std::{
@@ -22,7 +22,7 @@ use super::{vm::Vm, watchdog::INLINE_MEMORY_MAX, world::LENT};
 use crate::call::Invocation;
 use crate::logic::handlers::handler::Kind;
 use crate::scripting::inline::{
-    self, InlineShare, InlineSlice, KEPT_MAX, LONG, Probations, RealInstant,
+    self, InlineShare, InlineSlice, KEPT_MAX, LONG, LongFunctions, RealInstant,
 };
 use crate::telemetry::ScriptUsage;
 
@@ -40,11 +40,11 @@ pub(super) enum InlineEnd<T> {
     Panicked,
 }
 
-/// Where a VM is used: by its actor, or by one inline call.
-pub(super) struct Seat<C> {
+/// A VM that its actor and inline calls use in turn.
+pub(super) struct SharedVm<C> {
     turn: Mutex<()>,
     /// Only used by the holder of the turn.
-    seated: RefCell<Seated<C>>,
+    state: RefCell<SharedVmState<C>>,
     /// Wakes the actor.
     woken: Notify,
     usage: ScriptUsage,
@@ -53,58 +53,58 @@ pub(super) struct Seat<C> {
 }
 
 // SAFETY: everything that is not thread-safe, which is the VM and all that refers to it, is used only by the holder of the turn: the actor,
-// whose future is polled in `Turns`, and `Seat::run`. What leaves them is `Send`, because it passes through channels. The last owner of
-// the seat drops what is left of it.
-unsafe impl<C> Send for Seat<C> {}
+// whose future is polled in `Turns`, and `SharedVm::run`. What leaves them is `Send`, because it passes through channels. The last owner
+// drops what is left of it.
+unsafe impl<C> Send for SharedVm<C> {}
 // SAFETY: as above.
-unsafe impl<C> Sync for Seat<C> {}
+unsafe impl<C> Sync for SharedVm<C> {}
 
-struct Seated<C> {
+struct SharedVmState<C> {
     vm: Option<Rc<Vm>>,
     /// The calls that continue on the thread of the script.
     moved: Vec<C>,
-    probations: Probations,
+    functions: LongFunctions,
     share: InlineShare,
     /// The number of inline calls that the actor has not counted yet.
     calls: usize,
 }
 
-impl<C> Default for Seated<C> {
+impl<C> Default for SharedVmState<C> {
     fn default() -> Self {
-        let (probations, share) = (Probations::default(), InlineShare::default());
-        Seated { vm: None, moved: Vec::new(), probations, share, calls: 0 }
+        let (functions, share) = (LongFunctions::default(), InlineShare::default());
+        SharedVmState { vm: None, moved: Vec::new(), functions, share, calls: 0 }
     }
 }
 
-impl<C: Future + Unpin> Seat<C> {
-    /// Creates a seat without a VM.
+impl<C: Future + Unpin> SharedVm<C> {
+    /// Creates it without a VM.
     pub(super) fn new(usage: ScriptUsage, is_timed: bool) -> Self {
-        let (turn, seated, woken) = (Mutex::default(), RefCell::default(), Notify::new());
-        Seat { turn, seated, woken, usage, is_timed }
+        let (turn, state, woken) = (Mutex::default(), RefCell::default(), Notify::new());
+        SharedVm { turn, state, woken, usage, is_timed }
     }
 
     /// Runs the life of an actor, taking turns with inline calls.
     pub(super) fn turns<'a, F: Future>(&'a self, life: Pin<&'a mut F>) -> Turns<'a, F, C> {
-        Turns { seat: self, life }
+        Turns { shared: self, life }
     }
 
     /// Makes this VM the one that inline calls use, or ends them. Only for the holder of the turn.
-    pub(super) fn seat(&self, vm: Option<Rc<Vm>>) {
-        let before = std::mem::take(&mut *self.seated.borrow_mut());
+    pub(super) fn set_vm(&self, vm: Option<Rc<Vm>>) {
+        let before = std::mem::take(&mut *self.state.borrow_mut());
         // Dropping a VM may run anything of the host.
         drop(before);
-        self.seated.borrow_mut().vm = vm;
+        self.state.borrow_mut().vm = vm;
     }
 
     /// Takes the calls that were moved to the actor, and the number of calls that were inline. Only for the holder of the turn.
     pub(super) fn take_moved(&self) -> (Vec<C>, usize) {
-        let mut seated = self.seated.borrow_mut();
-        (std::mem::take(&mut seated.moved), std::mem::take(&mut seated.calls))
+        let mut state = self.state.borrow_mut();
+        (std::mem::take(&mut state.moved), std::mem::take(&mut state.calls))
     }
 
     /// Returns the number of inline calls since they were last taken. Only for the holder of the turn.
     pub(super) fn calls(&self) -> usize {
-        self.seated.borrow().calls
+        self.state.borrow().calls
     }
 
     /// Waits until there is something for the actor.
@@ -139,7 +139,7 @@ impl<C: Future + Unpin> Seat<C> {
             Ok(_) if is_aborted => InlineEnd::NotInline,
             Ok((_, Poll::Ready(end))) => InlineEnd::Ended(end),
             Ok((running, Poll::Pending)) => {
-                self.seated.borrow_mut().moved.push(moved(running));
+                self.state.borrow_mut().moved.push(moved(running));
                 InlineEnd::Moved
             }
         };
@@ -153,26 +153,26 @@ impl<C: Future + Unpin> Seat<C> {
 
     /// Returns the VM, if a call may begin inline now.
     fn admit(&self, call: &Invocation, now: RealInstant) -> Option<Rc<Vm>> {
-        let Seated { vm, probations, share, .. } = &mut *self.seated.borrow_mut();
+        let SharedVmState { vm, functions, share, .. } = &mut *self.state.borrow_mut();
         let vm = vm.as_ref().filter(|it| it.is_small())?;
         let slot = call.handler.function.slot;
         let has_room = slot < LENT && (!self.is_timed || share.admits(now));
-        (has_room && probations.admit(slot)).then(|| Rc::clone(vm))
+        (has_room && functions.admit(slot)).then(|| Rc::clone(vm))
     }
 
     /// Records an inline call: how long it took, whether it was aborted, and whether it has ended.
     fn record(&self, call: &Invocation, (took, is_aborted, is_ended): (Duration, bool, bool)) {
         self.usage.add_time(took);
-        let mut seated = self.seated.borrow_mut();
-        seated.share.add(took);
+        let mut state = self.state.borrow_mut();
+        state.share.add(took);
         let slot = call.handler.function.slot;
         if is_aborted {
-            seated.probations.ban(slot);
+            state.functions.exclude(slot);
         } else {
-            seated.probations.record(slot, is_ended && !(self.is_timed && took > LONG));
+            state.functions.record(slot, is_ended && !(self.is_timed && took > LONG));
         }
-        seated.calls += 1;
-        if !seated.moved.is_empty() || seated.calls == COUNTED {
+        state.calls += 1;
+        if !state.moved.is_empty() || state.calls == COUNTED {
             self.woken.notify_one();
         }
     }
@@ -180,7 +180,7 @@ impl<C: Future + Unpin> Seat<C> {
 
 /// The life of an actor. Each poll is a turn.
 pub(super) struct Turns<'a, F, C> {
-    seat: &'a Seat<C>,
+    shared: &'a SharedVm<C>,
     life: Pin<&'a mut F>,
 }
 
@@ -188,12 +188,12 @@ impl<F: Future, C> Future for Turns<'_, F, C> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let Turns { seat, life } = &mut *self;
-        let _turn = seat.turn.lock();
+        let Turns { shared, life } = &mut *self;
+        let _turn = shared.turn.lock();
         let polled = panic::catch_unwind(AssertUnwindSafe(|| life.as_mut().poll(cx)));
         polled.unwrap_or_else(|panicked| {
             // Only this thread has the VM then, which it drops without the turn.
-            drop(seat.seated.take());
+            drop(shared.state.take());
             panic::resume_unwind(panicked)
         })
     }
