@@ -113,9 +113,22 @@ async fn apply(
     };
     let missing = call.shared.store().get(&call.key(name)).is_none();
     if part == WritablePart::Main && (missing || placeholders::is_replaced(call, name, config)) {
+        check_no_uid(call, name, config)?;
         return create::write(call, apply(None)?).await;
     }
     write(call, part, name, |old| apply(Some(old))).await
+}
+
+/// Refuses to create an object by applying a body that names the uid of an existing one.
+fn check_no_uid(call: &ApiCall<'_>, name: &str, config: &Value) -> Result<(), Refusal> {
+    let uid = object::meta(config, "uid");
+    if uid.is_empty() {
+        return Ok(());
+    }
+    let why = format!(
+        "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+    );
+    Err(Refusal::conflict_because(&call.view.kind.def, name, &why))
 }
 
 /// Records the writer as the manager of the changed fields.

@@ -232,18 +232,15 @@ impl Reconciliation<'_> {
                 let place = ChildAddress { resource, namespace, name: child.name.clone() };
                 memory.unowned.0.insert(child.key.clone(), place);
             }
-            let made = if apply.present.is_some() {
-                requests.apply(child, &manager, true).await?
-            } else {
-                requests.create(child, &manager, (&label, uid)).await?
-            };
+            let before = apply.present.and_then(|it| observed.get(it));
+            let seen = before.and_then(Observed::uid);
+            let made = requests.apply(child, &manager, (&label, uid), seen).await?;
             if let Some(former) = &apply.former {
                 let ids = self.handler.reconcile.iter().flat_map(|it| &it.formerly);
                 for id in ids.filter(|it| label_of(it) == *former) {
-                    requests.release(child, &reconcile::manager(id)).await?;
+                    requests.release(child, &reconcile::manager(id), &made).await?;
                 }
             }
-            let before = apply.present.and_then(|it| observed.get(it));
             let version = made.pointer("/metadata/resourceVersion").and_then(Value::as_str);
             let is_same = before.is_some_and(|it| it.version() == version);
             if before.is_some() && !is_same {

@@ -14,44 +14,62 @@ use crate::ports::{ApiError, Cluster, Demand, ErrorClass, Verb};
 
 const APPLY: &str = "application/apply-patch+yaml";
 const JSON: &str = "application/json";
+/// Maximum number of requests for a child that others delete, create or change at the same time.
+const ATTEMPTS_MAX: usize = 4;
 
 /// A sender of requests for children.
 pub(super) struct Requests<'a>(pub(super) &'a dyn Cluster);
 
 impl Requests<'_> {
-    /// Applies a child that the watch does not show: it is new, or belongs to the handler with this label and the object with this uid.
+    /// Applies a child of the handler with this label and the object with this uid. `seen` is the uid of the child that the watch shows.
+    /// The watch may lag behind, so each request names the object that it is meant for: one that has replaced the child is not changed.
     /// Returns the child as the server has stored it.
-    pub(super) async fn create(
+    pub(super) async fn apply(
         &self,
         child: &Child,
         manager: &str,
         owner: (&str, &str),
+        seen: Option<&str>,
     ) -> Result<Value, String> {
-        // With a version, the server rejects the request if the object exists; no child has a version as old as this.
-        let mut body = child.body.clone();
-        if let Some(Value::Object(metadata)) = body.get_mut("metadata") {
-            metadata.insert("resourceVersion".to_owned(), "1".into());
-        }
-        match self.0.ask(application(child, manager, false, &body)).await {
-            Ok(created) => read_object(&created).map_err(|it| format!("{}: {it}", named(child))),
-            Err(error) if error.class == ErrorClass::Conflict => {
-                let is_new = self.check(child, owner).await?;
-                self.apply(child, manager, !is_new).await
+        let mut uid = seen.map(str::to_owned);
+        let mut attempts_left = ATTEMPTS_MAX;
+        loop {
+            let error = match self.0.ask(application(child, manager, uid.as_deref())).await {
+                Ok(applied) => {
+                    return read_object(&applied).map_err(|it| format!("{}: {it}", named(child)));
+                }
+                Err(error) => error,
+            };
+            attempts_left -= 1;
+            // A body with the uid of another object is invalid; one with a uid is in conflict if there is no object.
+            let may_differ = matches!(error.class, ErrorClass::Conflict | ErrorClass::Invalid);
+            if !may_differ || attempts_left == 0 {
+                return Err(failed(child, &error));
             }
-            Err(error) => Err(failed(child, &error)),
+            let present = self.uid_of_own(child, owner).await?;
+            if error.class == ErrorClass::Invalid && present == uid {
+                return Err(failed(child, &error));
+            }
+            uid = present;
         }
     }
 
-    /// Checks that a child is new, or belongs to the handler with this label and the object with this uid. Returns whether it is new.
-    async fn check(&self, child: &Child, (label, uid): (&str, &str)) -> Result<bool, String> {
+    /// Returns the uid of a child that belongs to the handler with this label and the object with this uid; `None` if it does not exist.
+    async fn uid_of_own(
+        &self,
+        child: &Child,
+        (label, uid): (&str, &str),
+    ) -> Result<Option<String>, String> {
         let present = match self.0.ask(demand(child, Verb::Get)).await {
             Ok(present) => present,
-            Err(error) if error.is_missing(Some(&child.name)) => return Ok(true),
+            Err(error) if error.is_missing(Some(&child.name)) => return Ok(None),
             Err(error) => return Err(failed(child, &error)),
         };
         let present = read_object(&present).map_err(|it| format!("{}: {it}", named(child)))?;
         let others = match identity_of(&present) {
-            (Some(handler), Some(parent)) if handler == label && parent == uid => return Ok(false),
+            (Some(handler), Some(parent)) if handler == label && parent == uid => {
+                return Ok(uid_of(&present).map(str::to_owned));
+            }
             (Some(handler), Some(_)) if handler == label => "another object".to_owned(),
             (Some(handler), _) => format!("the handler '{handler}'"),
             (None, _) => "another owner".to_owned(),
@@ -62,28 +80,23 @@ impl Requests<'_> {
         ))
     }
 
-    /// Applies a child; returns it as the server has stored it.
-    pub(super) async fn apply(
+    /// Releases the fields that another field manager has applied. `applied` is the child as the server has stored it.
+    pub(super) async fn release(
         &self,
         child: &Child,
         manager: &str,
-        force: bool,
-    ) -> Result<Value, String> {
-        let applied = self.0.ask(application(child, manager, force, &child.body)).await;
-        let applied = applied.map_err(|it| failed(child, &it))?;
-        read_object(&applied).map_err(|it| format!("{}: {it}", named(child)))
-    }
-
-    /// Releases the fields that another field manager has applied.
-    pub(super) async fn release(&self, child: &Child, manager: &str) -> Result<(), String> {
+        applied: &Value,
+    ) -> Result<(), String> {
+        let mut metadata = json!({ "name": child.name, "uid": uid_of(applied) });
+        if let (Some(fields), Some(namespace)) = (metadata.as_object_mut(), &child.namespace) {
+            fields.insert("namespace".to_owned(), namespace.as_str().into());
+        }
         let nothing = json!({
             "apiVersion": child.resource.api_version(),
             "kind": child.resource.kind,
-            "metadata": { "name": child.name, "namespace": child.namespace },
+            "metadata": metadata,
         });
-        let mut nothing = nothing;
-        crate::logic::access::kube::without_nulls(&mut nothing);
-        let released = self.0.ask(application(child, manager, true, &nothing)).await;
+        let released = self.0.ask(applying(child, manager, true, &nothing)).await;
         released.map(drop).map_err(|it| failed(child, &it))
     }
 
@@ -115,8 +128,7 @@ impl Requests<'_> {
         if !is_own || parent != Some(uid) {
             return Ok(());
         }
-        let own = present.pointer("/metadata/uid").and_then(Value::as_str);
-        if self.delete_at(place, own).await? {
+        if self.delete_at(place, uid_of(&present)).await? {
             return Ok(());
         }
         Err(format!("{place}: it was replaced while it was being deleted"))
@@ -158,11 +170,28 @@ impl fmt::Display for ChildAddress {
     }
 }
 
-fn application(child: &Child, manager: &str, force: bool, body: &Value) -> Demand {
+/// Returns the request that applies a child: to the object with this uid, or as a new object.
+fn application(child: &Child, manager: &str, uid: Option<&str>) -> Demand {
+    let mut body = child.body.clone();
+    if let Some(Value::Object(metadata)) = body.get_mut("metadata") {
+        match uid {
+            Some(uid) => metadata.insert("uid".to_owned(), uid.into()),
+            // With a version, the server rejects the request if the object exists; no child has a version as old as this.
+            None => metadata.insert("resourceVersion".to_owned(), "1".into()),
+        };
+    }
+    applying(child, manager, uid.is_some(), &body)
+}
+
+fn applying(child: &Child, manager: &str, force: bool, body: &Value) -> Demand {
     let mut query = vec![("fieldManager", manager.to_owned())];
     query.extend(force.then(|| ("force", "true".to_owned())));
     let content = Some((APPLY, Bytes::from(kopf_json::text(body))));
     Demand { query, content, ..demand(child, Verb::Patch) }
+}
+
+fn uid_of(object: &Value) -> Option<&str> {
+    object.pointer("/metadata/uid").and_then(Value::as_str)
 }
 
 fn demand(child: &Child, verb: Verb) -> Demand {

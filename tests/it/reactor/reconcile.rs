@@ -173,6 +173,37 @@ fn an_edited_handler_deletes_a_child_of_another_namespace_that_its_watch_has_not
 }
 
 #[test]
+fn an_object_that_has_replaced_a_child_is_not_changed_although_the_watch_has_not_shown_it() {
+    in_both(|world| async move {
+        world.create("one", &json!({ "names": ["a", "b"], "x": "1" }));
+        let process = world.start(&world.source(LUA, RHAI)).await;
+        world.env.until(5).await;
+        world.env.server.fault(Fault::always(FaultEffect::Stall).times(1).on("GET", "/configmaps"));
+        let config = |name: &str| {
+            json!({
+                "apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": { "namespace": PLACE, "name": name }, "data": { "x": "theirs" },
+            })
+        };
+        for name in ["a", "b"] {
+            world.env.delete("configmaps", &format!("{PLACE}/{name}"));
+        }
+        world.env.create(config("a"));
+        edit(&world, &json!({ "names": ["a", "b"], "x": "2" }));
+        world.env.until(10).await;
+        // The other deleted child is created again, once the first one does not fail any more.
+        assert_eq!(world.configs("x"), ["a=theirs"], "{}", world.log.text());
+        let told =
+            "belongs to another owner, so it is not changed; choose another name, or delete it";
+        assert!(world.log.text().contains(told), "{}", world.log.text());
+        edit(&world, &json!({ "names": ["b"], "x": "2" }));
+        world.env.until(15).await;
+        assert_eq!(world.configs("x"), ["a=theirs", "b=2"], "{}", world.log.text());
+        process.running.stop().await;
+    });
+}
+
+#[test]
 fn two_handlers_that_undo_each_other_are_slowed_down_and_reported() {
     in_both(|world| async move {
         let source = world.source(
