@@ -9,6 +9,7 @@ mod faults;
 pub mod fuzzing;
 pub mod kubeconfig;
 mod labels;
+mod loading;
 mod managed;
 mod metadata;
 mod native;
@@ -47,6 +48,7 @@ use tokio::task::JoinSet;
 pub use self::{
     controls::Changed,
     faults::{Fault, FaultEffect},
+    loading::{Loader, ObjectQuery},
     native::{BuiltInKind, built_in_definition, built_in_kinds},
     rbac::{AccessRecord, Accesses, Attributes, ClientOf, User},
     refusal::Refusal,
@@ -58,6 +60,7 @@ pub use self::{
 };
 use self::{
     faults::Faults,
+    loading::Loading,
     openapi::OpenApi,
     rbac::Rbac,
     request::log::RequestLog,
@@ -93,6 +96,8 @@ struct Shared {
     openapi: OpenApi,
     /// Functions that stand in for containers.
     pods: PodStreams,
+    /// Loads the objects of another server.
+    loading: Option<Loading>,
     /// Tasks of upgraded connections (exec, port-forward) of clients in the same process.
     inside: Mutex<JoinSet<()>>,
     /// Controllers run that empty deleted namespaces and CRDs.
@@ -110,6 +115,7 @@ impl ApiServer {
             rbac: false,
             post: webhooks::https(),
             pods: PodStreams::default(),
+            loader: None,
             seed: None,
             clock: Arc::new(|| "2026-01-01T00:00:00Z".into()),
             bookmarks: Some(BOOKMARKS),
@@ -134,6 +140,7 @@ pub struct Builder {
     rbac: bool,
     post: Post,
     pods: PodStreams,
+    loader: Option<Loader>,
     seed: Option<u64>,
     clock: Clock,
     bookmarks: Option<Duration>,
@@ -181,6 +188,12 @@ impl Builder {
         Self { pods, ..self }
     }
 
+    /// Sets the function that loads the objects of another server when a request first needs them. By default, the server starts
+    /// without objects.
+    pub fn loader(self, loader: Loader) -> Self {
+        Self { loader: Some(loader), ..self }
+    }
+
     /// Makes uids and generated names random; servers with the same seed generate the same ones. By default they are counted.
     pub fn seed(self, seed: u64) -> Self {
         Self { seed: Some(seed), ..self }
@@ -210,6 +223,7 @@ impl Builder {
             admission: self.admission,
             post: self.post,
             pods: self.pods,
+            loading: self.loader.map(Loading::new),
             openapi: OpenApi::new(native::raw_definitions),
             inside: Mutex::default(),
             emptied: AtomicBool::new(false),

@@ -147,6 +147,11 @@ async fn respond(shared: &Arc<Shared>, request: &ApiRequest, warnings: &Warnings
 
 async fn dispatch(shared: &Arc<Shared>, request: &ApiRequest, warnings: &Warnings) -> Reply {
     if let Some(Route::Objects(target)) = route::parse(&request.path) {
+        if let Some(loading) = &shared.loading
+            && let Err(refusal) = loading.prepare(shared, (request, &target)).await
+        {
+            return refusal.into();
+        }
         return verbs::respond(shared, request, &target, warnings)
             .await
             .unwrap_or_else(Reply::from);

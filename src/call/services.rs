@@ -25,4 +25,6 @@ pub struct CallServices {
     pub failures: OperatorFailures,
     /// The warnings that are logged once.
     pub notices: Notices,
+    /// Whether this is `kopf plan`: `ctx.dry`.
+    pub is_dry: bool,
 }

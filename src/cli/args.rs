@@ -22,6 +22,8 @@ use super::objects::args::{
     ReleaseArgs, RetryArgs, STATUS_AFTER_HELP, SUSPEND_AFTER_HELP, StatusArgs, SuspendArgs,
 };
 
+use super::plan::args::{PLAN_AFTER_HELP, PlanArgs};
+
 /// Runs Kubernetes operators written as Lua or Rhai scripts.
 #[derive(Debug, Parser)]
 #[command(name = "kopf", version, about, arg_required_else_help = true)]
@@ -46,6 +48,9 @@ pub enum Command {
     /// Run the tests of an operator, each with its own API server and a virtual clock: no cluster needed
     #[command(after_help = TEST_AFTER_HELP)]
     Test(TestArgs),
+    /// Show what an operator would change in a cluster, without changing it
+    #[command(after_help = PLAN_AFTER_HELP)]
+    Plan(PlanArgs),
     /// Write type definitions, with which editors complete, document and check scripts
     #[command(after_help = STUBS_AFTER_HELP)]
     Stubs(StubsArgs),
@@ -293,6 +298,17 @@ impl InstallArgs {
         RunArgs {
             all_namespaces: self.all_namespaces || self.served.is_empty(),
             namespaces: self.served.clone(),
+            ..self.terms.clone().of_run(self.paths.clone())
+        }
+    }
+}
+
+impl PlanArgs {
+    /// Returns the arguments of a run of this operator.
+    pub fn to_run(&self) -> RunArgs {
+        RunArgs {
+            all_namespaces: self.all_namespaces || self.namespaces.is_empty(),
+            namespaces: self.namespaces.clone(),
             ..self.terms.clone().of_run(self.paths.clone())
         }
     }

@@ -36,6 +36,7 @@ mod manifests;
 mod memory_trim;
 pub mod objects;
 pub mod options;
+pub mod plan;
 mod process;
 mod rbac;
 pub mod report;
@@ -58,6 +59,7 @@ pub fn main() -> ExitCode {
         Command::Dev(args) => start_dev(args),
         Command::Check(args) => start_check(args),
         Command::Test(args) => start_test(&args),
+        Command::Plan(args) => start_plan(&args),
         Command::Init(args) => init::run(&args),
         Command::Manifests(args) => manifests::run(&args),
         Command::Deploy(args) => deploy::deploy(&args),
@@ -127,6 +129,14 @@ fn start_test(args: &args::TestArgs) -> Result<Exit, Report> {
         let config = config::find(run.config.as_deref(), &run.paths, Path::new(""))?;
         options::resolve_run(run, &|_name| None, config.as_ref())
     })
+}
+
+fn start_plan(args: &plan::args::PlanArgs) -> Result<Exit, Report> {
+    let run = args.to_run();
+    let config = configuration(&run)?;
+    let mut options = options::resolve_run(run, &variable, config.as_ref())?;
+    note_variables(&mut options)?;
+    plan::run(args, &options)
 }
 
 fn origin() -> freeze::FreezeInputs<'static> {

@@ -216,6 +216,7 @@ pub(super) async fn operate(
         identity,
         reloads,
         webhooks,
+        is_dry: false,
     };
     let ended = tokio::select! {
         biased; // the operator first: it ends after a signal

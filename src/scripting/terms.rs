@@ -29,6 +29,8 @@ pub struct Terms {
     pub clock: Clock,
     /// Respond in place of servers; only in tests.
     pub fakes: Option<Fakes>,
+    /// Whether requests to other servers than the cluster are refused: `kopf plan`.
+    pub is_dry: bool,
     /// Which errors in the bodies of functions reject a script, if it is checked for them.
     pub strict: Strict,
 }
@@ -47,6 +49,7 @@ impl Terms {
             logs_prints: false,
             clock: Clock::system(),
             fakes: None,
+            is_dry: false,
             strict: settings.reload.strict,
         }
     }

@@ -60,6 +60,7 @@ pub fn operator(scripts: Arc<dyn Scripts>, registry: Registry, client: kube::Cli
         identity: identity("operator"),
         reloads: None,
         webhooks: None,
+        is_dry: false,
     }
 }
 

@@ -6,20 +6,18 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::cli::{
-    objects::session::{connect, report},
+    objects::session::{self, connect, report, unexpected},
     report::Report,
     shared_args::ClusterArgs,
 };
 use crate::logic::{
-    access::kube::{KnownResources, ResourceRef, read_object, read_raw_list},
+    access::kube::{KnownResources, ResourceRef, read_object},
     object::resource::Resource,
 };
 use crate::ports::{ApiError, Cluster, Demand, ErrorClass, GroupFilter, Verb};
 
 /// The field manager. Scripts apply with other field managers, so both can apply the same objects.
 pub(super) const MANAGER: &str = "kopf-deploy";
-/// Maximum number of objects in one response to a list: in a large cluster, more would exceed the limit of a response.
-const PAGE: &str = "500";
 
 /// A cluster with its resources.
 pub(super) struct Api {
@@ -192,28 +190,18 @@ impl Api {
         all: &Location,
         labels: &[(&'static str, String)],
     ) -> Result<Vec<(Location, Value)>, ApiError> {
-        let mut found = Vec::new();
-        let mut next = String::new();
-        loop {
-            let mut query = labels.to_vec();
-            query.push(("limit", PAGE.to_owned()));
-            if !next.is_empty() {
-                query.push(("continue", next.clone()));
-            }
-            let response = self.ask(all, Verb::List, query, None).await?;
-            let page = read_raw_list(&response).map_err(|it| unexpected(&it))?;
-            for object in page.objects {
-                let text = |path: &str| object.pointer(path).and_then(Value::as_str);
-                let place = Location {
-                    resource: Arc::clone(&all.resource),
-                    namespace: text("/metadata/namespace").map(str::to_owned),
-                    name: text("/metadata/name").unwrap_or_default().to_owned(),
-                };
-                found.push((place, object));
-            }
-            let Some(token) = page.token else { return Ok(found) };
-            next = token;
-        }
+        let namespace = all.namespace.as_deref();
+        let found = session::pages(&*self.cluster, &all.resource, (namespace, labels)).await?;
+        let placed = found.into_iter().map(|object| {
+            let text = |path: &str| object.pointer(path).and_then(Value::as_str);
+            let place = Location {
+                resource: Arc::clone(&all.resource),
+                namespace: text("/metadata/namespace").map(str::to_owned),
+                name: text("/metadata/name").unwrap_or_default().to_owned(),
+            };
+            (place, object)
+        });
+        Ok(placed.collect())
     }
 
     async fn ask(
@@ -242,12 +230,6 @@ impl Api {
 /// Returns the object in the response to a change, which has succeeded even if its response contains none.
 fn changed(response: &Bytes) -> Value {
     read_object(response).unwrap_or_default()
-}
-
-fn unexpected(problem: &serde_json::Error) -> ApiError {
-    let message = format!("unexpected response of the server: {problem}");
-    let hint = Some("is there a proxy between kopf and the API server?".to_owned());
-    ApiError { class: ErrorClass::Fatal, status: None, message, hint, answer: None }
 }
 
 /// Returns whether two versions of an object have the same content.

@@ -24,6 +24,7 @@ fn resolve(typed: &str, variables: &[(&str, &str)]) -> Result<FreezeOptions, Rep
         | Command::Dev(_)
         | Command::Check(_)
         | Command::Test(_)
+        | Command::Plan(_)
         | Command::Stubs(_)
         | Command::Init(_)
         | Command::Docs(_)

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::args::ObjectArgs;
 use crate::cli::{
     options::{self, LogOptions},
@@ -10,14 +12,17 @@ use crate::cli::{
     shared_args::ClusterArgs,
 };
 use crate::logic::{
-    access::kube::{KnownResources, ResourceRef},
+    access::kube::{KnownResources, ResourceRef, read_raw_list},
     handlers::selector::Selector,
     object::{Object, resource::Resource},
 };
-use crate::ports::{Address, ApiError, Clock, Cluster, ErrorClass, GroupFilter};
+use crate::ports::{Address, ApiError, Clock, Cluster, Demand, ErrorClass, GroupFilter, Verb};
 use crate::reactor::Connecting;
 use crate::settings::Settings;
 use crate::telemetry::Health;
+
+/// Maximum number of objects in one response to a list: in a large cluster, more would exceed the limit of a response.
+const PAGE: &str = "500";
 
 /// A connected command with its objects.
 pub(in crate::cli) struct ObjectSession {
@@ -147,6 +152,44 @@ async fn objects(
         }
         Err(error) => Err(report(error)),
     }
+}
+
+/// Returns all objects of a collection, as the server has them, with `metadata.managedFields`. `options` are query parameters.
+pub(in crate::cli) async fn pages(
+    cluster: &dyn Cluster,
+    resource: &Arc<Resource>,
+    (namespace, options): (Option<&str>, &[(&'static str, String)]),
+) -> Result<Vec<Value>, ApiError> {
+    let mut found = Vec::new();
+    let mut next = String::new();
+    loop {
+        let mut query = options.to_vec();
+        query.push(("limit", PAGE.to_owned()));
+        if !next.is_empty() {
+            query.push(("continue", next));
+        }
+        let demand = Demand {
+            verb: Verb::List,
+            resource: Arc::clone(resource),
+            namespace: namespace.map(str::to_owned),
+            name: None,
+            subresource: None,
+            query,
+            content: None,
+        };
+        let response = cluster.ask(demand).await?;
+        let page = read_raw_list(&response).map_err(|it| unexpected(&it))?;
+        found.extend(page.objects);
+        let Some(token) = page.token else { return Ok(found) };
+        next = token;
+    }
+}
+
+/// Returns the error of a response that cannot be read.
+pub(in crate::cli) fn unexpected(problem: &serde_json::Error) -> ApiError {
+    let message = format!("unexpected response of the server: {problem}");
+    let hint = Some("is there a proxy between kopf and the API server?".to_owned());
+    ApiError { class: ErrorClass::Fatal, status: None, message, hint, answer: None }
 }
 
 /// Returns the resource of events.

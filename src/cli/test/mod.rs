@@ -137,7 +137,7 @@ impl TestCounts {
 }
 
 /// Runs a future on a paused clock, with the scripts on the same thread.
-fn on_virtual_time<T>(work: impl Future<Output = T>) -> Result<T, Report> {
+pub(super) fn on_virtual_time<T>(work: impl Future<Output = T>) -> Result<T, Report> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
     let runtime =

@@ -130,6 +130,7 @@ impl TestFile<'_> {
             identity: identity::of_operator(clock),
             reloads: None,
             webhooks: Some(Arc::new(local)),
+            is_dry: false,
         };
         let mut tasks = JoinSet::new();
         tasks.spawn_local(controllers::run(server.clone(), Controllers::ALL));

@@ -87,15 +87,13 @@ impl Requests<'_> {
         manager: &str,
         applied: &Value,
     ) -> Result<(), String> {
-        let mut metadata = json!({ "name": child.name, "uid": uid_of(applied) });
-        if let (Some(fields), Some(namespace)) = (metadata.as_object_mut(), &child.namespace) {
-            fields.insert("namespace".to_owned(), namespace.as_str().into());
-        }
-        let nothing = json!({
+        let (name, namespace, uid) = (&child.name, &child.namespace, uid_of(applied));
+        let mut nothing = json!({
             "apiVersion": child.resource.api_version(),
             "kind": child.resource.kind,
-            "metadata": metadata,
+            "metadata": { "name": name, "namespace": namespace, "uid": uid },
         });
+        crate::logic::access::kube::without_nulls(&mut nothing);
         let released = self.0.ask(applying(child, manager, true, &nothing)).await;
         released.map(drop).map_err(|it| failed(child, &it))
     }

@@ -48,6 +48,8 @@ pub struct Operator {
     pub reloads: Option<Reloads>,
     /// The server that receives the reviews of admission handlers; `None` if they are not supported here.
     pub webhooks: Option<Arc<dyn WebhookServer>>,
+    /// Whether the cluster is a copy, whose changes are only shown: `ctx.dry`.
+    pub is_dry: bool,
 }
 
 /// A function that connects to the cluster.

@@ -101,7 +101,8 @@ struct StreamInputs {
 impl OperatorContext {
     fn new(operator: Operator) -> (Self, StreamInputs, Connect) {
         let Operator { scripts, registry, settings, clock, scope, lifecycle, .. } = operator;
-        let Operator { connect, health, liveness, identity, reloads, webhooks, .. } = operator;
+        let Operator { connect, health, liveness, identity, reloads, webhooks, is_dry, .. } =
+            operator;
         let services = CallServices {
             indexes: Indexes::new(registry.indexes()),
             posts: EventQueue::new(Arc::clone(&settings)),
@@ -112,6 +113,7 @@ impl OperatorContext {
             reconcilers: Reconcilers::default(),
             failures: health.metrics().failures.clone(),
             notices: Notices::default(),
+            is_dry,
         };
         let generation =
             Generation { version: Version::FIRST, registry, lifecycle: scripts.lifecycle() };

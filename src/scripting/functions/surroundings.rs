@@ -46,6 +46,8 @@ pub(crate) struct Surroundings {
     pub(crate) scratch: Scratch,
     /// Respond in place of servers; only in tests.
     pub(crate) fakes: Option<Fakes>,
+    /// Whether requests to other servers than the cluster are refused.
+    pub(super) is_dry: bool,
 }
 
 impl Surroundings {
@@ -67,6 +69,13 @@ impl Surroundings {
             notices: Notices::default(),
             scratch: Scratch::default(),
             fakes: terms.fakes.clone(),
+            is_dry: terms.is_dry,
         })
+    }
+
+    /// Refuses in `kopf plan` what has effects outside of the cluster, such as "send GET URL".
+    pub(super) fn check_not_dry(&self, what: impl FnOnce() -> String) -> Result<(), String> {
+        let refused = || Err(format!("kopf plan does not {}: skip it if ctx.dry", what()));
+        if self.is_dry { refused() } else { Ok(()) }
     }
 }

@@ -82,6 +82,7 @@ pub(crate) fn kwarg(invocation: &Arc<Invocation>, name: &str, border: &Border) -
         "memo" => {
             return Kwarg::Handle(Memo::new(invocation.memo.clone(), border.clone()).into());
         }
+        "dry" => return Kwarg::Value(invocation.services.is_dry.into()),
         "param" if invocation.attempt.is_some() => return of(invocation.handler.param.clone()),
         // In a filter, there is nothing to stop yet.
         "stopped" if invocation.attempt.is_none() => return Kwarg::Absent,

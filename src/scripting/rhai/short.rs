@@ -26,7 +26,7 @@ const CONSTANT_MAX: usize = 1024;
 const FUNCTIONS_MAX: usize = 500;
 
 /// Parts of `ctx` that are small: scalars, and parts of the object that copy nothing.
-const PARTS: &str = "annotations body dryrun labels logger meta name namespace operation reason resource retry runtime spec \
+const PARTS: &str = "annotations body dry dryrun labels logger meta name namespace operation reason resource retry runtime spec \
                      started status type uid";
 /// Methods of strings, lists, maps and views that take one pass.
 const METHODS: &str = "contains ends_with get is_empty keys len starts_with sub_string to_lower to_string to_upper values";

@@ -38,6 +38,7 @@ pub(crate) const KWARGS: &[Kwarg] = &[
     kwarg("children", Ty::Map, &[Spawning], "In `kopf.reconcile`: the existing children, by the plural of their kind and by name: `ctx.children.deployments[ctx.name]`. Those in another namespace than the parent: `[\"NAMESPACE/NAME\"]`. Read-only."),
     kwarg("conditions", Ty::Class("Conditions"), OBJECTS, "The conditions in the status of the object, following the conventions of Kubernetes: `ctx.conditions:set(\"Ready\", true, \"Deployed\", \"3/3 pods\")`."),
     kwarg("diff", Ty::ListOf(&Ty::Class("DiffItem")), COMPARING, "The changes since the object was last handled, as a list. With the option `field`, only the changes of that field. In admission handlers: the changes of the request."),
+    kwarg("dry", Ty::Boolean, EVERY, "Whether this is `kopf plan`, which only shows what would change: skip what has effects outside of the cluster."),
     kwarg("dryrun", Ty::Boolean, &[Admission], "Whether the request is a dry run, so that nothing will be stored."),
     kwarg("event", Ty::Class("WatchEvent"), &[Watching], "The raw watch event: `type` and `object`."),
     kwarg("from", Ty::Text, &[Conversion], "The version of the object before this conversion, as in the option `from`."),

@@ -23,6 +23,7 @@ pub(crate) mod namespace;
 mod odd_objects;
 pub(crate) mod operator;
 mod peering;
+mod plan;
 mod pods;
 mod posting;
 mod reconcile;

@@ -18,6 +18,7 @@ mod forms;
 mod hostile;
 mod kubectl;
 mod lists;
+mod loading;
 mod permissions;
 mod placeholders;
 mod refusals;

@@ -165,15 +165,15 @@ async fn once(
     request: &Request,
     unsent: &AtomicBool,
 ) -> Result<Response<ReceivedBody>, Failure> {
+    let Request { method, url, headers, body, .. } = request;
+    call.surroundings.check_not_dry(|| format!("send {method} {url}"))?;
     if let Some(fakes) = &call.surroundings.fakes {
-        let answer =
-            faked::respond(fakes, (&request.method, &request.url), described(call, request)?).await;
+        let answer = faked::respond(fakes, (method, url), described(call, request)?).await;
         let is_refused =
             |it: &Failure| matches!(it, Failure::Answer(it) if it.reason == "Unreachable");
         unsent.store(answer.as_ref().is_err_and(is_refused), Ordering::Relaxed);
         return answer.map(|it| it.map(Either::Right));
     }
-    let Request { method, url, headers, body, .. } = request;
     let mut built = http::Request::new(body.sent());
     *built.method_mut() = method.clone();
     *built.uri_mut() = url.as_str().parse().map_err(|it| Failure::Plain(format!("{url}: {it}")))?;

@@ -77,6 +77,7 @@ struct Input {
 async fn run(call: &Call, input: Input) -> Result<Executed, Failure> {
     let client = KubeClient::of(call, KubeVerb::Read)?;
     let address = pod(&client, call).await?;
+    call.surroundings.check_not_dry(|| "run commands in pods".to_owned())?;
     let Input { command, stdin, output_max } = input;
     let flag = |name| (name, "true".to_owned());
     let mut query: Vec<_> = command.into_iter().map(|it| ("command", it)).collect();

@@ -5,6 +5,7 @@ mod data;
 mod deploying;
 mod ending;
 mod files;
+mod planning;
 mod running;
 mod serving;
 mod upgrade;
