@@ -307,7 +307,7 @@ impl PlanArgs {
     /// Returns the arguments of a run of this operator.
     pub fn to_run(&self) -> RunArgs {
         RunArgs {
-            all_namespaces: self.all_namespaces || self.namespaces.is_empty(),
+            all_namespaces: self.all_namespaces,
             namespaces: self.namespaces.clone(),
             ..self.terms.clone().of_run(self.paths.clone())
         }

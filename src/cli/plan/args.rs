@@ -12,7 +12,7 @@ pub struct PlanArgs {
     /// Script files (.lua, .rhai), or directories of scripts; default: handlers.lua, handlers.rhai or handlers/
     #[arg(value_name = "PATHS")]
     pub paths: Vec<PathBuf>,
-    /// Serve all namespaces and cluster-scoped resources (default)
+    /// Serve all namespaces and cluster-scoped resources (default, unless kopf.yaml names some)
     #[arg(short = 'A', long)]
     pub all_namespaces: bool,
     /// Serve only the namespaces with this name or glob pattern; repeatable

@@ -4,19 +4,24 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use futures::{StreamExt as _, stream};
 use parking_lot::Mutex;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::{runtime::Runtime, task};
 
 use crate::cli::{
-    dev::webhooks,
+    dev,
     objects::session::{self, report},
+    options::RunOptions,
     report::Report,
+    scripts::UnloadedScripts,
     shared_args::ClusterArgs,
 };
 use crate::logic::{access::kube::read_object, object::resource::Resource};
 use crate::ports::{ApiError, Clock, Cluster, Demand, ErrorClass, GroupFilter, Verb};
 use crate::webhooks::LocalWebhooks;
-use kopf_apiserver::{ApiServer, Loader, ObjectQuery, Refusal, ResourceDef, streaming::PodStreams};
+use kopf_apiserver::{
+    ApiServer, Loader, ObjectQuery, Post, Refusal, ResourceDef, WebhookTarget,
+    streaming::PodStreams,
+};
 
 /// The resource of CRDs.
 const CRDS: &str = "customresourcedefinitions.apiextensions.k8s.io";
@@ -57,6 +62,16 @@ impl LiveCluster {
         Ok(LiveCluster { runtime, cluster })
     }
 
+    /// Adds the scripts in `ConfigMap`s, if the options name some.
+    pub(super) fn add_maps(
+        &self,
+        read: UnloadedScripts,
+        options: &RunOptions,
+        clock: Clock,
+    ) -> Result<UnloadedScripts, Report> {
+        self.runtime.block_on(read.maps(options, Some(&*self.cluster), clock))
+    }
+
     /// Returns a server with the resources of the cluster, which loads objects when they are needed.
     pub(super) fn copy(&self, clock: Clock, local: &LocalWebhooks) -> Result<ClusterCopy, Report> {
         let (cluster, handle) = (Arc::clone(&self.cluster), self.runtime.handle().clone());
@@ -92,7 +107,7 @@ impl LiveCluster {
         // Nothing runs in the copy, so nothing is logged there.
         let pods = PodStreams::default().logs(|_request| Some(stream::empty().boxed()));
         let mut builder = ApiServer::builder().clock(stamp).admission(false).pods(pods);
-        builder = builder.seed(fastrand::u64(..)).loader(loader).webhooks(webhooks::post(local));
+        builder = builder.seed(fastrand::u64(..)).loader(loader).webhooks(post(local));
         for def in undefined(&resources, &crds) {
             builder = builder.resource(def);
         }
@@ -132,6 +147,29 @@ impl Originals {
         self.failure.get_or_insert(error);
         refused
     }
+}
+
+/// Returns the function that sends reviews: to the operator, and conversions also to webhooks of the cluster. Its admission webhooks are
+/// not called, because changes in the copy do not concern them.
+fn post(local: &LocalWebhooks) -> Post {
+    let (local, elsewhere) = (local.clone(), dev::webhooks::post(local));
+    Post::new(move |target: WebhookTarget, body| {
+        let (local, elsewhere) = (local.clone(), elsewhere.clone());
+        async move {
+            if let Some(answer) = local.review(&target.url, &body).await {
+                return answer;
+            }
+            let review: Value = serde_json::from_slice(&body).unwrap_or_default();
+            if text(&review, "/kind") != "AdmissionReview" {
+                return elsewhere.call(&target, body).await;
+            }
+            let response = json!({ "uid": text(&review, "/request/uid"), "allowed": true });
+            let version = text(&review, "/apiVersion");
+            let answer =
+                json!({ "apiVersion": version, "kind": "AdmissionReview", "response": response });
+            Ok(answer.to_string().into())
+        }
+    })
 }
 
 /// Returns the address of an object.

@@ -69,6 +69,7 @@ pub(super) fn run(args: &PlanArgs, options: &RunOptions) -> Result<Exit, Report>
     let errors = LoggedErrors::default();
     let subscriber = logging::subscriber(log, clock, Box::new(sink)).with(errors.clone());
     let _log = tracing::subscriber::set_default(subscriber);
+    let read = live.add_maps(read, options, clock)?;
     let local = LocalWebhooks::default();
     let copy = live.copy(clock, &local)?;
     let settings = settings(&options.settings);

@@ -139,6 +139,65 @@ async fn an_edited_script_is_planned_in_rhai() {
 }
 
 #[tokio::test]
+async fn a_plan_has_the_namespaces_and_scripts_of_the_configuration() {
+    let desk = Desk::new("plan-config");
+    desk.file("none.lua", "kopf.on_event('kopfexamples', function() end)");
+    let script = "kopf.on_create('kopfexamples', function(ctx) ctx.patch.spec.seen = true end)";
+    let map = format!(
+        "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: scripts\ndata:\n  a.lua: \"{script}\"\n"
+    );
+    desk.file("object.yaml", &format!("{OBJECT}{map}"));
+    let operator = desk.start("none.lua --apply object.yaml").await;
+    desk.file("plan.yaml", "from-configmap: [default/scripts]\n");
+    let planned = plan(&desk, "--config plan.yaml").await;
+    let out = text(&planned.stdout);
+    assert!(
+        out.contains("kopfexamples.kopf.dev/one -n default\n    spec.seen: true"),
+        "{planned:?}"
+    );
+    desk.file("plan.yaml", "from-configmap: [default/scripts]\nnamespace: [other]\n");
+    let planned = plan(&desk, "--config plan.yaml").await;
+    assert_eq!(text(&planned.stdout), "No changes.\n", "{planned:?}");
+    operator.stop().await.assert_code(0);
+}
+
+#[tokio::test]
+async fn admission_webhooks_of_the_cluster_are_not_called() {
+    let desk = Desk::new("plan-webhooks");
+    desk.file("none.lua", "kopf.on_event('kopfexamples', function() end)");
+    let webhooks = r#"---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: { name: theirs }
+webhooks:
+- name: theirs.example.com
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  clientConfig: { url: "https://127.0.0.1:1/" }
+  rules: [{ apiGroups: [kopf.dev], apiVersions: [v1], resources: [kopfexamples], operations: [UPDATE], scope: "*" }]
+"#;
+    desk.file("object.yaml", &format!("{OBJECT}{webhooks}"));
+    let operator = desk.start("none.lua --apply object.yaml").await;
+    desk.file(
+        "next.lua",
+        "kopf.on_create('kopfexamples', function(ctx)
+            ctx.patch.spec.hooks = #kube.list('validatingwebhookconfigurations')
+        end)
+        kopf.on_validate('kopfexamples', { id = 'own' }, function(ctx)
+            if ctx.spec.hooks then ctx.warn('seen') end
+        end)",
+    );
+    let planned = plan(&desk, "next.lua").await;
+    let out = text(&planned.stdout);
+    assert!(
+        out.starts_with("~ update kopfexamples.kopf.dev/one -n default\n    spec.hooks: 2\n"),
+        "{planned:?}"
+    );
+    assert!(out.ends_with("Plan: 0 to create, 1 to update, 0 to delete.\n"), "{planned:?}");
+    operator.stop().await.assert_code(0);
+}
+
+#[tokio::test]
 async fn what_has_effects_outside_of_the_cluster_fails_in_a_plan() {
     let desk = Desk::new("plan-outside");
     desk.file("none.lua", "kopf.on_event('kopfexamples', function() end)");
