@@ -162,7 +162,7 @@ pub(super) fn compare(
 ) {
     let (old, new) = (old.filter(|it| !it.is_null()), new.filter(|it| !it.is_null()));
     let none = Map::new();
-    let map = |it: Option<&Value>| it.map_or(Some(none.clone()), |it| it.as_object().cloned());
+    let map = |it| Option::map_or(it, Some(&none), Value::as_object);
     let is_map = |it: Option<&Value>| it.is_some_and(Value::is_object);
     match (old, new) {
         (old, new) if old == new => {}
@@ -178,7 +178,7 @@ pub(super) fn compare(
         }
         (old, new) if is_map(old) || is_map(new) => match (map(old), map(new)) {
             (Some(before), Some(after)) => {
-                for (name, old) in &before {
+                for (name, old) in before {
                     below(path, name.clone(), (Some(old), after.get(name)), diff);
                 }
                 for (name, new) in after.iter().filter(|(name, _)| !before.contains_key(*name)) {

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use tokio::{runtime::Runtime, task};
 
 use crate::cli::{
-    dev,
     objects::session::{self, report},
     options::RunOptions,
     report::Report,
@@ -30,7 +29,7 @@ const OBJECTS_MAX: usize = 200_000;
 
 /// A connection to a cluster, with its own runtime: the requests take real time, while the operator runs on a clock that skips it.
 pub(super) struct LiveCluster {
-    runtime: Runtime,
+    runtime: Arc<Runtime>,
     cluster: Arc<dyn Cluster>,
 }
 
@@ -54,12 +53,11 @@ pub(super) struct ClusterCopy {
 impl LiveCluster {
     /// Connects to the cluster that the options name.
     pub(super) fn connect(args: &ClusterArgs) -> Result<Self, Report> {
-        let mut builder = tokio::runtime::Builder::new_multi_thread();
-        let runtime = builder.worker_threads(1).enable_all().build();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime =
             runtime.map_err(|it| Report::failure(format!("cannot start the runtime: {it}")))?;
         let cluster = runtime.block_on(session::connect(args))?;
-        Ok(LiveCluster { runtime, cluster })
+        Ok(LiveCluster { runtime: Arc::new(runtime), cluster })
     }
 
     /// Adds the scripts in `ConfigMap`s, if the options name some.
@@ -74,7 +72,7 @@ impl LiveCluster {
 
     /// Returns a server with the resources of the cluster, which loads objects when they are needed.
     pub(super) fn copy(&self, clock: Clock, local: &LocalWebhooks) -> Result<ClusterCopy, Report> {
-        let (cluster, handle) = (Arc::clone(&self.cluster), self.runtime.handle().clone());
+        let (cluster, runtime) = (Arc::clone(&self.cluster), Arc::clone(&self.runtime));
         let read = self.runtime.block_on(async {
             let discovered = cluster.discover(&GroupFilter::All).await?;
             let crds = match session::pages(&*cluster, &crds(), (None, &[])).await {
@@ -89,12 +87,12 @@ impl LiveCluster {
         let originals = Arc::<Mutex<Originals>>::default();
         let own = Arc::clone(&originals);
         let loader = Loader::new(move |query| {
-            let (cluster, handle, originals) =
-                (Arc::clone(&cluster), handle.clone(), Arc::clone(&own));
+            let (cluster, runtime, originals) =
+                (Arc::clone(&cluster), Arc::clone(&runtime), Arc::clone(&own));
             async move {
                 // While a blocking task runs, the clock of the operator stands still.
                 let read = task::spawn_blocking(move || {
-                    handle.block_on(objects(&*cluster, &query)).map(|it| (query, it))
+                    runtime.block_on(objects(&*cluster, &query)).map(|it| (query, it))
                 });
                 match read.await {
                     Ok(Ok((query, found))) => originals.lock().keep(&query.resource, found),
@@ -107,7 +105,8 @@ impl LiveCluster {
         // Nothing runs in the copy, so nothing is logged there.
         let pods = PodStreams::default().logs(|_request| Some(stream::empty().boxed()));
         let mut builder = ApiServer::builder().clock(stamp).admission(false).pods(pods);
-        builder = builder.seed(fastrand::u64(..)).loader(loader).webhooks(post(local));
+        builder =
+            builder.seed(fastrand::u64(..)).loader(loader).webhooks(post(local, &self.runtime));
         for def in undefined(&resources, &crds) {
             builder = builder.resource(def);
         }
@@ -151,17 +150,18 @@ impl Originals {
 
 /// Returns the function that sends reviews: to the operator, and conversions also to webhooks of the cluster. Its admission webhooks are
 /// not called, because changes in the copy do not concern them.
-fn post(local: &LocalWebhooks) -> Post {
-    let (local, elsewhere) = (local.clone(), dev::webhooks::post(local));
+fn post(local: &LocalWebhooks, runtime: &Arc<Runtime>) -> Post {
+    let (local, runtime) = (local.clone(), Arc::clone(runtime));
     Post::new(move |target: WebhookTarget, body| {
-        let (local, elsewhere) = (local.clone(), elsewhere.clone());
+        let (local, runtime) = (local.clone(), Arc::clone(&runtime));
         async move {
             if let Some(answer) = local.review(&target.url, &body).await {
                 return answer;
             }
             let review: Value = serde_json::from_slice(&body).unwrap_or_default();
             if text(&review, "/kind") != "AdmissionReview" {
-                return elsewhere.call(&target, body).await;
+                let call = move || runtime.block_on(Post::https().call(&target, body));
+                return task::spawn_blocking(call).await.unwrap_or_else(|it| Err(it.to_string()));
             }
             let response = json!({ "uid": text(&review, "/request/uid"), "allowed": true });
             let version = text(&review, "/apiVersion");
