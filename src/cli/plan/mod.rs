@@ -44,7 +44,9 @@ use crate::cli::{
     test::on_virtual_time,
 };
 use crate::logic::{
-    discovery::namespaces::NamespacePattern, handlers::lifecycle::Lifecycle, text::duration,
+    discovery::namespaces::NamespacePattern,
+    handlers::lifecycle::Lifecycle,
+    text::{duration, printable::printable},
 };
 use crate::ports::Clock;
 use crate::reactor::{self, NamespaceScope, Operator};
@@ -73,8 +75,8 @@ pub(super) fn run(args: &PlanArgs, options: &RunOptions) -> Result<Exit, Report>
     let local = LocalWebhooks::default();
     let copy = live.copy(clock, &local)?;
     let settings = settings(&options.settings);
-    let trial = Trial { options, settings: Arc::clone(&settings), clock, local, limit };
-    let failures = on_virtual_time(trial.run(read, &copy))??;
+    let dry_run = DryRun { options, settings: Arc::clone(&settings), clock, local, limit };
+    let failures = on_virtual_time(dry_run.run(read, &copy))??;
     if let Some(error) = copy.originals.lock().failure.take() {
         return Err(report(error));
     }
@@ -107,7 +109,7 @@ impl<S: Subscriber> Layer<S> for LoggedErrors {
 }
 
 /// An operator that runs on a copy.
-struct Trial<'a> {
+struct DryRun<'a> {
     options: &'a RunOptions,
     settings: Arc<Mutex<Settings>>,
     clock: Clock,
@@ -115,10 +117,10 @@ struct Trial<'a> {
     limit: Duration,
 }
 
-impl Trial<'_> {
+impl DryRun<'_> {
     /// Runs the operator. Returns which handlers fail.
     async fn run(self, read: UnloadedScripts, copy: &ClusterCopy) -> Result<Failures, Report> {
-        let Trial { options, settings, clock, local, limit } = self;
+        let DryRun { options, settings, clock, local, limit } = self;
         let placement = Placement::CurrentRuntime;
         let terms = Terms { placement, clock, is_dry: true, ..scripts::terms(options) };
         let first = read.load(terms, false).await?;
@@ -173,5 +175,5 @@ fn limit(text: &str) -> Result<Duration, Report> {
 }
 
 fn json_line(value: &Value) -> String {
-    format!("{}\n", crate::logic::text::printable::printable(value.to_string()))
+    format!("{}\n", printable(value.to_string()))
 }

@@ -201,7 +201,7 @@ fn what_ctx_has_can_be_listed() {
     let result = eval(
         "local names = {}; for name in pairs(ctx) do table.insert(names, name) end; table.sort(names); return table.concat(names, ' ')",
     );
-    let expected = "annotations body conditions diff labels logger memo meta name namespace new new_value old old_value patch \
+    let expected = "annotations body conditions diff dry labels logger memo meta name namespace new new_value old old_value patch \
         reason resource retry runtime spec started status uid";
     assert_eq!(result, json!(expected));
 }
