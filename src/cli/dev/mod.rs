@@ -150,7 +150,7 @@ fn not_a_script(error: sources::Error) -> Report {
 }
 
 /// Serves all namespaces without a warning: they belong to the user.
-fn scope(option: &ScopeOption) -> NamespaceScope {
+pub(super) fn scope(option: &ScopeOption) -> NamespaceScope {
     match option {
         ScopeOption::Cluster | ScopeOption::Unsaid => NamespaceScope::Cluster,
         ScopeOption::Namespaces(patterns) => {

@@ -4,13 +4,12 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Map, Value};
 
-use super::copy::{ClusterCopy, ObjectKey, key, text};
+use super::copy::{ClusterCopy, ObjectKey, key, resource, text};
 use crate::logic::{
     handlers::selector::settings_of,
     object::{
         diff::{Diff, DiffItem, DiffOperation},
         essence, hidden,
-        resource::Resource,
     },
 };
 use crate::settings::{FieldPath, PersistenceSettings, Settings};
@@ -261,15 +260,4 @@ fn is_own(def: &ResourceDef, object: &Value) -> bool {
 /// Returns whether it is the resource in which operators keep their locks and schedules.
 fn is_lease(resource: &str) -> bool {
     resource == "leases.coordination.k8s.io"
-}
-
-fn resource(def: &ResourceDef) -> Resource {
-    Resource {
-        group: def.group.clone(),
-        version: def.versions.first().cloned().unwrap_or_default(),
-        plural: def.plural.clone(),
-        kind: def.kind.clone(),
-        namespaced: def.namespaced,
-        ..Resource::default()
-    }
 }

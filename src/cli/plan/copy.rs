@@ -178,6 +178,7 @@ pub(super) fn key(def: &ResourceDef, object: &Value) -> ObjectKey {
     (def.qualified(), namespace.to_owned(), name.to_owned())
 }
 
+/// Returns the string at a path; empty if there is none.
 pub(super) fn text<'a>(object: &'a Value, path: &str) -> &'a str {
     object.pointer(path).and_then(Value::as_str).unwrap_or_default()
 }
@@ -248,7 +249,8 @@ fn undefined(resources: &[Resource], crds: &[Value]) -> Vec<ResourceDef> {
     defs.into_values().collect()
 }
 
-fn resource(def: &ResourceDef) -> Arc<Resource> {
+/// Returns the resource of objects in their first version.
+pub(super) fn resource(def: &ResourceDef) -> Arc<Resource> {
     Arc::new(Resource {
         group: def.group.clone(),
         version: def.versions.first().cloned().unwrap_or_default(),

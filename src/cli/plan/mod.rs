@@ -37,19 +37,18 @@ use self::{
 use crate::cli::{
     dev, identity, logging,
     objects::session::report,
-    options::{LogOptions, RunOptions, ScopeOption, Verbosity},
+    options::{LogOptions, RunOptions, Verbosity},
     report::{Exit, Report},
     scripts::{self, UnloadedScripts},
     shared_args::OutputFormat,
     test::on_virtual_time,
 };
 use crate::logic::{
-    discovery::namespaces::NamespacePattern,
     handlers::lifecycle::Lifecycle,
     text::{duration, printable::printable},
 };
 use crate::ports::Clock;
-use crate::reactor::{self, NamespaceScope, Operator};
+use crate::reactor::{self, Operator};
 use crate::scripting::{Placement, Terms};
 use crate::settings::Settings;
 use crate::telemetry::{Health, Metrics};
@@ -130,7 +129,7 @@ impl DryRun<'_> {
             registry: first.registry,
             settings,
             clock,
-            scope: scope(&options.scope),
+            scope: dev::scope(&options.scope),
             lifecycle: Lifecycle::default(),
             connect: dev::connect(copy.server.clone(), None, Metrics::default()),
             health: health.clone(),
@@ -155,15 +154,6 @@ fn settings(settings: &Settings) -> Arc<Mutex<Settings>> {
     own.peering.standalone = true;
     own.leadership.enabled = false;
     Arc::new(Mutex::new(own))
-}
-
-fn scope(option: &ScopeOption) -> NamespaceScope {
-    match option {
-        ScopeOption::Cluster | ScopeOption::Unsaid => NamespaceScope::Cluster,
-        ScopeOption::Namespaces(patterns) => {
-            NamespaceScope::Namespaces(patterns.iter().map(NamespacePattern::new).collect())
-        }
-    }
 }
 
 fn limit(text: &str) -> Result<Duration, Report> {
