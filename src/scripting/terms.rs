@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
+use tokio::task::{JoinError, spawn_blocking};
+
 use crate::call::Fakes;
 use crate::logic::access::grants::Grants;
 use crate::ports::Clock;
@@ -69,6 +71,22 @@ pub enum Placement {
     Threads,
     /// On the runtime of the caller, whose clock may be paused: for tests.
     CurrentRuntime,
+}
+
+impl Placement {
+    /// Does work that grows with the source of a script, on another thread: the operator continues meanwhile.
+    ///
+    /// # Errors
+    /// Fails if the work panics.
+    pub(super) async fn compute<T: Send + 'static>(
+        self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, JoinError> {
+        match self {
+            Placement::Threads => spawn_blocking(work).await,
+            Placement::CurrentRuntime => Ok(work()),
+        }
+    }
 }
 
 /// A language of scripts.

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use super::{fingerprint::Fingerprint, problem::SourceProblem};
 use crate::scripting::{Modules, Source, shown_module};
+use crate::sorted::CollectSorted as _;
 
 /// A set of scripts that is being loaded, or was loaded.
 #[derive(Clone, Debug, Default)]
@@ -17,12 +18,17 @@ pub struct LoadAttempt {
 impl LoadAttempt {
     /// Creates the attempt for a set that was read.
     pub fn of(scripts: &[Source]) -> Self {
-        let mut attempt = LoadAttempt::default();
+        let mut fingerprint = Fingerprint::default();
         for script in scripts {
-            attempt.scripts.add(&script.name, &script.text);
-            attempt.modules.insert(script.name.clone(), script.modules.clone());
+            fingerprint.add(&script.name, &script.text);
         }
-        attempt
+        LoadAttempt::new(scripts, fingerprint)
+    }
+
+    /// Creates the attempt for scripts with this fingerprint.
+    pub(super) fn new(scripts: &[Source], fingerprint: Fingerprint) -> Self {
+        let modules = scripts.iter().map(|it| (it.name.clone(), it.modules.clone()));
+        LoadAttempt { scripts: fingerprint, modules: modules.collect_map() }
     }
 
     /// Creates the attempt for a set that could not be read.

@@ -14,7 +14,7 @@ use tokio::{
 use super::{
     Fingerprint, Maps, ScriptFiles,
     attempt::{LoadAttempt, ModulePaths},
-    files::FilesSnapshot,
+    error::Error,
     problem::{Notice, SourceProblem},
     settling::Settling,
 };
@@ -134,50 +134,15 @@ impl Sources {
     /// Reads all sources once, without a check that an edit is complete.
     pub async fn snapshot(&mut self) -> Snapshot {
         let known = ModulePaths::of([&self.running, &self.tried]);
-        let (mut scripts, mut notes, mut fingerprint) =
-            (Vec::new(), Vec::new(), Fingerprint::default());
-        let mut problem = None;
-        self.next_check = None;
-        if let Some(files) = self.files.clone() {
-            let known = known.clone();
-            let read = task::spawn_blocking(move || {
-                let snapshot = files.snapshot(&known);
-                // Modules are files, too.
-                let fingerprint =
-                    snapshot.scripts.as_ref().map(|it| known.fingerprint(it)).unwrap_or_default();
-                (snapshot, fingerprint)
-            });
-            match read.await {
-                Ok((FilesSnapshot { scripts: found, notes: told, again }, fingerprinted)) => {
-                    self.next_check = Some(Instant::now() + again);
-                    (notes, fingerprint) = (told, fingerprinted);
-                    match found {
-                        Ok(found) => scripts = found,
-                        Err(error) => problem = Some(SourceProblem::from(error)),
-                    }
-                }
-                Err(bug) => {
-                    problem = Some(SourceProblem::new(format!("cannot read the scripts: {bug}")));
-                }
-            }
-        }
-        match self.maps.as_ref().map(Maps::read) {
-            Some(Ok(found)) => {
-                fingerprint.extend(known.fingerprint(&found));
-                scripts.extend(found);
-            }
-            Some(Err(error)) => problem = problem.or(Some(error.into())),
-            None => {}
-        }
-        if let Some(problem) = &problem {
-            fingerprint = Fingerprint::of_problem(&problem.message);
-        }
-        Snapshot {
-            scripts: problem.map_or(Ok(scripts), Err),
-            fingerprint,
-            notes,
-            since: Instant::now(),
-        }
+        let (files, maps) = (self.files.clone(), self.maps.as_ref().map(Maps::read));
+        // On another thread: it reads files, and takes time that grows with the sources.
+        let read = task::spawn_blocking(move || read(files, maps, &known)).await;
+        let (snapshot, next_check) = read.unwrap_or_else(|bug| {
+            let problem = SourceProblem::new(format!("cannot read the scripts: {bug}"));
+            (Snapshot::of(Err(problem), &ModulePaths::default()), None)
+        });
+        self.next_check = next_check;
+        snapshot
     }
 
     /// Waits until there is a reason to check.
@@ -214,6 +179,38 @@ impl Sources {
             }
         }
     }
+}
+
+impl Snapshot {
+    fn of(scripts: Result<Vec<Source>, SourceProblem>, known: &ModulePaths) -> Self {
+        let fingerprint = match &scripts {
+            Ok(scripts) => known.fingerprint(scripts),
+            Err(problem) => Fingerprint::of_problem(&problem.message),
+        };
+        Snapshot { scripts, fingerprint, notes: Vec::new(), since: Instant::now() }
+    }
+
+    /// Returns the attempt to load this set.
+    pub fn attempt(&self) -> LoadAttempt {
+        match &self.scripts {
+            Ok(scripts) => LoadAttempt::new(scripts, self.fingerprint.of_scripts()),
+            Err(problem) => LoadAttempt::of_problem(problem),
+        }
+    }
+}
+
+/// Reads all sources. Returns when to check the files again.
+fn read(
+    files: Option<ScriptFiles>,
+    maps: Option<Result<Vec<Source>, Error>>,
+    known: &ModulePaths,
+) -> (Snapshot, Option<Instant>) {
+    let files = files.map(|it| it.snapshot(known));
+    let next_check = files.as_ref().map(|it| Instant::now() + it.again);
+    let (found, notes) = files.map(|it| (it.scripts, it.notes)).unzip();
+    let parts: Result<Vec<_>, _> = found.into_iter().chain(maps).collect();
+    let scripts = parts.map(|it| it.into_iter().flatten().collect()).map_err(SourceProblem::from);
+    (Snapshot { notes: notes.unwrap_or_default(), ..Snapshot::of(scripts, known) }, next_check)
 }
 
 async fn ring(files: Option<&ScriptFiles>) {

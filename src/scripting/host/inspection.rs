@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::logic::handlers::handler::{Handler, Kind};
-use crate::scripting::{LoadError, Placement, Source, Terms};
+use crate::scripting::{LoadError, Source, Terms};
 use crate::settings::Strict;
 
 /// Checks loaded scripts. Returns the errors that reject them, and logs warnings.
@@ -31,10 +31,7 @@ pub(super) async fn inspect(
     let indexes = handlers.iter().filter(|it| it.kind == Kind::Index);
     let indexes = indexes.map(|it| it.id.to_string()).collect();
     let inspection = Inspection { sources, indexes, strict: terms.strict };
-    if matches!(terms.placement, Placement::CurrentRuntime) {
-        return inspect(&inspection);
-    }
-    let done = tokio::task::spawn_blocking(move || inspect(&inspection)).await;
+    let done = terms.placement.compute(move || inspect(&inspection)).await;
     // A checker that fails is no reason to reject a script.
     done.unwrap_or(Ok(()))
 }

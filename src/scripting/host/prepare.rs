@@ -10,7 +10,6 @@ use std::{
 };
 
 use futures::{StreamExt as _, stream};
-use sha2::{Digest as _, Sha256};
 use tokio::time;
 
 use super::{
@@ -24,9 +23,7 @@ use crate::logic::handlers::{
     lifecycle::{Chooser, Lifecycle},
 };
 use crate::scripting::{
-    Load, LoadError, Loaded, Placement, Source, Terms,
-    functions::hash::hex,
-    lua, rhai,
+    Digest, Load, LoadError, Loaded, Placement, Source, Terms, lua, rhai,
     script::{bounds, modules},
 };
 
@@ -58,6 +55,8 @@ struct LoadedScript {
     /// Its source and its engine. The engine lives as long as it is part of the live generation, even if the script declares
     /// nothing.
     home: Arc<Home>,
+    /// The digest of its source.
+    digest: Digest,
     /// What it has declared. These do not keep the engine alive, which would be a cycle.
     handlers: Vec<Handler>,
     lifecycles: Vec<Chooser>,
@@ -77,11 +76,11 @@ impl ScriptSet {
 
     /// Returns the files of the scripts and of their modules, with the SHA-256 of their sources.
     pub(super) fn texts(&self) -> impl Iterator<Item = (String, String)> {
-        let scripts = self.0.iter().map(|it| it.home.source());
-        scripts.flat_map(|Source { name, text, modules }| {
-            let own = (name.clone(), sha256(text));
-            let texts = modules.texts().into_iter();
-            let modules = texts.map(|(file, text)| (modules::shown(name, &file), sha256(&text)));
+        self.0.iter().flat_map(|script| {
+            let Source { name, modules, .. } = script.home.source();
+            let own = (name.clone(), script.digest.to_string());
+            let digests = modules.digests().into_iter();
+            let modules = digests.map(|(file, it)| (modules::shown(name, &file), it.to_string()));
             std::iter::once(own).chain(modules)
         })
     }
@@ -99,11 +98,6 @@ impl ScriptSet {
 }
 
 impl LoadedScript {
-    fn new(source: Source, loaded: Loaded, routes: &Arc<Routes>, script: ScriptId) -> Self {
-        let Loaded { engine, handlers, lifecycles } = loaded;
-        LoadedScript { home: routes.admit(script, source, engine), handlers, lifecycles }
-    }
-
     fn handlers(&self) -> impl Iterator<Item = Handler> {
         let home = self.home.token();
         self.handlers.iter().map(move |it| it.clone().with_owner(&home))
@@ -113,10 +107,6 @@ impl LoadedScript {
         let home = self.home.token();
         self.lifecycles.iter().map(|it| it.clone().with_owner(&home)).collect()
     }
-}
-
-fn sha256(text: &str) -> String {
-    hex(&Sha256::digest(text))
 }
 
 /// Loads the next generation: see [`super::ScriptHost::prepare`].
@@ -166,32 +156,61 @@ async fn step(
     present: &ScriptSet,
     source: Source,
 ) -> Result<PreparedScript, LoadError> {
-    if let Some(script) = present.find(&source) {
-        return Ok(PreparedScript::Kept(script));
-    }
+    let digest = match examine(terms, present, &source).await? {
+        Examined::Known(script) => return Ok(PreparedScript::Kept(script)),
+        Examined::New(digest) => digest,
+    };
     let script = next_id();
     let loaded = time::timeout(TOP_LEVEL_MAX, load(script, &source, terms)).await;
-    let mut loaded = loaded.unwrap_or_else(|_late| Err(waits_too_long(&source)))?;
-    loaded.handlers = with_codes(terms, &source, loaded.handlers).await?;
-    Ok(PreparedScript::Loaded(Arc::new(LoadedScript::new(source, loaded, routes, script))))
+    let loaded = loaded.unwrap_or_else(|_late| Err(waits_too_long(&source)))?;
+    let Loaded { engine, handlers, lifecycles } = loaded;
+    let handlers = with_codes(terms, &source, handlers).await?;
+    let home = routes.admit(script, source, engine);
+    Ok(PreparedScript::Loaded(Arc::new(LoadedScript { home, digest, handlers, lifecycles })))
 }
 
-/// Computes fingerprints on another thread: the time grows with the source, and the operator continues meanwhile.
+/// What a source turns out to be before it is loaded.
+enum Examined {
+    /// That of a script of the live generation.
+    Known(Arc<LoadedScript>),
+    /// Another one, with this digest.
+    New(Digest),
+}
+
+/// Looks a source up in the live generation. Fails if it is too large to be compiled.
+async fn examine(
+    terms: &Terms,
+    present: &ScriptSet,
+    source: &Source,
+) -> Result<Examined, LoadError> {
+    let (present, own) = (present.clone(), source.clone());
+    let work = move || {
+        if let Some(script) = present.find(&own) {
+            return Ok(Examined::Known(script));
+        }
+        match bounds::refused(&own.name, &own.text) {
+            Some(problem) => {
+                let hint = Some("split it into modules: they are counted separately".into());
+                Err(LoadError { hint, ..own.error(problem) })
+            }
+            None => Ok(Examined::New(Digest::of(&own.text))),
+        }
+    };
+    let done = terms.placement.compute(work).await;
+    done.unwrap_or_else(|error| Err(source.error(error.to_string())))
+}
+
 async fn with_codes(
     terms: &Terms,
     source: &Source,
     mut handlers: Vec<Handler>,
 ) -> Result<Vec<Handler>, LoadError> {
-    if matches!(terms.placement, Placement::CurrentRuntime) {
-        codes::assign(source, &mut handlers);
-        return Ok(handlers);
-    }
     let own = source.clone();
     let work = move || {
         codes::assign(&own, &mut handlers);
         handlers
     };
-    let done = tokio::task::spawn_blocking(work).await;
+    let done = terms.placement.compute(work).await;
     done.map_err(|error| source.error(error.to_string()))
 }
 
@@ -211,10 +230,6 @@ async fn load(script: ScriptId, source: &Source, terms: &Terms) -> Result<Loaded
         let hint = Some("expected .lua or .rhai".into());
         return Err(LoadError { hint, ..source.error("not a script") });
     };
-    if let Some(problem) = bounds::refused(&source.name, &source.text) {
-        let hint = Some("split it into modules: they are counted separately".into());
-        return Err(LoadError { hint, ..source.error(problem) });
-    }
     load(script, source, terms).await
 }
 

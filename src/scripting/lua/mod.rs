@@ -164,7 +164,7 @@ impl LuaEngine {
                 *actor = next;
             }
         }
-        let shared = self.script.can_be_suspended.then(|| Arc::clone(&actor.shared));
+        let shared = self.script.can_be_suspended().then(|| Arc::clone(&actor.shared));
         (actor.requests.clone(), actor.lost.clone(), shared)
     }
 

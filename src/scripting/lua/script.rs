@@ -1,6 +1,6 @@
 //! One script, from which each of its VMs is created.
 
-use std::sync::{Arc, atomic::AtomicU32};
+use std::sync::{Arc, OnceLock, atomic::AtomicU32};
 
 use super::world::{LENT, VmLimits};
 use crate::logic::handlers::{function::ScriptId, handler::Handler, lifecycle::Chooser};
@@ -21,8 +21,8 @@ pub(super) struct LuaScript {
     pub(super) lent: Arc<AtomicU32>,
     /// Counts its memory and its CPU time.
     pub(super) usage: ScriptUsage,
-    /// Whether its calls can begin inline.
-    pub(super) can_be_suspended: bool,
+    /// Whether its calls can begin inline; known once it is loaded.
+    pub(super) can_be_suspended: OnceLock<bool>,
     /// The terms it runs on.
     pub(super) terms: Terms,
 }
@@ -42,7 +42,7 @@ impl LuaScript {
         let usage = terms.metrics.usage_of(&source.name, terms.limits.memory_limit);
         LuaScript {
             id,
-            can_be_suspended: inline::can_be_suspended(&source.text),
+            can_be_suspended: OnceLock::new(),
             source,
             usage,
             limits: VmLimits { sandbox: terms.limits.clone(), cpu: terms.cpu_limit },
@@ -50,6 +50,16 @@ impl LuaScript {
             lent: Arc::new(AtomicU32::new(LENT)),
             terms: terms.clone(),
         }
+    }
+
+    /// Finds out whether calls can begin inline. Takes time that grows with the source: call it on the thread of the script.
+    pub(super) fn find_out_suspension(&self) {
+        self.can_be_suspended.get_or_init(|| inline::can_be_suspended(&self.source.text));
+    }
+
+    /// Returns whether calls can begin inline.
+    pub(super) fn can_be_suspended(&self) -> bool {
+        self.can_be_suspended.get().is_some_and(|it| *it)
     }
 
     /// Logs that the VM is replaced, and counts it.

@@ -38,9 +38,11 @@ impl Fingerprint {
         }
     }
 
-    /// Adds the sources of another set.
-    pub fn extend(&mut self, other: Fingerprint) {
-        self.texts.extend(other.texts);
+    /// Returns the fingerprints of the scripts, without their modules.
+    pub(super) fn of_scripts(&self) -> Self {
+        let scripts = self.texts.iter().filter(|((_, script), _)| script.is_none());
+        let texts = scripts.map(|(key, it)| (key.clone(), *it)).collect();
+        Fingerprint { texts, problem: self.problem.clone() }
     }
 
     /// Returns whether a script has the same source in both.

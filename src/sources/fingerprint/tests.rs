@@ -56,16 +56,15 @@ fn a_difference_names_what_changed() {
 
 #[test]
 fn a_module_is_distinguished_by_the_script_that_loads_it() {
-    let module = |script: &str, text: &str| {
+    let modules = |of_a: &str, of_b: &str| {
         let mut fingerprint = Fingerprint::default();
-        fingerprint.add_module("lib.lua".into(), script, Some(Digest::of(text)));
+        for (script, text) in [("a", of_a), ("b", of_b)] {
+            fingerprint.add_module("lib.lua".into(), script, Some(Digest::of(text)));
+        }
         fingerprint
     };
-    let mut both = module("a", "1");
-    both.extend(module("b", "2"));
-    let mut now = module("a", "2");
-    now.extend(module("b", "2"));
-    assert_eq!(now.since(&both).to_string(), "lib.lua");
+    assert_eq!(modules("2", "2").since(&modules("1", "2")).to_string(), "lib.lua");
+    assert_eq!(modules("1", "2").of_scripts(), Fingerprint::default());
     let mut missing = Fingerprint::default();
     missing.add_module("lib.lua".into(), "a", None);
     assert_eq!(missing, Fingerprint::default());

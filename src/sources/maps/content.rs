@@ -1,6 +1,10 @@
 //! The content of a `ConfigMap`: scripts and modules. Pure.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use serde_json::Value;
 
@@ -17,7 +21,7 @@ pub(super) struct Map {
     /// The name of the `ConfigMap`.
     pub(super) name: String,
     /// The values by key.
-    pub(super) data: BTreeMap<String, String>,
+    pub(super) data: Arc<BTreeMap<PathBuf, String>>,
     /// The keys of binary data.
     pub(super) binary: Vec<String>,
 }
@@ -31,12 +35,11 @@ impl Map {
         };
         let entries =
             |field: &str| body.get(field).and_then(Value::as_object).into_iter().flatten();
-        let texts =
-            entries("data").filter_map(|(key, it)| Some((key.clone(), it.as_str()?.into())));
+        let texts = entries("data").filter_map(|(key, it)| Some((key.into(), it.as_str()?.into())));
         Map {
             namespace: text("/metadata/namespace"),
             name: text("/metadata/name"),
-            data: texts.collect_map(),
+            data: Arc::new(texts.collect_map()),
             binary: entries("binaryData").map(|(key, _)| key.clone()).collect(),
         }
     }
@@ -52,12 +55,13 @@ impl Map {
     /// Fails if there are none, or if one is binary.
     pub(super) fn scripts(&self) -> Result<Vec<(String, &str)>, Error> {
         let shown = self.shown();
-        if let Some(key) = self.binary.iter().find(|it| is_script(it)) {
+        if let Some(key) = self.binary.iter().find(|it| is_script(Path::new(it))) {
             return Err(Error::Binary { map: shown, key: key.clone() });
         }
         let scripts = self.data.iter().filter(|(key, _)| is_script(key));
-        let scripts: Vec<_> =
-            scripts.map(|(key, text)| (format!("{shown}/{key}"), text.as_str())).collect();
+        let scripts: Vec<_> = scripts
+            .map(|(key, text)| (format!("{shown}/{}", key.display()), text.as_str()))
+            .collect();
         if scripts.is_empty() { Err(Error::EmptyMap(shown)) } else { Ok(scripts) }
     }
 
@@ -66,20 +70,18 @@ impl Map {
     /// # Errors
     /// Fails if there are none, or if one is binary.
     pub(super) fn sources(&self) -> Result<Vec<Source>, Error> {
-        let texts = || self.data.iter().map(|(key, text)| (key.into(), text.clone())).collect_map();
         let scripts = self.scripts()?.into_iter();
         let source = |(name, text): (String, &str)| Source {
             name,
             text: text.to_owned(),
-            modules: Modules::of_texts(texts()),
+            modules: Modules::of_shared_texts(Arc::clone(&self.data)),
         };
         Ok(scripts.map(source).collect())
     }
 }
 
 /// Applies the same rule as for the files of a directory.
-fn is_script(key: &str) -> bool {
-    let key = Path::new(key);
+fn is_script(key: &Path) -> bool {
     paths::is_script(key) && !paths::is_hidden(key)
 }
 

@@ -17,7 +17,7 @@ use crate::logic::{
 };
 use crate::ports::{Candidate, Clock, Rejection};
 use crate::scripting::{Prepared, ScriptHost, ScriptSet};
-use crate::sources::{LoadAttempt, Snapshot, SourceProblem, Sources};
+use crate::sources::{Snapshot, SourceProblem, Sources};
 use crate::telemetry::Health;
 
 /// A set that changed while it was loaded is loaded again, so that it does not mix versions; but at most this many times.
@@ -133,14 +133,14 @@ impl Reloading {
         snapshot: Snapshot,
         edited: &str,
     ) -> Result<Changes, ReloadRefusal> {
+        let attempt = snapshot.attempt();
         let scripts = match snapshot.scripts {
             Ok(scripts) => scripts,
             Err(report) => {
-                self.sources.tried(LoadAttempt::of_problem(&report));
+                self.sources.tried(attempt);
                 return Err(ReloadRefusal::Wrong(report));
             }
         };
-        let attempt = LoadAttempt::of(&scripts);
         let prepared = self.host.prepare(scripts).await;
         self.sources.tried(attempt);
         let now = self.sources.snapshot().await;

@@ -50,24 +50,30 @@ pub(super) const DIALECT: Dialect = Dialect {
     wrapping: &["setmetatable", "table.freeze"],
 };
 
-const KEYWORDS: &[&str] = &[
-    "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "if", "in", "local",
-    "nil", "not", "or", "repeat", "return", "then", "true", "until", "while",
-];
+/// Returns whether this word is reserved.
+#[rustfmt::skip] // one line for each would be long
+fn is_keyword(text: &str) -> bool {
+    matches!(text, "and" | "break" | "do" | "else" | "elseif" | "end" | "false" | "for" |
+        "function" | "if" | "in" | "local" | "nil" | "not" | "or" | "repeat" | "return" | "then" |
+        "true" | "until" | "while")
+}
 
-const SYMBOLS: &[&str] = &[
-    "+", "-", "*", "/", "%", "^", "#", "=", "<", ">", "(", ")", "{", "}", "[", "]", ";", ":", ",",
-    ".", "==", "~=", "<=", ">=", "//", "..", "...", "::", "->", "+=", "-=", "*=", "/=", "//=",
-    "%=", "^=", "..=", "&", "|", "?", "@", "~", "!",
-];
+/// Returns whether this is an operator or punctuation.
+#[rustfmt::skip] // one line for each would be long
+fn is_symbol(text: &str) -> bool {
+    matches!(text, "+" | "-" | "*" | "/" | "%" | "^" | "#" | "=" | "<" | ">" | "(" | ")" | "{" |
+        "}" | "[" | "]" | ";" | ":" | "," | "." | "==" | "~=" | "<=" | ">=" | "//" | ".." | "..."
+        | "::" | "->" | "+=" | "-=" | "*=" | "/=" | "//=" | "%=" | "^=" | "..=" | "&" | "|" | "?"
+        | "@" | "~" | "!")
+}
 
 /// Returns the statements of the top level; `None` if this is not Lua.
 pub(super) fn statements(text: &str) -> Option<Vec<Statement<'_>>> {
-    split(&lex(text)?)
+    split(&lex(Scanner::new(text))?.finish()?)
 }
 
-pub(super) fn lex(text: &str) -> Option<Vec<Token<'_>>> {
-    let mut scanner = Scanner::new(text);
+/// Reads a source to its end; `None` if that is not possible.
+pub(super) fn lex(mut scanner: Scanner<'_>) -> Option<Scanner<'_>> {
     if scanner.rest().starts_with("#!") {
         scanner.eat_while(|it| it != '\n');
     }
@@ -92,17 +98,17 @@ pub(super) fn lex(text: &str) -> Option<Vec<Token<'_>>> {
                 long(&mut scanner, level)?;
                 scanner.push(TokenKind::Text, mark);
             }
-            _ if next.is_ascii_alphabetic() || next == '_' => scanner.word(KEYWORDS),
+            _ if next.is_ascii_alphabetic() || next == '_' => scanner.word(is_keyword),
             _ if is_number(scanner.rest()) => number(&mut scanner),
             _ => {
-                scanner.symbol(SYMBOLS)?;
+                scanner.symbol(is_symbol)?;
                 if scanner.is_in_text() {
                     scanner.in_backticks("{", Some('\\'))?;
                 }
             }
         }
     }
-    scanner.finish()
+    Some(scanner)
 }
 
 /// Returns the level of a long bracket that begins here: the number of `=` in it.

@@ -30,6 +30,7 @@ pub(in crate::scripting) use self::declaration::DeclarationPart;
 pub(crate) use self::scan::{EXPRESSION, STRING_CONTINUES, Token, TokenKind};
 use self::{
     facts::{Mention, StatementFacts},
+    scan::Scanner,
     statements::Statement,
 };
 use crate::scripting::terms::Language;
@@ -264,14 +265,18 @@ impl Statement<'_> {
 
 /// Returns the number of tokens; `None` if the source cannot be read.
 pub(in crate::scripting) fn tokens(language: Language, text: &str) -> Option<usize> {
-    lex(language, text).map(|it| it.len())
+    read(language, Scanner::counting(text))?.counted()
 }
 
 /// Returns the tokens of a source; `None` if it cannot be read.
 pub(crate) fn lex(language: Language, text: &str) -> Option<Vec<Token<'_>>> {
+    read(language, Scanner::new(text))?.finish()
+}
+
+fn read(language: Language, scanner: Scanner<'_>) -> Option<Scanner<'_>> {
     match language {
-        Language::Lua => lua::lex(text),
-        Language::Rhai => rhai::lex(text),
+        Language::Lua => lua::lex(scanner),
+        Language::Rhai => rhai::lex(scanner),
     }
 }
 

@@ -75,26 +75,31 @@ pub(super) const DIALECT: Dialect = Dialect {
 const BLOCKS: &[&str] =
     &["fn", "private", "if", "for", "while", "loop", "do", "switch", "try", "{"];
 
-const KEYWORDS: &[&str] = &[
-    "let", "const", "fn", "private", "if", "else", "switch", "do", "while", "until", "loop", "for",
-    "in", "break", "continue", "return", "throw", "try", "catch", "import", "export", "as", "true",
-    "false", "this",
-];
+/// Returns whether this word is reserved.
+#[rustfmt::skip] // one line for each would be long
+fn is_keyword(text: &str) -> bool {
+    matches!(text, "let" | "const" | "fn" | "private" | "if" | "else" | "switch" | "do" | "while"
+        | "until" | "loop" | "for" | "in" | "break" | "continue" | "return" | "throw" | "try" |
+        "catch" | "import" | "export" | "as" | "true" | "false" | "this")
+}
 
-const SYMBOLS: &[&str] = &[
-    "+", "-", "*", "/", "%", "!", "=", "<", ">", "(", ")", "{", "}", "[", "]", ";", ":", ",", ".",
-    "&", "|", "^", "$", "@", "?", "~", "#{", "==", "!=", "<=", ">=", "&&", "||", "**", "<<", ">>",
-    "..", "..=", "::", "=>", "??", "?.", "?[", "+=", "-=", "*=", "/=", "%=", "**=", "&=", "|=",
-    "^=", "<<=", ">>=",
-];
+/// Returns whether this is an operator or punctuation.
+#[rustfmt::skip] // one line for each would be long
+fn is_symbol(text: &str) -> bool {
+    matches!(text, "+" | "-" | "*" | "/" | "%" | "!" | "=" | "<" | ">" | "(" | ")" | "{" | "}" |
+        "[" | "]" | ";" | ":" | "," | "." | "&" | "|" | "^" | "$" | "@" | "?" | "~" | "#{" | "=="
+        | "!=" | "<=" | ">=" | "&&" | "||" | "**" | "<<" | ">>" | ".." | "..=" | "::" | "=>" |
+        "??" | "?." | "?[" | "+=" | "-=" | "*=" | "/=" | "%=" | "**=" | "&=" | "|=" | "^=" | "<<="
+        | ">>=")
+}
 
 /// Returns the statements of the top level; `None` if this is not Rhai.
 pub(super) fn statements(text: &str) -> Option<Vec<Statement<'_>>> {
-    split(&lex(text)?)
+    split(&lex(Scanner::new(text))?.finish()?)
 }
 
-pub(super) fn lex(text: &str) -> Option<Vec<Token<'_>>> {
-    let mut scanner = Scanner::new(text);
+/// Reads a source to its end; `None` if that is not possible.
+pub(super) fn lex(mut scanner: Scanner<'_>) -> Option<Scanner<'_>> {
     if scanner.rest().starts_with("#!") {
         scanner.eat_while(|it| it != '\n');
     }
@@ -118,17 +123,17 @@ pub(super) fn lex(text: &str) -> Option<Vec<Token<'_>>> {
                 scanner.eat_past(&format!("\"{}", "#".repeat(level)))?;
                 scanner.push(TokenKind::Text, mark);
             }
-            _ if next.is_ascii_alphabetic() || next == '_' => scanner.word(KEYWORDS),
+            _ if next.is_ascii_alphabetic() || next == '_' => scanner.word(is_keyword),
             _ if next.is_ascii_digit() => number(&mut scanner),
             _ => {
-                scanner.symbol(SYMBOLS)?;
+                scanner.symbol(is_symbol)?;
                 if scanner.is_in_text() {
                     scanner.in_backticks("${", None)?;
                 }
             }
         }
     }
-    scanner.finish()
+    Some(scanner)
 }
 
 /// Skips a block comment. They nest.

@@ -24,6 +24,8 @@ pub(crate) struct Token<'a> {
     pub(crate) last_line: u32,
 }
 
+/// The number of characters of the longest symbol of both languages.
+const SYMBOL_MAX: usize = 3;
 /// Opens an expression inside a string; closed by [`STRING_CONTINUES`].
 pub(crate) const EXPRESSION: &str = "${";
 /// Closes an expression inside a string: another part of the string follows.
@@ -47,6 +49,8 @@ pub(super) struct Scanner<'a> {
     at: usize,
     line: u32,
     tokens: Vec<Token<'a>>,
+    /// The number of tokens so far, if only the last one is kept.
+    count: Option<usize>,
     /// The number of open braces in each expression inside a string.
     expressions: Vec<u32>,
 }
@@ -60,12 +64,22 @@ pub(super) struct Mark {
 
 impl<'a> Scanner<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Scanner { text, at: 0, line: 1, tokens: Vec::new(), expressions: Vec::new() }
+        Scanner { text, at: 0, line: 1, tokens: Vec::new(), count: None, expressions: Vec::new() }
+    }
+
+    /// Only counts the tokens, which takes no memory.
+    pub(super) fn counting(text: &'a str) -> Self {
+        Scanner { count: Some(0), ..Scanner::new(text) }
     }
 
     /// Returns the tokens; `None` if an expression inside a string has no end.
     pub(super) fn finish(self) -> Option<Vec<Token<'a>>> {
         self.expressions.is_empty().then_some(self.tokens)
+    }
+
+    /// Returns the number of tokens; `None` if an expression inside a string has no end.
+    pub(super) fn counted(self) -> Option<usize> {
+        self.expressions.is_empty().then_some(self.count.unwrap_or(self.tokens.len()))
     }
 
     pub(super) fn rest(&self) -> &'a str {
@@ -85,14 +99,10 @@ impl<'a> Scanner<'a> {
         Some(next)
     }
 
-    /// Skips this prefix. Returns whether it was there.
+    /// Skips this prefix, which has no line break. Returns whether it was there.
     pub(super) fn eat(&mut self, prefix: &str) -> bool {
         let is_next = self.rest().starts_with(prefix);
-        if is_next {
-            prefix.chars().for_each(|_| {
-                self.bump();
-            });
-        }
+        self.at += if is_next { prefix.len() } else { 0 };
         is_next
     }
 
@@ -133,29 +143,28 @@ impl<'a> Scanner<'a> {
     /// Adds everything since the mark as one token.
     pub(super) fn push(&mut self, kind: TokenKind, since: Mark) {
         let text = self.text.get(since.at..self.at).unwrap_or_default();
-        self.tokens.push(Token {
-            kind,
-            text,
-            at: since.at,
-            line: since.line,
-            last_line: self.line,
-        });
+        self.add(Token { kind, text, at: since.at, line: since.line, last_line: self.line });
     }
 
     fn push_symbol(&mut self, text: &'static str) {
         let (at, line) = (self.at, self.line);
-        self.tokens.push(Token { kind: TokenKind::Symbol, text, at, line, last_line: line });
+        self.add(Token { kind: TokenKind::Symbol, text, at, line, last_line: line });
+    }
+
+    fn add(&mut self, token: Token<'a>) {
+        if let Some(count) = &mut self.count {
+            *count += 1;
+            self.tokens.clear();
+        }
+        self.tokens.push(token);
     }
 
     /// Reads a name or a keyword.
-    pub(super) fn word(&mut self, keywords: &[&str]) {
+    pub(super) fn word(&mut self, is_keyword: impl Fn(&str) -> bool) {
         let mark = self.mark();
         self.eat_while(|it| it.is_ascii_alphanumeric() || it == '_');
         let text = self.text.get(mark.at..self.at).unwrap_or_default();
-        self.push(
-            if keywords.contains(&text) { TokenKind::Keyword } else { TokenKind::Name },
-            mark,
-        );
+        self.push(if is_keyword(text) { TokenKind::Keyword } else { TokenKind::Name }, mark);
     }
 
     /// Reads a quoted string that begins at the mark. Returns `None` if it has no end.
@@ -208,13 +217,12 @@ impl<'a> Scanner<'a> {
         false
     }
 
-    /// Reads the longest of these symbols that matches; `None` if none does.
-    pub(super) fn symbol(&mut self, symbols: &[&str]) -> Option<&'a str> {
+    /// Reads the longest symbol that is next; `None` if none is.
+    pub(super) fn symbol(&mut self, is_symbol: impl Fn(&str) -> bool) -> Option<&'a str> {
         let mark = self.mark();
-        let found = symbols.iter().filter(|it| self.rest().starts_with(**it));
-        let longest = found.max_by_key(|it| it.len())?;
-        self.eat(longest);
-        let text = self.text.get(mark.at..self.at).unwrap_or_default();
+        let heads = (1..=SYMBOL_MAX).rev().filter_map(|it| self.rest().get(..it));
+        let text = heads.into_iter().find(|it| is_symbol(it))?;
+        self.at += text.len();
         if !self.brace(text) {
             self.push(TokenKind::Symbol, mark);
         }

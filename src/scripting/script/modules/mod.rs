@@ -15,8 +15,8 @@ use std::{
     sync::Arc,
 };
 
-use blake2::{Blake2b, Digest as _, digest::consts::U16};
 use parking_lot::Mutex;
+use sha2::{Digest as _, Sha256};
 
 use self::directory::{ModuleDirectory, ModuleFile};
 pub(crate) use self::name::{file_of, library_of};
@@ -49,7 +49,7 @@ enum Root {
     Nowhere,
     Directory(ModuleDirectory),
     /// By path, with the extension.
-    Texts(BTreeMap<PathBuf, String>),
+    Texts(Arc<BTreeMap<PathBuf, String>>),
 }
 
 /// The modules that the script has requested.
@@ -73,9 +73,9 @@ pub struct LoadedModule {
     pub digest: Option<Digest>,
 }
 
-/// A digest of a source, to compare versions of it.
+/// The SHA-256 of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Digest([u8; 16]);
+pub struct Digest([u8; 32]);
 
 /// Why a script cannot load a module.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -98,6 +98,11 @@ impl Modules {
 
     /// Returns modules that are in no file: sources by their path, such as `lib/naming.lua`.
     pub fn of_texts(texts: BTreeMap<PathBuf, String>) -> Self {
+        Modules::of_shared_texts(Arc::new(texts))
+    }
+
+    /// Returns modules in texts that other scripts can load, too.
+    pub fn of_shared_texts(texts: Arc<BTreeMap<PathBuf, String>>) -> Self {
         Modules(Arc::new(Inner { root: Root::Texts(texts), taken: Mutex::default() }))
     }
 
@@ -112,6 +117,13 @@ impl Modules {
         let texts =
             taken.by_file.iter().filter_map(|(file, (_, text))| Some((file, text.as_ref()?)));
         texts.map(|(file, text)| (file.clone(), Arc::clone(text))).collect()
+    }
+
+    /// Returns the digests of the sources that the script has loaded so far, by their files.
+    pub(crate) fn digests(&self) -> Vec<(PathBuf, Digest)> {
+        let taken = self.0.taken.lock();
+        let loaded = taken.by_file.iter().filter(|(_, (_, text))| text.is_some());
+        loaded.filter_map(|(file, (it, _))| Some((file.clone(), it.digest?))).collect()
     }
 
     /// Returns whether this name occurs in a source that the script has loaded so far.
@@ -271,7 +283,7 @@ impl From<std::io::Error> for UnreadModule {
 impl Digest {
     /// Returns the digest of a source.
     pub fn of(text: &str) -> Self {
-        Digest(Blake2b::<U16>::digest(text).into())
+        Digest(Sha256::digest(text).into())
     }
 }
 

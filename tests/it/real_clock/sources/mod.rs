@@ -18,7 +18,7 @@ use std::{
     time::Duration,
 };
 
-use kopf::sources::{LoadAttempt, Maps, ScriptFiles, Snapshot, Sources};
+use kopf::sources::{Maps, ScriptFiles, Snapshot, Sources};
 use tokio::time::timeout;
 
 /// Maximum time of any step, because the machine may be busy.
@@ -101,12 +101,9 @@ impl Watch {
 
     /// Treats a set as loaded: the modules that its scripts require are read.
     fn believe(&mut self, look: &Snapshot) {
-        match &look.scripts {
-            Ok(scripts) => {
-                self.0.tried(LoadAttempt::of(scripts));
-                self.0.took();
-            }
-            Err(problem) => self.0.tried(LoadAttempt::of_problem(problem)),
+        self.0.tried(look.attempt());
+        if look.scripts.is_ok() {
+            self.0.took();
         }
     }
 
