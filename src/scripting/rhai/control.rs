@@ -5,37 +5,34 @@
 use std::{
     cell::{Cell, RefCell},
     future::Future,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Arc,
     time::Duration,
 };
 
 use rhai::{Dynamic, EvalAltResult, Position};
 use serde_json::Value;
 use tokio::{
-    sync::{mpsc, oneshot, watch},
+    sync::{mpsc, oneshot},
     time::Instant,
 };
 
 use super::{
-    kept::{KeptTree, KeptTrees},
-    ledger::Ledger,
+    common::{Budget, Common, operations_in},
+    kept::KeptTree,
     link::CallLink,
     pool::Lead,
     stopwatch::Stopwatch,
-    turn::{Ticket, Turns},
+    turn::Ticket,
 };
 use crate::call::Invocation;
 use crate::heap;
 use crate::logic::handlers::outcome::CallEnd;
 use crate::ports::BoxFuture;
 use crate::scripting::{
+    inline::LONG,
     script::running_time::running_time,
     values::{memos::Memos, refused::SizeLimit},
 };
-use crate::settings::Sandbox;
 
 /// Operations of a script between two checks of its limits, while operations are short: some microseconds.
 const LOOK_EVERY: u32 = 16;
@@ -48,18 +45,6 @@ const SLICE: Duration = Duration::from_millis(5);
 /// The interval of the heartbeats with which a call that computes for long proves that it still checks its limits.
 const SIGNS_APART: Duration = Duration::from_millis(100);
 
-/// Operations that count as a second of [`Budget::Operations`]: about what an unoptimized build does in one.
-const OPERATIONS_PER_SECOND: u128 = 10_000_000;
-
-/// How long a call may compute. Waiting does not count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Budget {
-    /// Running time, for production.
-    Time(Duration),
-    /// The number of operations that counts as this time, for tests: the same on every machine.
-    Operations(Duration),
-}
-
 /// A wait that a running call requests from the runtime.
 pub(super) struct RhaiWait {
     /// What to wait for.
@@ -70,6 +55,11 @@ pub(super) struct RhaiWait {
 
 /// How many operations a call may begin after it had to end, see [`operation`]: expressions without a variable are shorter.
 const OPERATIONS_OF_GRACE: u32 = 32;
+
+/// How many operations an inline call that can be repeated may begin, and how many bytes it may hold: touching all of them at each
+/// operation between two checks takes some milliseconds.
+const INLINE_OPERATIONS_MAX: u64 = 1000;
+const INLINE_BYTES_MAX: isize = 256 << 10;
 
 /// Why a call is aborted. Scripts cannot catch it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,26 +72,12 @@ pub(super) enum Abort {
     Leaking,
     /// The result is no longer needed.
     Cancelled,
+    /// It takes long, and is repeated on a thread of the script.
+    Repeated,
     /// A string is longer than this many bytes.
     TooLong(usize),
     /// A collection, such as "a list", has too many items.
     TooMany(&'static str),
-}
-
-/// State that the calls of one script share.
-#[derive(Debug)]
-pub(super) struct Common {
-    pub(super) budget: Budget,
-    pub(super) turns: Arc<Turns>,
-    pub(super) ledger: Ledger,
-    /// Maximum bytes of a value that the host stores, such as a result or a patch, as JSON.
-    pub(super) result_size: usize,
-    /// Maximum bytes of a string, and of a value that is passed to the host, as JSON.
-    pub(super) string_size: usize,
-    pub(super) kept: KeptTrees,
-    /// How often the script was restarted: earlier calls have to end then. `fresh` wakes those that wait.
-    restarts: AtomicU64,
-    fresh: watch::Sender<()>,
 }
 
 /// The control of one call.
@@ -129,6 +105,8 @@ pub(super) struct Control {
     operations: Cell<u64>,
     /// Bytes that the thread held at the beginning of the current turn.
     held: Cell<isize>,
+    /// Whether the call is inline and can be repeated on a thread: then it ends when it takes long.
+    is_repeatable: Cell<bool>,
     /// Why the call has to end; from then on, every step is refused.
     ended: Cell<Option<Abort>>,
 }
@@ -145,51 +123,6 @@ thread_local! {
     static ENDING: Cell<bool> = const { Cell::new(false) };
     /// Bytes that the current turn has allocated for the host.
     static GIVEN: Cell<isize> = const { Cell::new(0) };
-}
-
-impl Budget {
-    /// Returns the limit: the time, or the time that the operations count as.
-    fn limit(self) -> Duration {
-        match self {
-            Budget::Time(limit) | Budget::Operations(limit) => limit,
-        }
-    }
-}
-
-impl Common {
-    /// Creates the shared state of a script with these limits.
-    pub(super) fn new(budget: Budget, turns: Arc<Turns>, ledger: Ledger, limits: &Sandbox) -> Self {
-        Common {
-            budget,
-            turns,
-            ledger,
-            result_size: limits.result_size,
-            string_size: limits.string_size,
-            kept: KeptTrees::default(),
-            restarts: AtomicU64::new(0),
-            fresh: watch::Sender::default(),
-        }
-    }
-
-    /// Returns how often the script was restarted.
-    pub(super) fn restarts(&self) -> u64 {
-        self.restarts.load(Ordering::Relaxed)
-    }
-
-    /// Aborts all current calls: computing ones at their next operation, waiting ones at once.
-    pub(super) fn restart(&self) {
-        self.restarts.fetch_add(1, Ordering::Relaxed);
-        self.fresh.send_replace(());
-    }
-
-    /// Waits until the script has been restarted more often than `before`.
-    pub(super) async fn restarted(&self, before: u64) {
-        let mut fresh = self.fresh.subscribe();
-        // Later changes wake the wait below.
-        if self.restarts() == before {
-            drop(fresh.changed().await);
-        }
-    }
 }
 
 impl Control {
@@ -213,8 +146,15 @@ impl Control {
             seen: Cell::default(),
             operations: Cell::new(0),
             held: Cell::new(0),
+            is_repeatable: Cell::new(false),
             ended: Cell::new(None),
         }
+    }
+
+    /// Makes the call end when it takes long, because it will be repeated on a thread.
+    pub(super) fn repeatable(self) -> Self {
+        self.is_repeatable.set(true);
+        self
     }
 
     /// Waits for the turn, and runs the work under this control.
@@ -271,8 +211,30 @@ impl Control {
         self.watch.set(self.watch.get().resume());
         self.turn_began.set(self.watch.get().before());
         self.held.set(heap::held());
-        CEILING.set(heap::held().saturating_add(self.common.ledger.left()));
+        self.raise_ceiling();
         LEFT.set(LOOK_EVERY);
+    }
+
+    /// Allows the turn to hold what is left of the memory limit.
+    fn raise_ceiling(&self) {
+        let left = self.common.ledger.left();
+        let left = if self.is_repeatable.get() { left.min(INLINE_BYTES_MAX) } else { left };
+        CEILING.set(self.held.get().saturating_add(left));
+    }
+
+    /// Returns why the call has to end if it needs more memory.
+    fn full(&self) -> Abort {
+        if self.is_repeatable.get() {
+            Abort::Repeated
+        } else {
+            Abort::Full(self.common.ledger.limit())
+        }
+    }
+
+    /// Returns whether an inline call takes so long that it must be repeated on a thread.
+    fn is_long(&self, elapsed: Duration) -> bool {
+        self.operations.get() >= INLINE_OPERATIONS_MAX
+            || (matches!(self.common.budget, Budget::Time(_)) && elapsed > LONG)
     }
 
     fn holds(&self) -> isize {
@@ -316,7 +278,7 @@ impl Control {
         if let ended @ Some(_) = self.ended.get() {
             return ended;
         }
-        let Common { budget, ledger, .. } = &*self.common;
+        let budget = &self.common.budget;
         let exhausted = match budget {
             Budget::Time(limit) => {
                 elapsed >= self.suspect.get() && self.has_computed(*limit, elapsed)
@@ -325,10 +287,12 @@ impl Control {
         };
         let ended = if self.link.is_cancelled() {
             Abort::Cancelled
+        } else if self.is_repeatable.get() && self.is_long(elapsed) {
+            Abort::Repeated
         } else if exhausted {
             Abort::Exhausted(budget.limit())
         } else if heap::held() > CEILING.get() || self.common.restarts() != self.restarts {
-            Abort::Full(ledger.limit())
+            self.full()
         } else {
             return None;
         };
@@ -353,10 +317,6 @@ impl Control {
         LEFT.set(if at_once { 0 } else { LOOK_EVERY });
         ended
     }
-}
-
-fn operations_in(time: Duration) -> u64 {
-    u64::try_from(time.as_micros() * OPERATIONS_PER_SECOND / 1_000_000).unwrap_or(u64::MAX)
 }
 
 /// Counts one operation of the running call; returns why the call has to end, if it has to.
@@ -410,6 +370,22 @@ pub(super) fn is_inline() -> bool {
     CURRENT.with_borrow(|current| current.as_ref().is_some_and(|it| it.waits.is_none()))
 }
 
+/// Keeps the result of the running call: from now on, it is not repeated.
+pub(super) fn keep_result() {
+    CURRENT.with_borrow(|current| {
+        if let Some(control) = current.as_ref().filter(|it| it.is_repeatable.replace(false)) {
+            control.raise_ceiling();
+        }
+    });
+}
+
+/// Returns whether the running call must be repeated on a thread.
+pub(super) fn must_repeat() -> bool {
+    CURRENT.with_borrow(|current| {
+        current.as_ref().is_some_and(|it| it.ended.get() == Some(Abort::Repeated))
+    })
+}
+
 /// Returns how long the running call has computed so far. A short time includes that of others on a busy machine.
 pub(super) fn took() -> Duration {
     /// Below this, the CPU time is not read: that takes some tenths of a microsecond.
@@ -436,7 +412,7 @@ pub(super) fn forgive() -> isize {
         let Some(control) = current else { return 0 };
         let holds = control.holds();
         control.common.ledger.add(-holds);
-        CEILING.set(control.held.get().saturating_add(control.common.ledger.left()));
+        control.raise_ceiling();
         holds
     })
 }
@@ -518,7 +494,7 @@ pub(super) fn reserve(bytes: usize) -> Result<(), Box<EvalAltResult>> {
         let control = current.as_ref();
         match control {
             Some(control) => {
-                let full = Abort::Full(control.common.ledger.limit());
+                let full = control.full();
                 control.ended.set(control.ended.get().or(Some(full)));
                 LEFT.set(0);
                 Err(full.into_error())

@@ -429,9 +429,11 @@ fn ended(error: ScriptError, abort: Abort) -> ScriptError {
             let ScriptError { position, stack, .. } = error;
             ScriptError { position, stack, ..ScriptError::new(None, message) }
         }
-        Abort::Exhausted(_) | Abort::Full(_) | Abort::Leaking | Abort::Cancelled => {
-            error.of_aborted(message)
-        }
+        Abort::Exhausted(_)
+        | Abort::Full(_)
+        | Abort::Leaking
+        | Abort::Cancelled
+        | Abort::Repeated => error.of_aborted(message),
     }
 }
 
@@ -439,6 +441,7 @@ fn ended(error: ScriptError, abort: Abort) -> ScriptError {
 pub(super) fn describe(abort: Abort) -> String {
     match abort {
         Abort::Cancelled => "the call was cancelled".into(),
+        Abort::Repeated => "the call is repeated on a thread of its script".into(),
         Abort::Exhausted(limit) => limits::computed_too_long(limit),
         Abort::Full(limit) => limits::too_much_memory(limit),
         Abort::Leaking => limits::leaking(),

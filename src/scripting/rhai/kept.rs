@@ -14,7 +14,7 @@ use std::{
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
-use super::{control::Common, ledger::Ledger};
+use super::{common::Common, ledger::Ledger};
 
 /// The trees that one script has views of.
 #[derive(Debug, Default)]

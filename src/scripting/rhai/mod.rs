@@ -3,6 +3,7 @@
 
 mod api;
 mod builtins;
+mod common;
 mod context;
 mod control;
 mod errors;
@@ -111,12 +112,12 @@ impl RhaiEngine {
         .boxed()
     }
 
-    /// Runs a job of an invocation, inline if its function is short; the job gets the `ctx` of the invocation.
+    /// Runs a job of an invocation, inline if its function is short; the job gets the `ctx` of the invocation, and may run twice.
     fn run_about<T: Send + 'static>(
         &self,
         function: Function,
         invocation: Arc<Invocation>,
-        job: impl FnOnce(&RhaiScript, Dynamic) -> Result<T, Raised> + Send + 'static,
+        job: impl Fn(&RhaiScript, Dynamic) -> Result<T, Raised> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, Raised>> {
         // The parent handler, in the same script, holds a thread while it waits for its sub-handler.
         let is_within = invocation.handler.kind == Kind::Sub;
@@ -127,10 +128,10 @@ impl RhaiEngine {
         async move {
             // Inline calls never yield, and must not starve other tasks.
             consume_budget().await;
-            let result = match runner.run_inline(|| vm.is_short(&function, &keep), job) {
-                Ok(result) => result,
-                Err(job) if is_within => runner.run_within(job).await,
-                Err(job) => runner.run(job).await,
+            let result = match runner.run_inline(|| vm.inline(&function, &keep), &job) {
+                Some(result) => result,
+                None if is_within => runner.run_within(job).await,
+                None => runner.run(job).await,
             };
             drop(keep);
             result.unwrap_or_else(|error| Err(errors::of_runner(&error)))
@@ -143,7 +144,7 @@ impl RhaiEngine {
         &self,
         stopped: Stopped,
         invocation: Arc<Invocation>,
-        job: impl FnOnce(&RhaiScript, Dynamic) -> Result<Option<T>, Raised> + Send + 'static,
+        job: impl Fn(&RhaiScript, Dynamic) -> Result<Option<T>, Raised> + Send + 'static,
     ) -> BoxFuture<'static, Result<Option<T>, Raised>> {
         let runner = Arc::clone(&self.runner);
         let keep = Arc::clone(&invocation);
@@ -164,12 +165,12 @@ impl RhaiEngine {
 fn about<T>(
     vm: Arc<Vm>,
     invocation: Arc<Invocation>,
-    job: impl FnOnce(&RhaiScript, Dynamic) -> Result<T, Raised>,
-) -> impl FnOnce() -> Result<T, Raised> {
+    job: impl Fn(&RhaiScript, Dynamic) -> Result<T, Raised>,
+) -> impl Fn() -> Result<T, Raised> {
     move || {
         let ctx = Dynamic::from(Ctx::new(Arc::clone(&invocation)));
         let call = Arc::clone(&invocation);
-        let result = present::during(Some(invocation), || {
+        let result = present::during(Some(Arc::clone(&invocation)), || {
             vm.with(|script| {
                 let result = job(script, ctx);
                 given(|| script.ended(&call));
@@ -224,7 +225,8 @@ impl Scripts for RhaiEngine {
         invocation: Arc<Invocation>,
     ) -> BoxFuture<'static, Result<bool, Raised>> {
         self.run_about(question.function.clone(), invocation, move |script, ctx| {
-            let mut arguments: Vec<_> = question.about.map(context::about).into_iter().collect();
+            let mut arguments: Vec<_> =
+                question.about.clone().map(context::about).into_iter().collect();
             arguments.push(ctx);
             let answer = script.call(&question.function, arguments)?;
             Ok(is_true(&answer))
@@ -250,7 +252,7 @@ impl Scripts for RhaiEngine {
     ) -> BoxFuture<'static, Result<Value, Raised>> {
         self.run_about(function.clone(), invocation, move |script, ctx| {
             let mut arguments: Vec<_> =
-                about.map(|it| context::about(Some(it))).into_iter().collect();
+                about.clone().map(|it| context::about(Some(it))).into_iter().collect();
             arguments.push(ctx);
             let returned = script.call(&function, arguments)?;
             given(|| script.result(&returned))

@@ -23,8 +23,9 @@ use tokio::{
 use tracing::Dispatch;
 
 use super::{
-    control::{Budget, Common, Control, RhaiWait},
-    inline::Inline,
+    common::{Budget, Common},
+    control::{Control, RhaiWait},
+    inline::{Inline, InlineFunction},
     ledger::Ledger,
     link::CallLink,
     pool::{Lead, Pool},
@@ -147,15 +148,15 @@ impl JobRunner {
         self.run_with(permit, job).await
     }
 
-    /// Runs a job on the calling thread if it is short and no other call of the script computes; otherwise returns the job.
-    pub(super) fn run_inline<T, Job: FnOnce() -> T>(
+    /// Runs a job on the calling thread, see [`Inline::run`].
+    pub(super) fn run_inline<T>(
         &self,
-        is_short: impl FnOnce() -> bool,
-        job: Job,
-    ) -> Result<Result<T, RunError>, Job> {
+        function: impl FnOnce() -> Option<InlineFunction>,
+        job: impl FnOnce() -> T,
+    ) -> Option<Result<T, RunError>> {
         let _running = RunningGuard::one(&self.running);
-        let result = self.inline.run(&self.common, is_short, job)?;
-        Ok(result.map_err(|panic| RunError::Panicked(panic_text(&*panic))))
+        let result = self.inline.run(&self.common, function, job)?;
+        Some(result.map_err(|panic| RunError::Panicked(panic_text(&*panic))))
     }
 
     /// Runs a job that another job of this script waits for. It gets a separate thread but needs no permit, because it counts as part of

@@ -20,6 +20,7 @@ use super::{
     errors::{self, ErrorSources, problem},
     functions::Functions,
     handles,
+    inline::InlineFunction,
     modules::RhaiModules,
     shadowed,
     short::{self, Short},
@@ -407,9 +408,17 @@ impl RhaiScript {
         self.shared.surroundings.scratch.free(Some(call));
     }
 
-    /// Returns whether a call of this function is short.
-    pub(super) fn is_short(&self, function: &Function, call: &Invocation) -> bool {
-        self.shared.functions.is_one_of(&self.short.names, function) && self.short.is_for(call)
+    /// Returns how a call of this function can run inline, if it can.
+    pub(super) fn inline(&self, function: &Function, call: &Invocation) -> Option<InlineFunction> {
+        let is_one_of = |names| self.shared.functions.is_one_of(names, function);
+        let kind = if is_one_of(&self.short.straight) {
+            InlineFunction::Straight
+        } else if is_one_of(&self.short.repeatable) {
+            InlineFunction::Repeatable(function.slot)
+        } else {
+            return None;
+        };
+        self.short.is_for(call).then_some(kind)
     }
 
     /// Returns the next slot; all assigned slots are below it.
@@ -450,6 +459,7 @@ impl RhaiScript {
                 Err(error) => errors::place_of_abort(*error, abort, place),
             });
         }
+        control::keep_result();
         match result.map_err(|error| *error) {
             // `exit` ends the call with a value.
             Ok(value) | Err(EvalAltResult::Exit(value, _)) => Ok(value),

@@ -1,16 +1,20 @@
 //! Short functions: they neither wait nor compute for long, whatever their arguments are.
 //!
-//! A short function is straight-line code of a few dozen nodes that reads parts of the object, compares them, and assigns to the patch. Its
-//! calls need neither a thread nor a watchdog (see `inline.rs`), so the rules are strict: only nodes that are known to be short are
-//! allowed. Not allowed are loops, recursion, closures, parts of `ctx` that may be large or wait, and variables of the script other than
-//! constants: Rhai sleeps when another call holds their lock.
+//! A short function is code of a few dozen nodes that reads parts of the object, compares them, and assigns to the patch. Its calls need
+//! neither a thread nor a watchdog (see `inline.rs`), so the rules are strict: only nodes that are known to be short are allowed. Not
+//! allowed are recursion, closures, parts of `ctx` that may be large or wait, and variables of the script other than constants: Rhai
+//! sleeps when another call holds their lock.
+//!
+//! Loops are allowed in functions without effects, such as those that only accept or reject an object: a call that takes long is aborted,
+//! and repeated on a thread.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ops::{Range, RangeInclusive},
     ptr,
 };
 
-use rhai::{AST, ASTFlags, ASTNode, BinaryExpr, Dynamic, Expr, FnCallExpr, Stmt};
+use rhai::{AST, ASTFlags, ASTNode, BinaryExpr, Dynamic, Expr, FnCallExpr, INT, Stmt};
 
 use crate::call::Invocation;
 use crate::scripting::{functions::names::LOG_METHODS, inline, surface::KWARGS};
@@ -30,16 +34,28 @@ const PARTS: &str = "annotations body dry dryrun labels logger meta name namespa
                      started status type uid";
 /// Methods of strings, lists, maps and views that take one pass.
 const METHODS: &str = "contains ends_with get is_empty keys len starts_with sub_string to_lower to_string to_upper values";
-/// Functions of `kopf` that only raise an error.
-const RAISING: &str = "fail retry";
+/// Functions of `kopf` that only raise or create an error.
+const RAISING: &str = "AdmissionError PermanentError TemporaryError fail retry";
 
-/// The short functions of a script.
+/// The short functions of a script. A function with several definitions is short if all of them are.
 #[derive(Default)]
 pub(super) struct Short {
-    /// A function with several definitions is short if all of them are.
-    pub(super) names: BTreeSet<String>,
+    /// Those without loops.
+    pub(super) straight: BTreeSet<String>,
+    /// Those with loops: their calls can be repeated.
+    pub(super) repeatable: BTreeSet<String>,
     /// The names of all parts that they read.
     parts: BTreeSet<String>,
+}
+
+/// What is known of the calls of a function.
+#[derive(Clone, Copy, Default)]
+struct FunctionCost {
+    nodes: usize,
+    /// Whether it has loops.
+    loops: bool,
+    /// Whether it has effects other than its result or error.
+    acts: bool,
 }
 
 /// Returns the short ones of these functions of a script.
@@ -59,8 +75,15 @@ pub(super) fn find(ast: &AST, names: &BTreeSet<String>, globals: &BTreeMap<Strin
     let defined = functions.iter_functions().map(|it| it.name).collect();
     let costs = BTreeMap::new();
     let mut search = Search { functions, globals, defined, costs, parts: BTreeSet::new() };
-    let names = names.iter().filter(|it| search.cost_of(it).is_some()).cloned().collect();
-    Short { names, parts: search.parts }
+    let mut short = Short::default();
+    for name in names {
+        match search.cost_of(name) {
+            Some(FunctionCost { loops: false, .. }) => short.straight.insert(name.clone()),
+            Some(FunctionCost { acts: false, .. }) => short.repeatable.insert(name.clone()),
+            Some(_) | None => false,
+        };
+    }
+    Short { parts: search.parts, ..short }
 }
 
 /// Returns whether the value of a variable of the script is plain: a constant, which other calls never lock, with little data.
@@ -83,7 +106,7 @@ struct Search<'a> {
     globals: &'a BTreeMap<String, bool>,
     defined: BTreeSet<&'a str>,
     /// The costs of functions that were examined; `None` if they are not short.
-    costs: BTreeMap<String, Option<usize>>,
+    costs: BTreeMap<String, Option<FunctionCost>>,
     /// The names of the parts that they read.
     parts: BTreeSet<String>,
 }
@@ -95,11 +118,13 @@ struct ExaminedFunction<'a, 'b> {
     variables: BTreeSet<String>,
     /// Expressions that their context allows.
     allowed: Vec<*const Expr>,
+    /// The sum so far.
+    sum: FunctionCost,
 }
 
 impl Search<'_> {
     /// Returns the total cost of all functions of this name and of those that they call; `None` if they are not short.
-    fn cost_of(&mut self, name: &str) -> Option<usize> {
+    fn cost_of(&mut self, name: &str) -> Option<FunctionCost> {
         if let Some(cost) = self.costs.get(name) {
             return *cost;
         }
@@ -113,6 +138,9 @@ impl Search<'_> {
         alone.walk(&mut |path| {
             if let Some(ASTNode::Stmt(Stmt::Var(variable, ..))) = path.last() {
                 variables.insert(variable.0.name.to_string());
+            } else if let Some(ASTNode::Stmt(Stmt::For(parts, ..))) = path.last() {
+                let counter = parts.1.iter().map(|it| it.name.to_string());
+                variables.extend(counter.chain([parts.0.name.to_string()]));
             }
             true
         });
@@ -120,7 +148,8 @@ impl Search<'_> {
         let constants = self.globals.iter().filter(|it| *it.1).map(|it| it.0.clone());
         variables.extend(constants);
         let is_defined = self.defined.contains(name);
-        let function = ExaminedFunction { search: self, variables, allowed: Vec::new() };
+        let sum = FunctionCost::default();
+        let function = ExaminedFunction { search: self, variables, allowed: Vec::new(), sum };
         let cost = function.cost(&alone).filter(|_| is_defined);
         self.costs.insert(name.to_owned(), cost);
         cost
@@ -129,8 +158,7 @@ impl Search<'_> {
 
 impl ExaminedFunction<'_, '_> {
     /// Returns the cost of all its nodes; `None` if it is not short.
-    fn cost(mut self, alone: &AST) -> Option<usize> {
-        let mut sum = 0;
+    fn cost(mut self, alone: &AST) -> Option<FunctionCost> {
         let is_short = alone.walk(&mut |path| {
             let cost = if let Some(ASTNode::Stmt(statement)) = path.last() {
                 self.statement(statement)
@@ -139,10 +167,10 @@ impl ExaminedFunction<'_, '_> {
             } else {
                 None
             };
-            sum += cost.unwrap_or(COST_MAX + 1);
-            sum <= COST_MAX && path.len() <= DEPTH_MAX
+            self.sum.nodes += cost.unwrap_or(COST_MAX + 1);
+            self.sum.nodes <= COST_MAX && path.len() <= DEPTH_MAX
         });
-        is_short.then_some(sum)
+        is_short.then_some(self.sum)
     }
 
     /// Returns the cost of a statement without its parts; `None` if it is not allowed.
@@ -157,8 +185,10 @@ impl ExaminedFunction<'_, '_> {
             }
             let patch = written_patch(&sides.lhs).filter(|_| !operator.is_op_assignment())?;
             self.allowed.push(patch);
+            self.sum.acts = true;
             return Some(TOUCH);
         }
+        self.sum.loops |= matches!(statement, Stmt::For(..) | Stmt::While(..) | Stmt::Do(..));
         let is_plain = matches!(
             statement,
             Stmt::Noop(..)
@@ -168,6 +198,10 @@ impl ExaminedFunction<'_, '_> {
                 | Stmt::Block(..)
                 | Stmt::Expr(..)
                 | Stmt::Return(..)
+                | Stmt::For(..)
+                | Stmt::While(..)
+                | Stmt::Do(..)
+                | Stmt::BreakLoop(..)
         );
         is_plain.then_some(1)
     }
@@ -241,12 +275,16 @@ impl ExaminedFunction<'_, '_> {
         }
         if self.search.defined.contains(name) {
             let is_plain = call.namespace.is_empty() && !call.capture_parent_scope;
-            return is_plain.then(|| self.search.cost_of(name))?.map(|it| it + TOUCH);
+            let FunctionCost { nodes, loops, acts } =
+                is_plain.then(|| self.search.cost_of(name))??;
+            self.sum.loops |= loops;
+            self.sum.acts |= acts;
+            return Some(nodes + TOUCH);
         }
+        let is_logged = call.namespace.is_empty() && LOG_METHODS.iter().any(|it| it.0 == name);
+        self.sum.acts |= is_logged;
         let is_known = if call.namespace.is_empty() {
-            is_one_of(METHODS, name)
-                || is_one_of(RAISING, name)
-                || LOG_METHODS.iter().any(|it| it.0 == name)
+            is_one_of(METHODS, name) || is_one_of(RAISING, name) || is_logged
         } else {
             call.namespace.path.len() == 1
                 && call.namespace.root() == "kopf"
@@ -307,23 +345,30 @@ fn items(value: &Dynamic) -> Option<usize> {
     if let Ok(text) = value.as_immutable_string_ref() {
         return Some(text.len() + 1);
     }
-    let is_scalar =
-        value.is_unit() || value.is_bool() || value.is_int() || value.is_float() || value.is_char();
-    is_scalar.then_some(1)
+    let is_range = value.is::<Range<INT>>() || value.is::<RangeInclusive<INT>>();
+    let is_scalar = value.is_unit() || value.is_bool() || value.is_int() || value.is_float();
+    (is_scalar || is_range || value.is_char()).then_some(1)
 }
 
 #[cfg(test)]
 mod tests {
     use rhai::Engine;
 
-    use super::{BTreeMap, BTreeSet, find};
+    use super::{BTreeMap, BTreeSet, Short, find};
 
-    /// Returns whether the function `f` of this script is short, if `kept` is a variable of the script and `CONSTANT` a constant.
-    fn is_short(text: &str) -> bool {
-        let ast = Engine::new().compile(text).unwrap();
+    /// Returns whether the function `f` of this script is short without loops, and with loops, if `kept` is a variable of the script and
+    /// `CONSTANT` a constant.
+    fn shortness(text: &str) -> (bool, bool) {
+        let ast = Engine::new().set_max_expr_depths(0, 0).compile(text).unwrap();
         let names = BTreeSet::from(["f".to_owned()]);
         let globals = BTreeMap::from([("kept".to_owned(), false), ("CONSTANT".to_owned(), true)]);
-        !find(&ast, &names, &globals).names.is_empty()
+        let Short { straight, repeatable, .. } = find(&ast, &names, &globals);
+        (!straight.is_empty(), !repeatable.is_empty())
+    }
+
+    /// Returns whether it is short and without loops.
+    fn is_short(text: &str) -> bool {
+        shortness(text) == (true, false)
     }
 
     #[test]
@@ -349,9 +394,13 @@ mod tests {
     #[test]
     fn what_may_loop_wait_or_copy_much_is_not_short() {
         for body in [
-            "for i in 0..3 { ctx.name; }",
-            "loop { break; }",
-            "while ctx.name == 1 { ctx.uid; }",
+            "for i in 0..3 { ctx.logger.info(`${i}`); }",
+            "for i in 0..3 { ctx.patch.status.n = i; }",
+            "loop { break; } ctx.patch.status.n = 1",
+            "for i in ctx.memo.items { }",
+            "for i in ctx.spec.items { for j in i { kept += 1; } }",
+            "for i in ctx.spec.items.filter(|it| it.a) { }",
+            "for i in 0..3 { f(ctx) }",
             "f(ctx)",
             "ctx.f(1)",
             "ctx.spec.items.filter(|it| it.a)",
@@ -388,8 +437,27 @@ mod tests {
             "ctx.settings.x",
             "eval(`1`)",
         ] {
-            assert!(!is_short(&format!("fn f(ctx) {{ {body} }}")), "{body}");
+            assert_eq!(shortness(&format!("fn f(ctx) {{ {body} }}")), (false, false), "{body}");
         }
+    }
+
+    #[test]
+    fn loops_without_effects_are_short_because_they_can_be_repeated() {
+        for body in [
+            "for it in ctx.spec.containers { if !it.image.starts_with(`x`) { throw kopf::AdmissionError(`no ${it.image}`); } }",
+            "for (it, n) in ctx.spec.items { if n > 3 { return it; } else { continue; } }",
+            "for key in ctx.labels.keys() { for i in 0..3 { if key == `a` { break; } } }",
+            "let n = 0; while n < 3 { n += 1; } do { n -= 1; } until n == 0; loop { break n; }",
+            "for it in ctx.spec.items { if is_wrong(it) { kopf.fail(`no`) } }",
+        ] {
+            let helper = "fn is_wrong(it) { loop { return it.a == 1; } }";
+            let text = format!("{helper} fn f(ctx) {{ {body} }}");
+            assert_eq!(shortness(&text), (false, true), "{body}");
+        }
+        let logs = "fn g(ctx) { ctx.logger.info(`x`) }";
+        assert_eq!(shortness(&format!("{logs} fn f(ctx) {{ g(ctx) }}")), (true, false));
+        let text = format!("{logs} fn f(ctx) {{ for i in 0..3 {{ g(ctx) }} }}");
+        assert_eq!(shortness(&text), (false, false));
     }
 
     #[test]
@@ -397,7 +465,7 @@ mod tests {
         let text = "fn f(ctx) { ctx.by_name; ctx[`other`].x; ctx.patch.status.y = g(ctx) } fn g(ctx) { ctx.spec?.z }";
         let ast = Engine::new().compile(text).unwrap();
         let found = find(&ast, &BTreeSet::from(["f".to_owned()]), &BTreeMap::new());
-        assert!(found.names.contains("f"));
+        assert!(found.straight.contains("f"));
         let parts = ["by_name", "other", "patch", "spec", "status", "x", "y", "z"];
         assert!(parts.iter().all(|it| found.parts.contains(*it)), "{:?}", found.parts);
     }

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::{
     control::{self, Abort, given},
     errors,
+    inline::InlineFunction,
     runner::JobRunner,
     script::{self, RhaiScript},
 };
@@ -93,10 +94,9 @@ impl Vm {
         result
     }
 
-    /// Returns whether a call of this function is short.
-    pub(super) fn is_short(&self, function: &Function, call: &Invocation) -> bool {
-        let state = self.state.lock();
-        state.script.as_ref().is_some_and(|it| it.is_short(function, call))
+    /// Returns how a call of this function can run inline, if it can.
+    pub(super) fn inline(&self, function: &Function, call: &Invocation) -> Option<InlineFunction> {
+        self.state.lock().script.as_ref()?.inline(function, call)
     }
 
     /// Discards the state of a script that filled its memory if, after the call, more than half of the memory is still in use.

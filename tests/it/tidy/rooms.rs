@@ -109,7 +109,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("scripting/inline", 300),
     // Two threads take turns in the VM: calls begin on the operator's thread, without waking another one.
     ("scripting/lua", 6200),
-    ("scripting/rhai", 6600),
+    ("scripting/rhai", 6700),
     ("scripting/script", 2800),
     ("scripting/surface", 2900),
     ("scripting/values", 1600),

@@ -1,6 +1,7 @@
 //! The number of threads, and calls that need none.
 
 use std::{
+    cell::Cell,
     panic,
     sync::{Arc, mpsc},
     thread,
@@ -19,20 +20,27 @@ use crate::logic::handlers::function::ScriptId;
 use crate::logic::{background::stopping::StopReason, handlers::outcome::CallEnd, object::Object};
 use crate::scripting::{
     Placement,
-    rhai::runner::{JobRunner, RunError},
+    rhai::{
+        control::progress,
+        inline::InlineFunction,
+        runner::{JobRunner, RunError},
+    },
 };
 use crate::settings::Settings;
+
+const STRAIGHT: InlineFunction = InlineFunction::Straight;
 
 #[tokio::test]
 async fn a_short_job_runs_where_it_is_awaited_unless_its_script_computes() {
     let runner = JobRunner::new(ScriptId(1), "it.rhai", &Placement::Threads.into());
-    let short = || runner.run_inline(|| true, || thread::current().id()).ok();
+    let short = || runner.run_inline(|| Some(STRAIGHT), || thread::current().id());
     let here = Some(Ok(thread::current().id()));
     assert_eq!(short(), here);
-    assert!(runner.run_inline(|| false, || ()).is_err());
+    assert!(runner.run_inline(|| None, || ()).is_none());
     // Without the panic hook: it may print a backtrace for longer than a short job may take.
-    let panicked = runner.run_inline(|| true, || -> u8 { panic::resume_unwind(Box::new("oh no")) });
-    assert_eq!(panicked.ok(), Some(Err(RunError::Panicked("oh no".into()))));
+    let panicked =
+        runner.run_inline(|| Some(STRAIGHT), || -> u8 { panic::resume_unwind(Box::new("oh no")) });
+    assert_eq!(panicked, Some(Err(RunError::Panicked("oh no".into()))));
     let (free, blocked) = mpsc::channel::<()>();
     let (begin, begun) = oneshot::channel();
     let long = runner.run(move || {
@@ -46,6 +54,41 @@ async fn a_short_job_runs_where_it_is_awaited_unless_its_script_computes() {
     };
     assert_eq!(tokio::join!(long, meanwhile).0, Ok(None));
     assert_eq!(short(), here);
+}
+
+#[tokio::test]
+async fn a_job_that_takes_long_must_be_repeated_on_a_thread_and_begins_there_after_a_few_times() {
+    let runner = JobRunner::new(ScriptId(1), "it.rhai", &Placement::CurrentRuntime.into());
+    let begun = Cell::new(0);
+    let call = |steps| {
+        let job = || {
+            begun.set(begun.get() + 1);
+            (0..steps).find_map(|_| progress())
+        };
+        runner.run_inline(|| Some(InlineFunction::Repeatable(1)), job)
+    };
+    assert_eq!(call(900), Some(Ok(None)));
+    for _ in 0..10 {
+        assert_eq!(call(2000), None);
+    }
+    assert_eq!(begun.get(), 4);
+    assert_eq!(call(900), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repeated_call_has_the_result_of_one_that_was_not_inline() {
+    for (body, result) in [
+        ("for it in ctx.spec.items { if it > 1 { return it; } }", json!(2)),
+        ("let n = 0; for i in 0..5000 { n += i; } n", json!(12_497_500)),
+        ("let text = `x`; for i in 0..20 { text += text; } text.len()", json!(1 << 20)),
+        ("let n = 0; loop { n += 1; if n > 3000 { break n; } }", json!(3001)),
+    ] {
+        let fixture = Fixture::handler(body, json!({ "spec": { "items": [1, 2, 3] } })).await;
+        for _ in 0..5 {
+            let ended = fixture.call_nth(0).await;
+            assert_eq!(ended, CallEnd::Returned(Some(result.clone())), "{body}");
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]
