@@ -152,12 +152,18 @@ async fn an_edit_of_a_guarded_config_map_that_does_not_load_is_refused_by_kubect
         ("rhai", "a.rhai", "let x = 1;\nkopf::on_event(\"kopfexamples\", #{"),
     ];
     for (map_name, file, text) in broken {
-        let refused =
-            until("the edit is refused", async || match apply(map(map_name, file, text)).await {
+        // Each attempt differs: without a change, `kubectl apply` sends nothing that could be reviewed.
+        let mut attempt = 0;
+        let refused = until("the edit is refused", async || {
+            attempt += 1;
+            let mut edited: Value = map(map_name, file, text).parse().expect("JSON");
+            edited["data"]["attempt"] = attempt.to_string().into();
+            match apply(edited.to_string()).await {
                 Err(told) => Ok(told),
                 Ok(told) => Err(format!("{told}\n{}", operator.output())),
-            })
-            .await;
+            }
+        })
+        .await;
         assert!(refused.contains("admission webhook \"script-guard-"), "{refused}");
         let place = format!("configmap/script-guard/{map_name}/{file}:2");
         assert!(refused.contains(&place), "the compiler's message: {refused}");
@@ -203,9 +209,14 @@ async fn the_config_maps_of_the_scripts_are_not_reviewed() {
     command.args(["--from-configmap-selector", "app=scripts,tier in (a, b),!old"]);
     command.args(["--webhook-url", &url, "--webhook-port", &port]);
     let operator = Operator::start(&mut command);
-    until("foreign maps are reviewed", async || match apply("foreign", "c", "").await {
-        Err(refused) if refused.contains("never") => Ok(()),
-        told => Err(format!("{told:?}\n{}", operator.output())),
+    // Another text each time: without a change, `kubectl apply` sends nothing that could be reviewed.
+    let mut attempt = 0;
+    until("foreign maps are reviewed", async || {
+        attempt += 1;
+        match apply("foreign", "c", &format!("-- {attempt}")).await {
+            Err(refused) if refused.contains("never") => Ok(()),
+            told => Err(format!("{told:?}\n{}", operator.output())),
+        }
     })
     .await;
     apply("labelled", "b", "-- nothing").await.expect("it can be changed");
