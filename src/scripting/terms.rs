@@ -78,7 +78,7 @@ impl Placement {
     ///
     /// # Errors
     /// Fails if the work panics.
-    pub(super) async fn compute<T: Send + 'static>(
+    pub(super) async fn run_blocking<T: Send + 'static>(
         self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, JoinError> {

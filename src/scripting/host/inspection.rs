@@ -31,7 +31,7 @@ pub(super) async fn inspect(
     let indexes = handlers.iter().filter(|it| it.kind == Kind::Index);
     let indexes = indexes.map(|it| it.id.to_string()).collect();
     let inspection = Inspection { sources, indexes, strict: terms.strict };
-    let done = terms.placement.compute(move || inspect(&inspection)).await;
+    let done = terms.placement.run_blocking(move || inspect(&inspection)).await;
     // A checker that fails is no reason to reject a script.
     done.unwrap_or(Ok(()))
 }

@@ -196,7 +196,7 @@ async fn examine(
             None => Ok(Examined::New(Digest::of(&own.text))),
         }
     };
-    let done = terms.placement.compute(work).await;
+    let done = terms.placement.run_blocking(work).await;
     done.unwrap_or_else(|error| Err(source.error(error.to_string())))
 }
 
@@ -210,7 +210,7 @@ async fn with_codes(
         codes::assign(&own, &mut handlers);
         handlers
     };
-    let done = terms.placement.compute(work).await;
+    let done = terms.placement.run_blocking(work).await;
     done.map_err(|error| source.error(error.to_string()))
 }
 

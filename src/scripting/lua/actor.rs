@@ -187,7 +187,7 @@ async fn load(
     script: &Arc<LuaScript>,
     stuck: &CancellationToken,
 ) -> Result<(Rc<Vm>, LuaDeclarations), LoadError> {
-    script.find_out_suspension();
+    script.examine_text();
     let loaded = AssertUnwindSafe(Vm::load(script, stuck.clone())).catch_unwind().await;
     loaded.unwrap_or_else(|_| {
         Err(LoadError {

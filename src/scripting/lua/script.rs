@@ -22,7 +22,7 @@ pub(super) struct LuaScript {
     /// Counts its memory and its CPU time.
     pub(super) usage: ScriptUsage,
     /// Whether its calls can begin inline; known once it is loaded.
-    pub(super) can_be_suspended: OnceLock<bool>,
+    can_be_suspended: OnceLock<bool>,
     /// The terms it runs on.
     pub(super) terms: Terms,
 }
@@ -52,8 +52,8 @@ impl LuaScript {
         }
     }
 
-    /// Finds out whether calls can begin inline. Takes time that grows with the source: call it on the thread of the script.
-    pub(super) fn find_out_suspension(&self) {
+    /// Determines whether calls can begin inline. The time grows with the source: call it on the thread of the script.
+    pub(super) fn examine_text(&self) {
         self.can_be_suspended.get_or_init(|| inline::can_be_suspended(&self.source.text));
     }
 
