@@ -47,8 +47,8 @@ pub trait Scripts: Send + Sync + 'static {
         None
     }
 
-    /// Returns whether a script may use this name. False only if the name occurs nowhere in the script.
-    fn names(&self, _script: ScriptId, _name: &str) -> bool {
+    /// Returns whether a script may use the index with this id. False only if the id occurs nowhere in the script.
+    fn may_use_index(&self, _script: ScriptId, _id: &str) -> bool {
         true
     }
 

@@ -76,8 +76,8 @@ impl Scripts for CountedScripts {
         self.scripts.lifecycle()
     }
 
-    fn names(&self, script: ScriptId, name: &str) -> bool {
-        self.scripts.names(script, name)
+    fn may_use_index(&self, script: ScriptId, id: &str) -> bool {
+        self.scripts.may_use_index(script, id)
     }
 
     fn configure(&self, settings: &Settings) {

@@ -109,10 +109,10 @@ fn uses(scripts: &dyn Scripts, registry: &Registry) -> Arc<BTreeMap<ScriptId, Id
     let mut uses = BTreeMap::<_, Ids>::new();
     for handler in registry.handlers() {
         let script = handler.function.script;
-        let names = |it: &&Arc<str>| scripts.names(script, it);
+        let may_use = |it: &&Arc<str>| scripts.may_use_index(script, it);
         let used = uses
             .entry(script)
-            .or_insert_with(|| indexes.iter().filter(names).cloned().collect_set());
+            .or_insert_with(|| indexes.iter().filter(may_use).cloned().collect_set());
         if handler.kind == Kind::Index {
             used.insert(Arc::clone(&handler.id));
         }

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::logic::handlers::handler::{Handler, Kind};
-use crate::scripting::{LoadError, Source, Terms};
+use crate::scripting::{LoadError, Source, Terms, script::index_names::Ids};
 use crate::settings::Strict;
 
 /// Checks loaded scripts. Returns the errors that reject them, and logs warnings.
@@ -25,11 +24,10 @@ pub(super) async fn inspect(
     inspect: Option<Inspect>,
     terms: &Terms,
     sources: Vec<Source>,
-    handlers: &[Handler],
+    indexes: &Ids,
 ) -> Result<(), Vec<LoadError>> {
     let Some(inspect) = inspect.filter(|_| !sources.is_empty()) else { return Ok(()) };
-    let indexes = handlers.iter().filter(|it| it.kind == Kind::Index);
-    let indexes = indexes.map(|it| it.id.to_string()).collect();
+    let indexes = indexes.iter().map(ToString::to_string).collect();
     let inspection = Inspection { sources, indexes, strict: terms.strict };
     let done = terms.placement.run_blocking(move || inspect(&inspection)).await;
     // A checker that fails is no reason to reject a script.

@@ -113,11 +113,8 @@ impl Scripts for ScriptHost {
         self.taken.lock().lifecycle()
     }
 
-    fn names(&self, script: ScriptId, name: &str) -> bool {
-        self.routes.home_of(script).is_none_or(|it| {
-            let Source { text, modules, .. } = it.source();
-            text.contains(name) || modules.name(name)
-        })
+    fn may_use_index(&self, script: ScriptId, id: &str) -> bool {
+        self.routes.home_of(script).is_none_or(|it| it.may_use_index(id))
     }
 
     fn configure(&self, settings: &Settings) {

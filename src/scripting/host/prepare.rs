@@ -24,7 +24,11 @@ use crate::logic::handlers::{
 };
 use crate::scripting::{
     Digest, Load, LoadError, Loaded, Placement, Source, Terms, lua, rhai,
-    script::{bounds, modules},
+    script::{
+        bounds,
+        index_names::{self, Ids, IndexSearch},
+        modules,
+    },
 };
 
 /// The languages, by the extension of their files.
@@ -146,8 +150,23 @@ pub(super) async fn prepare(
     if !errors.is_empty() {
         return Err(errors);
     }
-    inspection::inspect(inspect, terms, loaded, &handlers).await?;
-    Ok(Prepared { handlers, lifecycle, scripts: ScriptSet(scripts) })
+    let indexes = index_names::of_handlers(&handlers);
+    inspection::inspect(inspect, terms, loaded, &indexes).await?;
+    let scripts = ScriptSet(scripts);
+    find_index_names(terms, &scripts, indexes).await;
+    Ok(Prepared { handlers, lifecycle, scripts })
+}
+
+/// Finds out which of these indexes each script names. If this fails, each may use all of them.
+async fn find_index_names(terms: &Terms, scripts: &ScriptSet, indexes: Ids) {
+    let scripts = scripts.clone();
+    let work = move || {
+        let Some(search) = IndexSearch::new(indexes) else { return };
+        for script in &scripts.0 {
+            script.home.set_index_names(search.names_of(script.home.source()));
+        }
+    };
+    let _ended = terms.placement.run_blocking(work).await;
 }
 
 async fn step(

@@ -10,7 +10,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::call::Scripts;
 use crate::logic::handlers::function::{self, Function, ScriptId};
-use crate::scripting::Source;
+use crate::scripting::{Source, script::index_names::IndexNames};
 use crate::settings::Settings;
 
 /// All engines. They are added with their script, and removed with the last reference to it.
@@ -31,6 +31,8 @@ pub(super) struct Home {
     script: ScriptId,
     source: Source,
     engine: Arc<dyn Scripts>,
+    /// The indexes that it names.
+    index_names: Mutex<IndexNames>,
     routes: Weak<Routes>,
 }
 
@@ -46,7 +48,8 @@ impl Routes {
         source: Source,
         engine: Arc<dyn Scripts>,
     ) -> Arc<Home> {
-        let home = Arc::new(Home { script, source, engine, routes: Arc::downgrade(self) });
+        let (index_names, routes) = (Mutex::default(), Arc::downgrade(self));
+        let home = Arc::new(Home { script, source, engine, index_names, routes });
         let mut state = self.lock();
         if let Some(settings) = &state.settings {
             home.engine.configure(settings);
@@ -94,6 +97,16 @@ impl Home {
     /// Returns the engine, which calls the functions of the script.
     pub(super) fn engine(&self) -> &Arc<dyn Scripts> {
         &self.engine
+    }
+
+    /// Stores which indexes the script names.
+    pub(super) fn set_index_names(&self, names: IndexNames) {
+        *self.index_names.lock() = names;
+    }
+
+    /// Returns whether the script may use this index.
+    pub(super) fn may_use_index(&self, id: &str) -> bool {
+        self.index_names.lock().may_include(id)
     }
 
     /// Returns a token that keeps this home alive, for functions of the script.

@@ -2,6 +2,7 @@
 
 pub(super) mod bounds;
 pub(super) mod fingerprint;
+pub(super) mod index_names;
 pub(super) mod kube_calls;
 pub(super) mod modules;
 pub(super) mod running_time;

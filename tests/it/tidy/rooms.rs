@@ -110,7 +110,8 @@ const BUDGETS: &[(&str, usize)] = &[
     // Two threads take turns in the VM: calls begin on the operator's thread, without waking another one.
     ("scripting/lua", 6200),
     ("scripting/rhai", 6700),
-    ("scripting/script", 2800),
+    // One search of the sources for the ids of all indexes, on another thread than the operator's.
+    ("scripting/script", 2900),
     ("scripting/surface", 2900),
     ("scripting/values", 1600),
     ("settings", 800),

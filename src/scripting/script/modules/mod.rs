@@ -126,12 +126,6 @@ impl Modules {
         loaded.filter_map(|(file, (it, _))| Some((file.clone(), it.digest?))).collect()
     }
 
-    /// Returns whether this name occurs in a source that the script has loaded so far.
-    pub(crate) fn name(&self, name: &str) -> bool {
-        let taken = self.0.taken.lock();
-        taken.by_file.values().any(|(_, text)| text.as_ref().is_some_and(|it| it.contains(name)))
-    }
-
     /// Returns whether a script that loaded these modules would find the same ones here. Loads nothing.
     pub fn finds_same(&self, taken: &[LoadedModule]) -> bool {
         taken.iter().all(|it| self.find(&it.name).ok().map(|it| it.digest()) == it.digest)

@@ -65,6 +65,27 @@ fn an_edited_script_is_loaded_anew_and_its_untouched_handlers_are_the_same_all_t
 }
 
 #[test]
+fn a_kept_script_may_use_the_new_indexes_that_it_names() {
+    run_paused(async {
+        let uses = Both {
+            lua: "kopf.on_create('kex', { id = 'user' }, function(ctx) return ctx.by_node end)",
+            rhai: "kopf::on_create(`kex`, #{ id: `user` }, |ctx| ctx.by_node);",
+        };
+        let index = |id| format!("kopf.index('kex', {{ id = '{id}' }}, function() end)\n");
+        let fills = Source::alone("b.lua", ["by_node", "by_name"].map(index).concat());
+        for source in uses.sources("a") {
+            let mut stage = Stage::new(Placement::CurrentRuntime);
+            stage.take(std::slice::from_ref(&source)).await;
+            let kept = stage.handler("user").function.script;
+            stage.take(&[source.clone(), fills.clone()]).await;
+            assert_eq!(stage.handler("user").function.script, kept);
+            let may_use = |id| stage.host.may_use_index(kept, id);
+            assert_eq!((may_use("by_node"), may_use("by_name")), (true, false), "{}", source.name);
+        }
+    });
+}
+
+#[test]
 fn a_script_is_loaded_again_when_its_modules_change() {
     run_paused(async {
         let script = |language: &str, text: &str, module: &str| Source {
