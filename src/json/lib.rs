@@ -7,7 +7,11 @@ pub mod containing;
 pub mod depth;
 pub mod header;
 pub mod managed_fields;
+pub mod part;
 pub mod responses;
+pub mod review;
+pub mod shared;
+pub mod tape;
 pub mod tree;
 pub mod values;
 

@@ -18,6 +18,12 @@ pub fn take(body: &mut Value) -> Option<Value> {
     body.get_mut("metadata")?.as_object_mut()?.shift_remove(KEY)
 }
 
+/// Returns the managed fields of the object in a JSON text, if it has any.
+pub fn of_text(raw: &[u8]) -> Option<Value> {
+    memmem::find(raw, b"\"managedFields\"")?;
+    take(&mut super::depth::value(raw).ok()?)
+}
+
 /// Inserts managed fields into a tree.
 pub fn restore(body: &mut Value, fields: Value) {
     if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {

@@ -5,11 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::logic::{
-    admission::{
-        guard,
-        response::Decision,
-        review::{Review, ReviewError},
-    },
+    admission::{guard, reading::AnyReview, response::Decision, review::ReviewError},
     handlers::outcome::Failure,
 };
 use crate::ports::{BoxFuture, ReviewRequest, Reviewer, ScriptGuard};
@@ -31,7 +27,9 @@ impl Reviewer for GuardedReviewer {
             return self.reviewer.review(request);
         }
         Box::pin(async move {
-            let mut review = Review::parse(&request.body)?;
+            let AnyReview::Admission(mut review) = AnyReview::parse(&request.body)? else {
+                return Err(ReviewError::Malformed("a conversion has no scripts".into()));
+            };
             let asked = review.take_request()?;
             let checked = self.guard.check(Arc::clone(&asked.object)).await;
             let mut decision = Decision::default();

@@ -26,9 +26,10 @@ use crate::handling::{
 };
 use crate::logic::{
     admission::{
-        conversion::{self, ConversionReview},
+        conversion::ConversionReview,
+        reading::AnyReview,
         response::Decision,
-        review::{self, Review, ReviewError, ReviewedRequest},
+        review::{ReviewError, ReviewedRequest},
     },
     change::{
         filters::{Answers, Subject},
@@ -39,7 +40,7 @@ use crate::logic::{
         handler::{Handler, Kind},
         outcome::{CallEnd, Failure, LogLevel, Outcome},
     },
-    object::{Header, depth, resource::Resource},
+    object::{Header, resource::Resource},
     text::python_text,
 };
 use crate::ports::{BoxFuture, Clock, Leadership, ReviewRequest, Reviewer};
@@ -128,11 +129,12 @@ impl OperatorReviewer {
         let serving = serving
             .ok_or_else(|| ReviewError::Unavailable("the operator is not ready yet".into()))?;
         let handlers = &serving.handlers;
-        let review = depth::value(&delivered.body).map_err(|it| review::not_json(&it))?;
-        if conversion::is_review(&review) {
-            return self.convert(&serving, ConversionReview::of(review)?, delivered.deadline).await;
-        }
-        let mut review = Review::of(review)?;
+        let mut review = match AnyReview::parse(&delivered.body)? {
+            AnyReview::Admission(review) => review,
+            AnyReview::Conversion(review) => {
+                return self.convert(&serving, review, delivered.deadline).await;
+            }
+        };
         let served = handlers.resources.iter().find(|(it, _)| review.resource.names(it));
         let Some((resource, selected)) = served else {
             return Err(ReviewError::UnknownResource(review.resource));

@@ -27,7 +27,7 @@ pub struct ConversionReview {
 }
 
 /// Returns whether this is a review of this kind.
-pub fn is_review(review: &Value) -> bool {
+pub fn is_review(review: &Map<String, Value>) -> bool {
     review.get("kind").is_some_and(|it| it == "ConversionReview")
 }
 

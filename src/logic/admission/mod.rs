@@ -11,6 +11,7 @@ mod label_selector;
 pub mod local_cluster;
 pub mod own_objects;
 pub mod own_writes;
+pub mod reading;
 pub mod response;
 pub mod review;
 pub mod server;

@@ -7,11 +7,12 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use kopf_json::managed_fields;
+use bytes::Bytes;
+use kopf_json::{managed_fields, review::ReviewText};
 use serde_json::{Map, Value};
 
 use crate::logic::object::{
-    Object, depth,
+    Object,
     diff::{self, Diff},
     resource::Resource,
 };
@@ -26,7 +27,10 @@ pub struct Review {
     pub(super) uid: Value,
     /// The resource of the object.
     pub resource: ResourceName,
+    /// The request without its objects.
     request: Map<String, Value>,
+    old: Option<State>,
+    new: Option<State>,
 }
 
 /// The field `request.resource` of a review.
@@ -63,25 +67,44 @@ pub struct ReviewedRequest {
 /// The object before or after a request.
 #[derive(Clone, Debug)]
 struct State {
-    /// The body without managed fields.
-    body: Arc<Value>,
+    /// Without managed fields.
+    object: Arc<Object>,
+    /// What was removed from a tree.
     managed_fields: Option<Value>,
     /// With managed fields; built when it is first used.
     whole: OnceLock<Arc<Value>>,
 }
 
 impl State {
-    fn new(mut body: Value) -> Self {
+    fn of_tree(mut body: Value) -> Option<Self> {
         let managed_fields = managed_fields::take(&mut body);
-        State { body: Arc::new(body), managed_fields, whole: OnceLock::new() }
+        let object = Object::of_tree(Arc::new(body));
+        let is_there = !object.body().is_null();
+        is_there.then(|| State::of(object, managed_fields))
+    }
+
+    fn of_text(text: Bytes) -> Result<Option<Self>, serde_json::Error> {
+        if *text == *b"null" {
+            return Ok(None);
+        }
+        Object::parse_as_tape(text).map(|it| Some(State::of(it, None)))
+    }
+
+    fn of(object: Object, managed_fields: Option<Value>) -> Self {
+        State { object: Arc::new(object), managed_fields, whole: OnceLock::new() }
     }
 
     fn whole(&self) -> &Arc<Value> {
-        let Some(managed_fields) = &self.managed_fields else { return &self.body };
         self.whole.get_or_init(|| {
-            let mut body = Value::clone(&self.body);
-            managed_fields::restore(&mut body, managed_fields.clone());
-            Arc::new(body)
+            let body = self.object.body();
+            let managed_fields = self.managed_fields.clone();
+            let removed = || managed_fields::of_text(self.object.raw());
+            let Some(managed_fields) = managed_fields.or_else(removed) else {
+                return Arc::clone(body);
+            };
+            let mut whole = Value::clone(body);
+            managed_fields::restore(&mut whole, managed_fields);
+            Arc::new(whole)
         })
     }
 }
@@ -121,25 +144,44 @@ pub enum ReviewError {
 }
 
 impl Review {
-    /// Reads the body of a request.
+    /// Reads a review whose objects are still text.
     ///
     /// # Errors
-    /// Fails if it is not JSON, or does not name the resource.
-    pub fn parse(body: &[u8]) -> Result<Self, ReviewError> {
-        Self::of(depth::value(body).map_err(|it| not_json(&it))?)
+    /// Fails if an object is not JSON, or repeats a key: only [`Review::of_tree`] has a rule for that.
+    pub(super) fn of_text(
+        body: &Bytes,
+        text: ReviewText<'_>,
+    ) -> Result<Result<Self, ReviewError>, serde_json::Error> {
+        let state = |text: Option<&str>| {
+            text.map_or(Ok(None), |it| State::of_text(body.slice_ref(it.as_bytes())))
+        };
+        let states = (state(text.old_object)?, state(text.object)?);
+        Ok(Review::of(states, &text.review, text.request))
     }
 
-    /// Reads a parsed review.
+    /// Reads a review.
     ///
     /// # Errors
     /// Fails if it does not name the resource.
-    pub fn of(review: Value) -> Result<Self, ReviewError> {
-        let Value::Object(mut review) = review else {
-            return Err(malformed("the body is not a JSON object"));
+    pub(super) fn of_tree(mut review: Map<String, Value>) -> Result<Self, ReviewError> {
+        let mut request = match review.shift_remove("request") {
+            Some(Value::Object(request)) => Some(request),
+            Some(_) | None => None,
         };
-        let Some(Value::Object(request)) = review.shift_remove("request") else {
-            return Err(malformed("the review has no field `request`"));
+        let mut state = |name: &str| {
+            let value = request.as_mut()?.get_mut(name).map(Value::take);
+            value.and_then(State::of_tree)
         };
+        let states = (state("oldObject"), state("object"));
+        Review::of(states, &review, request)
+    }
+
+    fn of(
+        (old, new): (Option<State>, Option<State>),
+        review: &Map<String, Value>,
+        request: Option<Map<String, Value>>,
+    ) -> Result<Self, ReviewError> {
+        let request = request.ok_or_else(|| malformed("the review has no field `request`"))?;
         let resource = ResourceName::of(&request)?;
         let field =
             |name: &str, default: &str| review.get(name).cloned().unwrap_or_else(|| default.into());
@@ -149,6 +191,8 @@ impl Review {
             uid: request.get("uid").cloned().unwrap_or_else(|| "".into()),
             resource,
             request,
+            old,
+            new,
         })
     }
 
@@ -164,12 +208,12 @@ impl Review {
         };
         let user_info = taken("userInfo")
             .ok_or_else(|| malformed("User info is missing from the admission request."))?;
-        let (old, new) = (taken("oldObject").map(State::new), taken("object").map(State::new));
-        let body =
-            new.as_ref().or(old.as_ref()).map(|it| Arc::clone(&it.body)).ok_or_else(|| {
-                malformed("Either old or new object is missing from the admission request.")
-            })?;
-        if !body.is_object() {
+        let (old, new) = (self.old.take(), self.new.take());
+        let object = new.as_ref().or(old.as_ref()).map(|it| Arc::clone(&it.object));
+        let object = object.ok_or_else(|| {
+            malformed("Either old or new object is missing from the admission request.")
+        })?;
+        if !object.shared_body().root().is_map() {
             return Err(malformed("the object of the admission request is not a JSON object"));
         }
         let mut text = |name: &str| match taken(name) {
@@ -183,7 +227,7 @@ impl Review {
             dry_run: taken("dryRun").as_ref().is_some_and(kopf_json::values::truthy),
             options: taken("options").map(Arc::new),
             diff: OnceLock::new(),
-            object: Arc::new(Object::of_tree(body)),
+            object,
             old,
             new,
         })
@@ -243,11 +287,6 @@ impl fmt::Display for ResourceName {
         }
         Ok(())
     }
-}
-
-/// Returns the error for a body that is not JSON.
-pub fn not_json(error: &serde_json::Error) -> ReviewError {
-    malformed(format!("the body is not valid JSON: {error}"))
 }
 
 pub(super) fn malformed(text: impl Into<String>) -> ReviewError {

@@ -27,7 +27,10 @@ pub use kopf_json::{Header, ObjectRef, depth};
 use kopf_json::{
     containing,
     header::{self, ParsedHeader},
-    managed_fields, tree,
+    managed_fields,
+    shared::SharedJson,
+    tape::Tape,
+    tree,
 };
 use serde_json::{Map, Value};
 
@@ -38,6 +41,8 @@ pub struct Object {
     raw: Bytes,
     /// Its nesting depth, if that is too deep.
     excess: Option<usize>,
+    /// The object in a form that scripts read in place, if it was read so.
+    tape: Option<Arc<Tape>>,
     body: OnceLock<Arc<Value>>,
 }
 
@@ -89,7 +94,16 @@ impl Object {
 
     fn read(header: Header, raw: Bytes) -> Self {
         let excess = tree::excess(&raw);
-        Object { header, raw, excess, body: OnceLock::new() }
+        Object { header, raw, excess, tape: None, body: OnceLock::new() }
+    }
+
+    /// Reads an object as a tape, for scripts that read a few fields of it, once.
+    ///
+    /// # Errors
+    /// Fails as [`Tape::parse`] does.
+    pub fn parse_as_tape(raw: Bytes) -> Result<Self, serde_json::Error> {
+        let tape = Some(Arc::new(Tape::parse(&raw)?));
+        Ok(Object { tape, ..Object::parse(raw)? })
     }
 
     /// Creates an object from a tree, for tests and for computed bodies.
@@ -101,7 +115,7 @@ impl Object {
     /// Creates an object that shares a tree without managed fields.
     pub fn of_tree(body: Arc<Value>) -> Self {
         let header = header::header_of(&body);
-        Object { header, raw: Bytes::new(), excess: None, body: OnceLock::from(body) }
+        Object { header, raw: Bytes::new(), excess: None, tape: None, body: OnceLock::from(body) }
     }
 
     /// Returns the bytes without managed fields, for long-term storage; empty if the object was created from a tree.
@@ -133,9 +147,25 @@ impl Object {
     /// Null if it cannot be read: check [`Object::problem`] first, and decide nothing from such a body.
     pub fn body(&self) -> &Arc<Value> {
         self.body.get_or_init(|| {
+            if let Some(tape) = &self.tape {
+                return Arc::new(tape.root().to_value());
+            }
             let read = Some(()).filter(|()| self.excess.is_none()).map(|()| tree::body(&self.raw));
             Arc::new(read.and_then(Result::ok).unwrap_or(Value::Null))
         })
+    }
+
+    /// Returns the body as scripts read it: see [`Object::body`].
+    pub fn shared_body(&self) -> SharedJson {
+        match &self.tape {
+            Some(tape) => SharedJson::Tape(Arc::clone(tape)),
+            None => SharedJson::Tree(Arc::clone(self.body())),
+        }
+    }
+
+    /// Returns the bytes of its JSON, with the managed fields; empty if the object was created from a tree.
+    pub fn raw(&self) -> &[u8] {
+        &self.raw
     }
 
     /// Returns the tree, without a copy if nothing else refers to it.

@@ -4,6 +4,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
+use kopf_json::shared::SharedJson;
 use serde_json::{Value, json};
 
 use super::{leftovers::CallPart, settings_access::SettingsAccess};
@@ -24,8 +25,8 @@ pub(crate) enum Kwarg {
     Absent,
     /// A small value that is not shared.
     Value(Value),
-    /// A read-only part of a shared tree, under these keys; an empty map if it is missing or not a map.
-    Part(Arc<Value>, &'static [&'static str]),
+    /// A read-only part of an object, under these keys; an empty map if it is missing or not a map.
+    Part(SharedJson, &'static [&'static str]),
     /// A read-only shared tree of any type.
     Tree(Arc<Value>),
     /// The logger, with its methods.
@@ -139,7 +140,7 @@ fn of_activity(cause: &ActivityCause, name: &str) -> Kwarg {
 fn of_object(cause: &ObjectCause, name: &str) -> Kwarg {
     let object = cause.current();
     let header = object.header();
-    let part = |keys| Kwarg::Part(Arc::clone(object.body()), keys);
+    let part = |keys| Kwarg::Part(object.shared_body(), keys);
     match name {
         "resource" => Kwarg::Tree(Arc::new(record(&cause.resource))),
         "body" => part(&[]),

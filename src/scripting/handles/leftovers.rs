@@ -8,6 +8,7 @@ use std::{
     sync::{Arc, Weak},
 };
 
+use kopf_json::shared::SharedJson;
 use serde_json::Value;
 
 use crate::call::{Cause, Invocation, ObjectCause};
@@ -93,12 +94,20 @@ impl Leftovers {
 }
 
 /// Estimates the memory of a tree from the size of its JSON.
-pub(crate) fn weight_of_text(bytes: usize) -> usize {
+fn weight_of_text(bytes: usize) -> usize {
     bytes.saturating_mul(TREE)
 }
 
-/// Estimates the memory of a tree whose JSON is not available.
-pub(crate) fn weight_of_tree(tree: &Value) -> usize {
+/// Estimates the memory of JSON whose text has this number of bytes; 0 if that is not known.
+pub(crate) fn weight_of(json: &SharedJson, text: usize) -> usize {
+    match json {
+        SharedJson::Tape(tape) => tape.bytes(),
+        SharedJson::Tree(tree) if text == 0 => weight_of_tree(tree),
+        SharedJson::Tree(_) => weight_of_text(text),
+    }
+}
+
+fn weight_of_tree(tree: &Value) -> usize {
     /// Each value, including the capacity of its container.
     const VALUE: usize = size_of::<Value>();
     match tree {

@@ -2,6 +2,7 @@
 
 use std::{cell::OnceCell, rc::Rc, sync::Arc};
 
+use kopf_json::shared::Part;
 use mlua::{
     AnyUserData, Function as LuaFunction, IntoLua as _, IntoLuaMulti as _, Lua, MultiValue, Table,
     Value as LuaValue, chunk::ChunkMode,
@@ -301,13 +302,13 @@ fn shape(world: &World, value: &LuaValue) -> Shape {
 }
 
 /// Returns the shape of an unfilled level. In Lua, a map with only null fields is empty.
-fn shape_of(level: &Value) -> Shape {
-    match level {
-        Value::Object(fields) if fields.values().all(Value::is_null) => Shape::Empty,
-        Value::Object(_) => Shape::Map,
-        Value::Array(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-            Shape::List
-        }
+fn shape_of(level: Part<'_>) -> Shape {
+    if !level.is_map() {
+        Shape::List
+    } else if level.fields().all(|(_, it)| it.is_null()) {
+        Shape::Empty
+    } else {
+        Shape::Map
     }
 }
 

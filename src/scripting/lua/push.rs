@@ -6,6 +6,7 @@
 
 use std::ffi::{CStr, c_int};
 
+use kopf_json::tape::Shallow;
 use mlua::{Lua, Table, Value as LuaValue, ffi, lua_State};
 use serde_json::Value;
 
@@ -67,12 +68,29 @@ pub(super) unsafe fn push_value(state: *mut lua_State, value: &Value, style: Sty
     // SAFETY: each arm leaves one value; `push_array` and `push_object` reserve the slots.
     unsafe {
         match value {
-            Value::Null => ffi::lua_pushlightuserdata(state, std::ptr::null_mut()),
-            Value::Bool(it) => ffi::lua_pushboolean(state, c_int::from(*it)),
+            Value::Null => push_scalar(state, &Shallow::Null),
+            Value::Bool(it) => push_scalar(state, &Shallow::Bool(*it)),
             Value::Number(it) => push_number(state, it),
             Value::String(it) => push_str(state, it),
             Value::Array(items) => push_array(state, items, style),
             Value::Object(fields) => push_object(state, fields, style),
+        }
+    }
+}
+
+/// Pushes a value that is neither a list nor a map; nil for those.
+///
+/// # Safety
+/// To be called in protected mode.
+pub(super) unsafe fn push_scalar(state: *mut lua_State, value: &Shallow<'_>) {
+    // SAFETY: each arm leaves one value.
+    unsafe {
+        match value {
+            Shallow::Null => ffi::lua_pushlightuserdata(state, std::ptr::null_mut()),
+            Shallow::Bool(it) => ffi::lua_pushboolean(state, c_int::from(*it)),
+            Shallow::Number(it) => push_number(state, it),
+            Shallow::Text(it) => push_str(state, it),
+            Shallow::List(_) | Shallow::Map(_) => ffi::lua_pushnil(state),
         }
     }
 }
@@ -111,7 +129,8 @@ unsafe fn push_object(
         }
         if style == Style::Frozen {
             if fields.values().any(Value::is_null) {
-                push_meta_with_nulls(state, fields, OBJECT_META);
+                let nulls = fields.iter().filter(|(_, it)| it.is_null());
+                push_meta_with_nulls(state, nulls.map(|(key, _)| key.as_str()), OBJECT_META);
             } else {
                 ffi::lua_pushvalue(state, OBJECT_META);
             }
@@ -120,14 +139,14 @@ unsafe fn push_object(
     }
 }
 
-/// Pushes a metatable for an object with null fields, which read as absent, but are present when the object is read back. `object` is the
-/// stack position of the metatable of other objects.
+/// Pushes a metatable for an object with these null fields, which read as absent, but are present when the object is read back. `object`
+/// is the stack position of the metatable of other objects.
 ///
 /// # Safety
 /// To be called in protected mode.
-pub(super) unsafe fn push_meta_with_nulls(
+pub(super) unsafe fn push_meta_with_nulls<'a>(
     state: *mut lua_State,
-    fields: &serde_json::Map<String, Value>,
+    nulls: impl Iterator<Item = &'a str>,
     object: c_int,
 ) {
     // SAFETY: as `push_value`.
@@ -138,8 +157,7 @@ pub(super) unsafe fn push_meta_with_nulls(
             ffi::lua_setfield(state, -2, name.as_ptr());
         }
         ffi::lua_createtable(state, 0, 0);
-        let nulls = fields.iter().filter(|(_, it)| it.is_null());
-        for (place, (key, _)) in (1..).zip(nulls) {
+        for (place, key) in (1..).zip(nulls) {
             push_str(state, key);
             ffi::lua_rawseti_(state, -2, place);
         }

@@ -1,11 +1,8 @@
 //! A cache of the frozen tables that were created from trees of calls: the handlers and filters of one version of an object share them.
 
-use std::{
-    cell::RefCell,
-    ptr,
-    sync::{Arc, Weak},
-};
+use std::cell::RefCell;
 
+use kopf_json::shared::{SharedJson, WeakJson};
 use mlua::{Lua, Table, Value as LuaValue};
 use serde_json::Value;
 
@@ -28,7 +25,7 @@ pub(super) struct Pushed {
 
 /// What a table was created from. While this exists, the address of the tree is not reused.
 struct TableOrigin {
-    tree: Weak<Value>,
+    json: WeakJson,
     keys: BodyKeys,
 }
 
@@ -46,16 +43,16 @@ impl Pushed {
     /// Returns the table of a tree, or of the part under these keys. Creates it with `push` if it is not cached.
     pub(super) fn table(
         &self,
-        tree: &Arc<Value>,
+        json: &SharedJson,
         keys: BodyKeys,
         push: impl FnOnce() -> mlua::Result<LuaValue>,
     ) -> mlua::Result<LuaValue> {
         // A tree that only this call has cannot be looked up again.
-        if Arc::strong_count(tree) == 1 {
+        if !json.is_shared() {
             return push();
         }
-        let place = place(tree, keys);
-        if self.is_of(place, tree, keys) {
+        let place = place(json, keys);
+        if self.is_of(place, json, keys) {
             let known = self.tables.raw_get::<LuaValue>(place + 1)?;
             if known.is_table() {
                 return Ok(known);
@@ -65,7 +62,7 @@ impl Pushed {
         // Other values are small, or not frozen copies.
         if made.is_table() {
             self.tables.raw_set(place + 1, &made)?;
-            let origin = TableOrigin { tree: Arc::downgrade(tree), keys };
+            let origin = TableOrigin { json: json.downgrade(), keys };
             if let Some(entry) = self.origins.borrow_mut().get_mut(place) {
                 *entry = Some(origin);
             }
@@ -73,15 +70,15 @@ impl Pushed {
         Ok(made)
     }
 
-    fn is_of(&self, place: usize, tree: &Arc<Value>, keys: BodyKeys) -> bool {
+    fn is_of(&self, place: usize, json: &SharedJson, keys: BodyKeys) -> bool {
         let origins = self.origins.borrow();
         let origin = origins.get(place).and_then(Option::as_ref);
-        origin.is_some_and(|it| ptr::eq(it.tree.as_ptr(), Arc::as_ptr(tree)) && it.keys == keys)
+        origin.is_some_and(|it| it.json.address() == json.address() && it.keys == keys)
     }
 }
 
 /// Returns the place of a table in the cache.
-fn place(tree: &Arc<Value>, keys: BodyKeys) -> usize {
+fn place(json: &SharedJson, keys: BodyKeys) -> usize {
     let part = match keys.map(<[_]>::last) {
         None => 0,
         Some(None) => 1,
@@ -94,15 +91,21 @@ fn place(tree: &Arc<Value>, keys: BodyKeys) -> usize {
     };
     // Trees allocated at about the same time are adjacent in memory, in steps of one allocation.
     let step = size_of::<Value>() + 2 * size_of::<usize>();
-    Arc::as_ptr(tree).addr() / step % TREES * PARTS + part
+    json.address() / step % TREES * PARTS + part
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Arc, ENTRIES, Lua, LuaValue, Pushed, TREES, Value};
+    use std::sync::Arc;
+
+    use super::{ENTRIES, Lua, LuaValue, Pushed, SharedJson, TREES, Value};
     use serde_json::json;
 
     const SPEC: super::BodyKeys = Some(&["spec"]);
+
+    fn shared(tree: Value) -> SharedJson {
+        Arc::new(tree).into()
+    }
 
     fn push(lua: &Lua) -> mlua::Result<LuaValue> {
         lua.create_table().map(LuaValue::Table)
@@ -112,7 +115,7 @@ mod tests {
     fn a_part_of_one_tree_is_one_table_and_of_another_another() {
         let lua = Lua::new();
         let pushed = Pushed::new(&lua).expect("memory");
-        let trees = [json!({"a": 1}), json!({"a": 1})].map(Arc::new);
+        let trees = [json!({"a": 1}), json!({"a": 1})].map(shared);
         let shared = trees.clone();
         let mut seen = Vec::new();
         for tree in &shared {
@@ -134,8 +137,8 @@ mod tests {
         let pushed = Pushed::new(&lua).expect("memory");
         let mut seen = Vec::new();
         for _ in 0..100 {
-            let tree = Arc::new(Value::Null);
-            let shared = Arc::clone(&tree);
+            let tree = shared(Value::Null);
+            let shared = tree.clone();
             let table = pushed.table(&shared, None, || push(&lua)).expect("a table");
             assert!(!seen.contains(&table));
             seen.push(table);
@@ -146,7 +149,7 @@ mod tests {
     fn nothing_is_kept_that_the_script_does_not_keep() {
         let lua = Lua::new();
         let pushed = Pushed::new(&lua).expect("memory");
-        let trees = (0..TREES).map(Value::from).map(Arc::new).collect::<Vec<_>>();
+        let trees = (0..TREES).map(Value::from).map(shared).collect::<Vec<_>>();
         let shared = trees.clone();
         for tree in &shared {
             drop(pushed.table(tree, SPEC, || push(&lua)).expect("a table"));
@@ -163,10 +166,10 @@ mod tests {
     fn a_tree_of_one_call_and_what_is_no_table_are_not_kept() {
         let lua = Lua::new();
         let pushed = Pushed::new(&lua).expect("memory");
-        let tree = Arc::new(json!({}));
+        let tree = shared(json!({}));
         let first = pushed.table(&tree, None, || push(&lua)).expect("a table");
         assert_ne!(pushed.table(&tree, None, || push(&lua)).expect("a table"), first);
-        let _shared = Arc::clone(&tree);
+        let _shared = tree.clone();
         for number in [1.0, 2.0] {
             let value = pushed.table(&tree, None, || Ok(LuaValue::Number(number)));
             assert_eq!(value.expect("a number"), LuaValue::Number(number));

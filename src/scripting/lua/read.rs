@@ -2,6 +2,7 @@
 
 use std::ffi::c_void;
 
+use kopf_json::{shared::Part, tape::Shallow};
 use mlua::{LightUserData, Table, Value as LuaValue};
 use serde_json::{Map, Number, Value};
 
@@ -176,63 +177,65 @@ impl<'a> LuaReader<'a> {
     /// Reads an unfilled level at this depth. The result equals that of a filled one: sorted keys, and integers without a fraction.
     fn read_level(
         &mut self,
-        level: &Value,
+        level: Part<'_>,
         like: Option<&Value>,
         depth: usize,
     ) -> Result<Value, Refused> {
-        match level {
-            Value::Array(items) => {
-                self.account.take_items(items.len())?;
-                let mut list = Vec::with_capacity(items.len());
-                for item in items {
+        match level.shallow() {
+            Shallow::List(len) => {
+                self.account.take_items(len)?;
+                let mut list = Vec::with_capacity(len);
+                for item in level.items() {
                     let like = like.and_then(|it| it.get(list.len()));
                     let item = self.read_item(item, like, depth + 1);
                     list.push(item.map_err(|it| it.under(format!("[{}]", list.len() + 1)))?);
                 }
                 Ok(Value::Array(list))
             }
-            Value::Object(fields) => {
-                self.account.take_items(fields.len())?;
-                let mut sorted: Vec<_> = fields.iter().collect();
+            Shallow::Map(len) => {
+                self.account.take_items(len)?;
+                let mut sorted: Vec<_> = level.fields().collect();
                 sorted.sort_unstable_by_key(|(key, _)| *key);
                 let mut map = Map::with_capacity(sorted.len());
                 for (key, field) in sorted {
                     self.account.take(limits::field(key))?;
                     let like = like.and_then(|it| it.get(key));
                     let field = self.read_item(field, like, depth + 1);
-                    map.insert(key.clone(), field.map_err(|it| it.under(format!(".{key}")))?);
+                    map.insert(key.to_owned(), field.map_err(|it| it.under(format!(".{key}")))?);
                 }
                 Ok(Value::Object(map))
             }
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(level.clone()),
+            Shallow::Null | Shallow::Bool(_) | Shallow::Number(_) | Shallow::Text(_) => {
+                Ok(level.to_tree().into_owned())
+            }
         }
     }
 
     fn read_item(
         &mut self,
-        item: &Value,
+        item: Part<'_>,
         like: Option<&Value>,
         depth: usize,
     ) -> Result<Value, Refused> {
-        match item {
-            Value::Array(_) | Value::Object(_) => {
+        match item.shallow() {
+            Shallow::List(_) | Shallow::Map(_) => {
                 self.account.take(TABLE)?;
                 self.account.enter(depth)?;
                 self.account.look_at_time()?;
                 self.read_level(item, like, depth)
             }
-            Value::Number(it) => {
-                let it = push::in_lua(it);
+            Shallow::Number(it) => {
+                let it = push::in_lua(&it);
                 self.account.take(limits::number(&it))?;
                 Ok(number(it, like))
             }
-            Value::String(text) => {
+            Shallow::Text(text) => {
                 self.account.take(limits::text(text))?;
-                Ok(item.clone())
+                Ok(text.into())
             }
-            Value::Null | Value::Bool(_) => {
+            Shallow::Null | Shallow::Bool(_) => {
                 self.account.take(5)?;
-                Ok(item.clone())
+                Ok(item.to_tree().into_owned())
             }
         }
     }

@@ -215,10 +215,13 @@ mod tests {
     use tokio::task::JoinSet;
 
     use crate::call::{Invocation, Memo, Scripts};
-    use crate::logic::handlers::{
-        function::ScriptId,
-        handler::Handler,
-        outcome::{CallEnd, Raised},
+    use crate::logic::{
+        handlers::{
+            function::ScriptId,
+            handler::Handler,
+            outcome::{CallEnd, Raised},
+        },
+        object::Object,
     };
     use crate::scripting::{
         Placement, Source,
@@ -250,7 +253,12 @@ mod tests {
         async fn end(&self, handler: usize, body: Value) -> CallEnd {
             let handler = self.1.get(handler).expect("a handler");
             let memo = self.2.clone();
-            self.0.call(Arc::new(Invocation { memo, ..call_about(handler, body) })).await
+            self.0
+                .call(Arc::new(Invocation {
+                    memo,
+                    ..call_about(handler, Object::from_value(body))
+                }))
+                .await
         }
 
         async fn result(&self, handler: usize) -> Value {

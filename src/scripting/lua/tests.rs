@@ -9,7 +9,6 @@ use std::{
 };
 
 use mlua::{Function as LuaFunction, Lua, MultiValue, Value as LuaValue};
-use serde_json::Value;
 use tokio::{io::AsyncReadExt as _, net::TcpListener};
 use tokio_util::sync::CancellationToken;
 
@@ -68,13 +67,13 @@ pub(super) fn install(lua: &Lua, tools: &Tools) -> mlua::Result<()> {
 }
 
 /// Returns a call of a handler about this object.
-pub(super) fn call_about(handler: &Arc<Handler>, body: Value) -> Invocation {
+pub(super) fn call_about(handler: &Arc<Handler>, object: Object) -> Invocation {
     Invocation {
         handler: handler.for_scripts(),
         attempt: None,
         cause: Cause::Object(ObjectCause {
             resource: Arc::default(),
-            object: Arc::new(Object::from_value(body)),
+            object: Arc::new(object),
             patch: Arc::default(),
             detail: ObjectDetail::Index,
         }),

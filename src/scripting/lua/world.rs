@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use kopf_json::shared::{Part, SharedJson};
 use mlua::{Function as LuaFunction, Lua, MultiValue, Value as LuaValue};
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -134,11 +135,11 @@ impl World {
         pushed
     }
 
-    /// Converts a part of a shared tree to a read-only Lua value; `bytes` estimates the memory of the tree.
+    /// Converts a part of shared JSON to a read-only Lua value; `bytes` estimates the memory of the whole.
     pub(super) fn push_part(
         &self,
         lua: &Lua,
-        part: (&Arc<Value>, &Value),
+        part: (&SharedJson, Part<'_>),
         bytes: impl FnOnce() -> usize,
     ) -> mlua::Result<LuaValue> {
         let pushed = self.levels.push((lua, &self.shapes), part, bytes);

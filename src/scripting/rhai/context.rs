@@ -71,15 +71,17 @@ impl Ctx {
         if let Some((_, made)) = self.made.lock().iter().find(|(it, _)| **it == *name) {
             return made.clone();
         }
-        if is_live(name) || matches!(name, "event" | "conditions") {
+        if is_live(name) {
             present::parse(&self.invocation);
+        } else if matches!(name, "event" | "conditions") {
+            present::parse_tree(&self.invocation);
         }
         match kwarg(&self.invocation, name, &Border::RHAI) {
             // `warn` is a method.
             Kwarg::Absent | Kwarg::Warn(_) => Dynamic::UNIT,
             Kwarg::Value(value) => View::tree(value),
             Kwarg::Part(root, keys) => Dynamic::from(View::part(root, keys)),
-            Kwarg::Tree(tree) => self.kept(name, View::shared(tree)),
+            Kwarg::Tree(tree) => self.kept(name, View::shared(tree.into())),
             Kwarg::Logger(logger) => Dynamic::from(ScriptLogger(logger)),
             Kwarg::Handle(handle) => self.kept(name, handle.wrap(Holding)),
         }

@@ -9,8 +9,8 @@ use std::{
     time::Duration,
 };
 
+use kopf_json::shared::SharedJson;
 use rhai::{Dynamic, EvalAltResult, Position};
-use serde_json::Value;
 use tokio::{
     sync::{mpsc, oneshot},
     time::Instant,
@@ -468,8 +468,8 @@ pub(super) fn rooms() -> (SizeLimit, SizeLimit) {
 }
 
 /// Counts a tree of the host as the script's memory for as long as it is viewed; `None` if there is no running call.
-pub(super) fn hold(tree: &Arc<Value>) -> Option<Arc<KeptTree>> {
-    CURRENT.with_borrow(|current| current.as_ref().map(|it| KeptTree::of(&it.common, tree)))
+pub(super) fn hold(json: &SharedJson) -> Option<Arc<KeptTree>> {
+    CURRENT.with_borrow(|current| current.as_ref().map(|it| KeptTree::of(&it.common, json)))
 }
 
 /// Checks the size of what a function has returned for an index.

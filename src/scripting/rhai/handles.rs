@@ -41,7 +41,7 @@ pub(super) fn native(value: HostValue) -> Dynamic {
     match value {
         HostValue::Nil => Dynamic::UNIT,
         HostValue::Json(value) => plain(&value),
-        HostValue::Tree(tree) => View::shared(tree),
+        HostValue::Tree(tree) => View::shared(tree.into()),
         HostValue::Handle(handle) => handle.wrap(Holding),
         HostValue::Filter(filter) => Dynamic::from(filter),
         HostValue::Error(error) => Dynamic::from(error),

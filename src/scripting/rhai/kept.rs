@@ -11,6 +11,7 @@ use std::{
     },
 };
 
+use kopf_json::shared::SharedJson;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
@@ -30,7 +31,7 @@ struct Holds {
 /// A viewed tree; all views of it share this.
 #[derive(Debug)]
 pub(super) struct KeptTree {
-    tree: Arc<Value>,
+    json: SharedJson,
     /// The bytes that it counts now.
     bytes: AtomicIsize,
     common: Arc<Common>,
@@ -46,7 +47,7 @@ impl KeptTrees {
         let fresh = std::mem::take(&mut self.holds().fresh);
         // Without the lock, which the drop of a last reference takes.
         for hold in fresh.iter().filter_map(Weak::upgrade) {
-            let bytes = isize::try_from(footprint(&hold.tree)).unwrap_or(isize::MAX);
+            let bytes = isize::try_from(footprint_of(&hold.json)).unwrap_or(isize::MAX);
             hold.bytes.store(bytes, Ordering::Relaxed);
             ledger.add(bytes);
         }
@@ -55,14 +56,14 @@ impl KeptTrees {
 
 impl KeptTree {
     /// Returns the hold of a tree, for a view that a call of this script creates.
-    pub(super) fn of(common: &Arc<Common>, tree: &Arc<Value>) -> Arc<Self> {
-        let address = Arc::as_ptr(tree).addr();
+    pub(super) fn of(common: &Arc<Common>, json: &SharedJson) -> Arc<Self> {
+        let address = json.address();
         let mut holds = common.kept.holds();
         if let Some(hold) = holds.by_address.get(&address).and_then(Weak::upgrade) {
             return hold;
         }
         let bytes = AtomicIsize::new(0);
-        let hold = Arc::new(KeptTree { tree: Arc::clone(tree), bytes, common: Arc::clone(common) });
+        let hold = Arc::new(KeptTree { json: json.clone(), bytes, common: Arc::clone(common) });
         holds.by_address.insert(address, Arc::downgrade(&hold));
         holds.fresh.push(Arc::downgrade(&hold));
         hold
@@ -72,12 +73,20 @@ impl KeptTree {
 impl Drop for KeptTree {
     fn drop(&mut self) {
         self.common.ledger.add(-self.bytes.load(Ordering::Relaxed));
-        let address = Arc::as_ptr(&self.tree).addr();
+        let address = self.json.address();
         let mut holds = self.common.kept.holds();
         // Another view of the same tree may have been created meanwhile.
         if holds.by_address.get(&address).is_some_and(|it| it.strong_count() == 0) {
             holds.by_address.remove(&address);
         }
+    }
+}
+
+/// Estimates the bytes that shared JSON takes.
+fn footprint_of(json: &SharedJson) -> usize {
+    match json {
+        SharedJson::Tree(tree) => footprint(tree),
+        SharedJson::Tape(tape) => tape.bytes(),
     }
 }
 

@@ -14,7 +14,6 @@ mod kept;
 mod ledger;
 mod link;
 mod modules;
-mod place;
 mod pool;
 mod present;
 mod runner;

@@ -4,6 +4,7 @@ use std::{cell::RefCell, sync::Arc};
 
 use super::control::given;
 use crate::call::{Cause, Invocation};
+use crate::logic::object::Object;
 use crate::scripting::functions::locking;
 
 thread_local! {
@@ -26,12 +27,21 @@ pub(super) fn during<T>(invocation: Option<Arc<Invocation>>, call: impl FnOnce()
     call()
 }
 
-/// Parses the object of the invocation, which happens once: the trees are memory of the host, which keeps them.
+/// Parses the body of the invocation's object for reading it in place, which happens once: it is memory of the host, which keeps it.
 pub(super) fn parse(invocation: &Invocation) {
+    parse_as(invocation, Object::shared_body);
+}
+
+/// Parses the body of the invocation's object as a tree, as [`parse`] does.
+pub(super) fn parse_tree(invocation: &Invocation) {
+    parse_as(invocation, |it| Arc::clone(it.body()));
+}
+
+fn parse_as<T>(invocation: &Invocation, parse: impl Fn(&Object) -> T) {
     if let Cause::Object(cause) = &invocation.cause {
         given(|| {
-            cause.current().body();
-            cause.object.body();
+            parse(&cause.current());
+            parse(&cause.object);
         });
     }
 }

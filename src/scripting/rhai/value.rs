@@ -31,7 +31,7 @@ pub(super) fn plain(value: &Value) -> Dynamic {
     }
 }
 
-fn number(number: &serde_json::Number) -> Dynamic {
+pub(super) fn number(number: &serde_json::Number) -> Dynamic {
     // Integers above the range of `i64` become the nearest float.
     number
         .as_i64()

@@ -1,10 +1,15 @@
-//! Views: read-only parts of an object for scripts. A view refers to a value in a shared tree, so nothing is copied.
+//! Views: read-only parts of an object for scripts. A view refers to a value in shared JSON, so nothing is copied.
 //!
 //! A view behaves like an object map: properties, `["key"]`, `len`, `keys`, `values`, `in`, `for`, `==`, printing. Reading a missing field
 //! returns `()`. Scalars and lists are plain Rhai values.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
+use kopf_json::{
+    part::SharedPart,
+    shared::{Part, SharedJson},
+    tape::Shallow,
+};
 use rhai::{Array, Dynamic, Engine, EvalAltResult, FuncRegistration, ImmutableString};
 use serde_json::Value;
 
@@ -13,8 +18,7 @@ use super::{
     errors::problem,
     handles::register_equality,
     kept::KeptTree,
-    place::TreePosition,
-    value::{plain, same},
+    value::{number, plain, same},
 };
 use crate::scripting::values::{
     account::Account,
@@ -22,67 +26,67 @@ use crate::scripting::values::{
     text::{READ_ONLY, shown},
 };
 
-/// A map in a shared tree; empty if there is none.
+/// A map in shared JSON; empty if there is none.
 #[derive(Clone, Debug)]
 pub(super) struct View {
-    place: Option<TreePosition>,
-    /// Counts a tree of the host as the script's memory.
+    place: Option<SharedPart>,
+    /// Counts JSON of the host as the script's memory.
     hold: Option<Arc<KeptTree>>,
 }
 
 impl View {
-    /// Returns a view of the part of a host tree under these keys.
-    pub(super) fn part(root: Arc<Value>, keys: &[&str]) -> Self {
+    /// Returns a view of the part of an object under these keys.
+    pub(super) fn part(root: SharedJson, keys: &[&str]) -> Self {
         let hold = control::hold(&root);
-        let place = TreePosition::root(root).step(|root| {
-            let part = keys.iter().try_fold(root, |value, key| value.get(key));
-            part.filter(|it| it.is_object())
+        let place = SharedPart::root(root).step(|root| {
+            let part = keys.iter().try_fold(root, |value, key| value.field(key));
+            part.filter(|it| it.is_map())
         });
         View { place, hold }
     }
 
-    /// Returns a whole host tree as a Rhai value.
-    pub(super) fn shared(root: Arc<Value>) -> Dynamic {
+    /// Returns JSON of the host as a Rhai value.
+    pub(super) fn shared(root: SharedJson) -> Dynamic {
         let hold = control::hold(&root);
-        frozen(TreePosition::root(root), hold.as_ref())
+        frozen(SharedPart::root(root), hold.as_ref())
     }
 
     /// Returns a tree that was created for the script as a Rhai value: its memory counts as the script's already.
     pub(super) fn tree(root: Value) -> Dynamic {
         match root {
-            Value::Array(_) | Value::Object(_) => frozen(TreePosition::root(Arc::new(root)), None),
+            Value::Array(_) | Value::Object(_) => {
+                frozen(SharedPart::root(Arc::new(root).into()), None)
+            }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => plain(&root),
         }
     }
 
     /// Copies the data. Fails if it exceeds the limits of the account.
     pub(super) fn copy(&self, account: &mut Account<'_>, depth: usize) -> Result<Value, Refused> {
-        let empty = || Value::Object(serde_json::Map::new());
-        self.target().map_or_else(|| Ok(empty()), |it| account.copy(it, depth))
+        let Some(map) = self.target() else { return Ok(Value::Object(serde_json::Map::new())) };
+        let map = map.to_tree();
+        account.count(&map, depth)?;
+        Ok(map.into_owned())
     }
 
     /// Returns the map, if there is one.
-    fn target(&self) -> Option<&Value> {
-        self.place.as_ref().map(TreePosition::value)
-    }
-
-    fn fields(&self) -> Option<&serde_json::Map<String, Value>> {
-        self.target().and_then(Value::as_object)
+    fn target(&self) -> Option<Part<'_>> {
+        self.place.as_ref().map(SharedPart::value)
     }
 
     /// Returns the data as JSON text. It needs no limit: the host has parsed it from one object.
     fn shown(&self) -> String {
-        self.target().map_or_else(|| "{}".to_owned(), shown)
+        self.target().map_or_else(|| "{}".to_owned(), |it| shown(&it.to_tree()))
     }
 
-    /// Returns the fields; `None` if there are none.
-    fn fields_or_none(&self) -> Option<&serde_json::Map<String, Value>> {
-        self.fields().filter(|it| !it.is_empty())
+    /// Returns the map; `None` if it has no fields.
+    fn map_or_none(&self) -> Option<Cow<'_, Value>> {
+        self.target().filter(|it| !it.is_empty()).map(Part::to_tree)
     }
 
     /// Returns a field, or `()`.
     pub(super) fn get(&self, key: &str) -> Dynamic {
-        let field = self.place.as_ref().and_then(|it| it.step(|it| it.get(key)));
+        let field = self.place.as_ref().and_then(|it| it.step(|it| it.field(key)));
         field.map_or(Dynamic::UNIT, |it| frozen(it, self.hold.as_ref()))
     }
 
@@ -96,8 +100,8 @@ impl View {
 
     /// Returns the keys of all fields that are not null.
     fn present(&self) -> impl Iterator<Item = &str> {
-        let fields = self.fields().into_iter().flatten();
-        fields.filter(|(_, it)| !it.is_null()).map(|(key, _)| key.as_str())
+        let fields = self.target().into_iter().flat_map(Part::fields);
+        fields.filter(|(_, it)| !it.is_null()).map(|(key, _)| key)
     }
 
     fn keys(&self) -> Array {
@@ -110,16 +114,17 @@ impl View {
 }
 
 /// Returns a read-only value: maps become views, which copy nothing; lists become lists of such values.
-fn frozen(place: TreePosition, hold: Option<&Arc<KeptTree>>) -> Dynamic {
-    match place.value() {
-        Value::Object(_) => Dynamic::from(View { place: Some(place), hold: hold.cloned() }),
-        Value::Array(items) => {
-            let items = (0..items.len()).filter_map(|index| place.step(|it| it.get(index)));
+fn frozen(place: SharedPart, hold: Option<&Arc<KeptTree>>) -> Dynamic {
+    match place.value().shallow() {
+        Shallow::Map(_) => Dynamic::from(View { place: Some(place), hold: hold.cloned() }),
+        Shallow::List(len) => {
+            let items = (0..len).filter_map(|index| place.step(|it| it.item(index)));
             Dynamic::from_array(items.map(|it| frozen(it, hold)).collect())
         }
-        scalar @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => {
-            plain(scalar)
-        }
+        Shallow::Null => Dynamic::UNIT,
+        Shallow::Bool(it) => it.into(),
+        Shallow::Number(it) => number(&it),
+        Shallow::Text(it) => it.into(),
     }
 }
 
@@ -175,7 +180,7 @@ pub(super) fn register(engine: &mut Engine) {
         engine.register_fn(name, |view: View| view.shown());
     }
     register_equality::<View>(engine, |a, b| match b.read_lock::<View>() {
-        Some(b) => a.fields_or_none() == b.fields_or_none(),
+        Some(b) => a.map_or_none() == b.map_or_none(),
         None => same(&Dynamic::from(a.clone()), b),
     });
 }

@@ -11,10 +11,10 @@ mod raw;
 #[cfg(test)]
 mod tests;
 
-use std::{cell::Cell, rc::Rc, sync::Arc};
+use std::{cell::Cell, rc::Rc};
 
+use kopf_json::shared::{Part, SharedJson};
 use mlua::{Function as LuaFunction, Lua, Table, Value as LuaValue};
-use serde_json::Value;
 
 pub(in crate::scripting::lua) use self::builtins::install;
 use self::raw::Root;
@@ -49,26 +49,22 @@ impl Levels {
         })
     }
 
-    /// Returns the frozen table of `part`, which is a part of `tree`. `bytes` estimates the memory of the tree.
+    /// Returns the frozen table of `part`, which is a part of `json`. `bytes` estimates the memory of the whole.
     pub(super) fn push(
         &self,
         (lua, shapes): (&Lua, &Shapes),
-        (tree, part): (&Arc<Value>, &Value),
+        (json, part): (&SharedJson, Part<'_>),
         bytes: impl FnOnce() -> usize,
     ) -> mlua::Result<LuaValue> {
-        let is_nested = |it: &Value| it.is_array() || it.is_object();
-        let is_small = match part {
-            Value::Array(items) => items.len() <= FEW && !items.iter().any(is_nested),
-            Value::Object(fields) => fields.len() <= FEW && !fields.values().any(is_nested),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
-        };
+        let mut inside = part.items().chain(part.fields().map(|(_, it)| it));
+        let is_small = part.len() <= FEW && !inside.any(|it| it.is_list() || it.is_map());
         let bytes = if is_small { 0 } else { bytes() };
         if is_small || self.held.get().saturating_add(bytes) > self.limit {
-            return push::push(lua, shapes, part, Style::Frozen);
+            return push::push(lua, shapes, &part.to_tree(), Style::Frozen);
         }
         let root = || {
             self.held.set(self.held.get() + bytes);
-            Root { tree: Arc::clone(tree), bytes, held: Rc::clone(&self.held) }
+            Root { json: json.clone(), bytes, held: Rc::clone(&self.held) }
         };
         raw::push(lua, (&self.map, &self.list), part, root)
     }
@@ -85,7 +81,7 @@ impl Levels {
     pub(super) fn read<T>(
         &self,
         table: &Table,
-        read: impl FnOnce(&Value) -> T,
+        read: impl FnOnce(Part<'_>) -> T,
     ) -> mlua::Result<Option<T>> {
         if table.metatable().is_none() {
             return Ok(None);

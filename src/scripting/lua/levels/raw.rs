@@ -1,9 +1,9 @@
 //! The unsafe part of lazy tables: levels of a tree of the host that become native tables when something reads them.
 //!
 //! # An unfilled level
-//! An unfilled level is a read-only table with the entry [`VALUE`]: a light userdata that points to its [`Value`]. Scripts can create
-//! neither the key nor the value. Its metatable belongs to one tree and one shape (map or list), and references a userdata with an [`Arc`]
-//! of the tree. A level that is filled gets the metatable of its shape, and equals a table that [`push`](super::super::push) creates: same
+//! An unfilled level is a read-only table with the entry [`VALUE`]: a light userdata that points to its [`Value`], or is its position on a
+//! tape. Scripts can create neither the key nor the value. Its metatable belongs to one tree and one shape (map or list), and references a userdata with the
+//! tree or the tape, its [`Root`]. A level that is filled gets the metatable of its shape, and equals a table that [`push`](super::super::push) creates: same
 //! keys, same layout, same order.
 //!
 //! The first read of a level with few items fills it. A level with many items keeps its pointer, and each read looks up one item; tables
@@ -26,11 +26,14 @@ use std::{
     ffi::{c_int, c_void},
     ptr,
     rc::Rc,
-    sync::Arc,
 };
 
+use kopf_json::{
+    shared::{Part, SharedJson},
+    tape::Shallow,
+};
 use mlua::{Function as LuaFunction, Lua, Table, Value as LuaValue, ffi, lua_State};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::scripting::lua::{
     host_string,
@@ -39,18 +42,20 @@ use crate::scripting::lua::{
 
 /// The tag of the host's light userdata; the one that scripts have (`kopf.null`) is untagged.
 const TAG: c_int = 77;
+/// The tag of positions on a tape.
+const TAPE: c_int = 78;
 /// Keys are small numbers instead of addresses, so that the layout of tables is the same in each process.
 const VALUE: *const c_void = ptr::without_provenance(1);
 /// In a metatable of unfilled levels: the metatable of the same tree for the other shape.
 const OTHER: *const c_void = ptr::without_provenance(2);
 /// In a metatable of unfilled levels: the metatable of filled levels.
 const SHAPE: *const c_void = ptr::without_provenance(3);
-/// In a metatable of unfilled maps: the userdata that keeps the tree alive.
+/// In a metatable of unfilled levels: the userdata that keeps the tree or the tape alive.
 const ROOT: *const c_void = ptr::without_provenance(4);
 
-/// Keeps a tree alive for its unfilled levels, and counts its bytes.
+/// Keeps a tree or a tape alive for its unfilled levels, and counts its bytes.
 pub(super) struct Root {
-    pub(super) tree: Arc<Value>,
+    pub(super) json: SharedJson,
     pub(super) bytes: usize,
     /// The bytes of all roots of the VM.
     pub(super) held: Rc<Cell<usize>>,
@@ -77,7 +82,7 @@ pub(super) fn complete(lua: &Lua, template: &Table, shape: &Table) -> mlua::Resu
 pub(super) fn push(
     lua: &Lua,
     (map, list): (&Table, &Table),
-    value: &Value,
+    value: Part<'_>,
     root: impl FnOnce() -> Root,
 ) -> mlua::Result<LuaValue> {
     // SAFETY: the templates are where `push_tree` expects them; the stack of a C function has room. The closure owns nothing before the
@@ -95,18 +100,27 @@ pub(super) fn push(
 pub(super) fn read<T>(
     origin: &LuaFunction,
     table: &Table,
-    read: impl FnOnce(&Value) -> T,
+    read: impl FnOnce(Part<'_>) -> T,
 ) -> mlua::Result<Option<T>> {
     let (value, root) = origin.call::<(LuaValue, LuaValue)>(table)?;
     let (LuaValue::LightUserData(value), LuaValue::LightUserData(root)) = (value, root) else {
         return Ok(None);
     };
     // SAFETY: both were valid when they were returned, and the table still keeps them: nothing has run since.
-    let (value, root) =
-        unsafe { (value.0.cast::<Value>().as_ref(), root.0.cast::<Root>().as_ref()) };
-    // Keeps the tree, whatever happens to the table meanwhile.
-    let _tree = root.map(|it| Arc::clone(&it.tree));
-    Ok(value.map(read))
+    let Some(root) = (unsafe { root.0.cast::<Root>().as_ref() }) else { return Ok(None) };
+    // Keeps the tree or the tape, whatever happens to the table meanwhile.
+    let json = root.json.clone();
+    let part = match &json {
+        // SAFETY: as above.
+        SharedJson::Tree(_) => unsafe { value.0.cast::<Value>().as_ref() }.map(Part::Tree),
+        SharedJson::Tape(tape) => position(value.0).map(|at| Part::Tape(tape.part(at))),
+    };
+    Ok(part.map(read))
+}
+
+/// Returns the position on a tape that [`VALUE`] stands for: one less than its address, which must not be null.
+fn position(value: *mut c_void) -> Option<u32> {
+    value.addr().checked_sub(1).and_then(|it| u32::try_from(it).ok())
 }
 
 unsafe fn complete_template(state: *mut lua_State) {
@@ -128,7 +142,7 @@ unsafe fn complete_template(state: *mut lua_State) {
 }
 
 /// Pushes the level of a value. The templates of maps and lists are at 1 and 2.
-unsafe fn push_tree(state: *mut lua_State, value: &Value, root: impl FnOnce() -> Root) {
+unsafe fn push_tree(state: *mut lua_State, value: Part<'_>, root: impl FnOnce() -> Root) {
     // SAFETY: pushes the two metatables and the level; the root is written right after its memory is allocated.
     unsafe {
         ffi::lua_clonetable(state, 1);
@@ -136,7 +150,9 @@ unsafe fn push_tree(state: *mut lua_State, value: &Value, root: impl FnOnce() ->
         let metas = Metas { map: ffi::lua_gettop(state) - 1, list: ffi::lua_gettop(state) };
         let memory = ffi::lua_newuserdatadtor(state, size_of::<Root>(), drop_root);
         memory.cast::<Root>().write(root());
+        ffi::lua_pushvalue(state, -1);
         ffi::lua_rawsetptagged(state, metas.map, ROOT, TAG);
+        ffi::lua_rawsetptagged(state, metas.list, ROOT, TAG);
         ffi::lua_pushvalue(state, metas.list);
         ffi::lua_rawsetptagged(state, metas.map, OTHER, TAG);
         ffi::lua_pushvalue(state, metas.map);
@@ -153,26 +169,18 @@ struct Metas {
 }
 
 impl Metas {
-    fn of(self, value: &Value) -> c_int {
-        if value.is_array() { self.list } else { self.map }
-    }
-}
-
-fn size(value: &Value) -> usize {
-    match value {
-        Value::Array(items) => items.len(),
-        Value::Object(fields) => fields.len(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+    fn of(self, value: Part<'_>) -> c_int {
+        if value.is_list() { self.list } else { self.map }
     }
 }
 
 /// Pushes a value that the script is reading.
-unsafe fn push_level(state: *mut lua_State, value: &Value, metas: Metas) {
+unsafe fn push_level(state: *mut lua_State, value: Part<'_>, metas: Metas) {
     // SAFETY: leaves one value.
     unsafe {
-        if size(value) > FEW {
+        if value.len() > FEW {
             push_unfilled(state, value, metas);
-        } else if value.is_array() || value.is_object() {
+        } else if value.is_list() || value.is_map() {
             push_table(state, value);
             fill_table(state, value, metas, None);
         } else {
@@ -182,10 +190,10 @@ unsafe fn push_level(state: *mut lua_State, value: &Value, metas: Metas) {
 }
 
 /// Pushes a value that the script may never read.
-unsafe fn push_item(state: *mut lua_State, value: &Value, metas: Metas) {
+unsafe fn push_item(state: *mut lua_State, value: Part<'_>, metas: Metas) {
     // SAFETY: as above.
     unsafe {
-        if size(value) == 0 {
+        if value.is_empty() {
             push_level(state, value, metas);
         } else {
             push_unfilled(state, value, metas);
@@ -193,11 +201,12 @@ unsafe fn push_item(state: *mut lua_State, value: &Value, metas: Metas) {
     }
 }
 
-unsafe fn push_unfilled(state: *mut lua_State, value: &Value, metas: Metas) {
+unsafe fn push_unfilled(state: *mut lua_State, value: Part<'_>, metas: Metas) {
     // SAFETY: the value lives as long as the metatable, see the header.
     unsafe {
         push_table(state, value);
-        ffi::lua_pushlightuserdatatagged(state, ptr::from_ref(value).cast_mut().cast(), TAG);
+        let (place, tag) = place_of(value);
+        ffi::lua_pushlightuserdatatagged(state, place, tag);
         ffi::lua_rawsetptagged(state, -2, VALUE, TAG);
         ffi::lua_pushvalue(state, metas.of(value));
         ffi::lua_setmetatable(state, -2);
@@ -205,52 +214,56 @@ unsafe fn push_unfilled(state: *mut lua_State, value: &Value, metas: Metas) {
     }
 }
 
+/// Returns what [`VALUE`] is for a value, and the tag.
+fn place_of(value: Part<'_>) -> (*mut c_void, c_int) {
+    match value {
+        Part::Tree(tree) => (ptr::from_ref(tree).cast_mut().cast(), TAG),
+        Part::Tape(part) => {
+            let address = usize::try_from(part.at()).unwrap_or(usize::MAX).saturating_add(1);
+            (ptr::without_provenance_mut(address), TAPE)
+        }
+    }
+}
+
 /// Pushes an empty table with space for the items, and for [`VALUE`] in place of them or in addition.
-unsafe fn push_table(state: *mut lua_State, value: &Value) {
-    let size = size(value);
-    let (items, fields) = if value.is_array() { (size, 0) } else { (0, push::frozen_size(size)) };
+unsafe fn push_table(state: *mut lua_State, value: Part<'_>) {
+    let size = value.len();
+    let (items, fields) = if value.is_list() { (size, 0) } else { (0, push::frozen_size(size)) };
     // SAFETY: wrong sizes cost time only.
     unsafe { ffi::lua_createtable(state, push::capacity(items), push::capacity(fields)) }
 }
 
 /// Fills the empty table on top of the stack. `known` is the position of a table with those items that were already created.
-unsafe fn fill_table(state: *mut lua_State, value: &Value, metas: Metas, known: Option<c_int>) {
+unsafe fn fill_table(state: *mut lua_State, value: Part<'_>, metas: Metas, known: Option<c_int>) {
     // SAFETY: each item is pushed and set; the metatable of the shape is pushed and set.
     unsafe {
         let mut has_nulls = false;
-        match value {
-            Value::Array(items) => {
-                for (place, item) in (1..).zip(items) {
-                    if known.is_none_or(|it| {
-                        !push_known(state, it, |at| ffi::lua_rawgeti_(state, at, place))
-                    }) {
-                        push_item(state, item, metas);
-                    }
-                    ffi::lua_rawseti_(state, -2, place);
-                }
+        for (place, item) in (1..).zip(value.items()) {
+            let get = |at| ffi::lua_rawgeti_(state, at, place);
+            if known.is_none_or(|it| !push_known(state, it, get)) {
+                push_item(state, item, metas);
             }
-            Value::Object(fields) => {
-                for (key, field) in fields {
-                    if field.is_null() {
-                        has_nulls = true;
-                        continue;
-                    }
-                    push_text(state, key);
-                    let get = |at| {
-                        ffi::lua_pushvalue(state, -1);
-                        ffi::lua_rawget(state, at)
-                    };
-                    if known.is_none_or(|it| !push_known(state, it, get)) {
-                        push_item(state, field, metas);
-                    }
-                    ffi::lua_rawset(state, -3);
-                }
+            ffi::lua_rawseti_(state, -2, place);
+        }
+        for (key, field) in value.fields() {
+            if field.is_null() {
+                has_nulls = true;
+                continue;
             }
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+            push_text(state, key);
+            let get = |at| {
+                ffi::lua_pushvalue(state, -1);
+                ffi::lua_rawget(state, at)
+            };
+            if known.is_none_or(|it| !push_known(state, it, get)) {
+                push_item(state, field, metas);
+            }
+            ffi::lua_rawset(state, -3);
         }
         ffi::lua_rawgetptagged(state, metas.of(value), SHAPE, TAG);
-        if let (true, Value::Object(fields)) = (has_nulls, value) {
-            push::push_meta_with_nulls(state, fields, ffi::lua_gettop(state));
+        if has_nulls {
+            let nulls = value.fields().filter(|(_, it)| it.is_null()).map(|(key, _)| key);
+            push::push_meta_with_nulls(state, nulls, ffi::lua_gettop(state));
             ffi::lua_remove(state, -2);
         }
         ffi::lua_setmetatable(state, -2);
@@ -268,18 +281,14 @@ unsafe fn push_known(state: *mut lua_State, at: c_int, get: impl FnOnce(c_int) -
     false
 }
 
-unsafe fn push_scalar(state: *mut lua_State, value: &Value) {
+unsafe fn push_scalar(state: *mut lua_State, value: Part<'_>) {
     // SAFETY: leaves one value.
     unsafe {
-        match value {
-            Value::String(text) => push_text(state, text),
-            Value::Null
-            | Value::Bool(_)
-            | Value::Number(_)
-            | Value::Array(_)
-            | Value::Object(_) => {
-                push::push_value(state, value, push::Style::Frozen);
-            }
+        let scalar = value.shallow();
+        if let Shallow::Text(text) = scalar {
+            push_text(state, text);
+        } else {
+            push::push_scalar(state, &scalar);
         }
     }
 }
@@ -298,27 +307,45 @@ unsafe fn push_text(state: *mut lua_State, text: &str) {
 ///
 /// # Safety
 /// The reference is valid as long as the level is unfilled and reachable.
-pub(super) unsafe fn value_at<'a>(state: *mut lua_State, at: c_int) -> Option<&'a Value> {
+pub(super) unsafe fn value_at<'a>(state: *mut lua_State, at: c_int) -> Option<Part<'a>> {
     // SAFETY: only `push_unfilled` creates such light userdata, and its values live as long as their levels.
     unsafe {
         if ffi::lua_type(state, at) != ffi::LUA_TTABLE {
             return None;
         }
         ffi::lua_rawgetptagged(state, at, VALUE, TAG);
-        let value = ffi::lua_tolightuserdatatagged(state, -1, TAG).cast::<Value>();
+        let tree = ffi::lua_tolightuserdatatagged(state, -1, TAG).cast::<Value>();
+        let position = position(ffi::lua_tolightuserdatatagged(state, -1, TAPE));
         ffi::lua_pop(state, 1);
-        value.as_ref()
+        let on_tape = |position| match root_at(state, at).map(|it| &it.json) {
+            Some(SharedJson::Tape(tape)) => Some(Part::Tape(tape.part(position))),
+            Some(SharedJson::Tree(_)) | None => None,
+        };
+        tree.as_ref().map(Part::Tree).or_else(|| position.and_then(on_tape))
+    }
+}
+
+/// Returns the root of an unfilled level.
+unsafe fn root_at<'a>(state: *mut lua_State, at: c_int) -> Option<&'a Root> {
+    // SAFETY: the metatables of unfilled levels have this entry, and keep the userdata.
+    unsafe {
+        let top = ffi::lua_gettop(state);
+        ffi::lua_getmetatable(state, at);
+        ffi::lua_rawgetptagged(state, -1, ROOT, TAG);
+        let root = ffi::lua_touserdata(state, -1).cast::<Root>();
+        ffi::lua_settop(state, top);
+        root.as_ref()
     }
 }
 
 /// Pushes the two metatables of the tree that an unfilled level belongs to.
-unsafe fn push_metas(state: *mut lua_State, at: c_int, value: &Value) -> Metas {
+unsafe fn push_metas(state: *mut lua_State, at: c_int, value: Part<'_>) -> Metas {
     // SAFETY: unfilled levels have these metatables.
     unsafe {
         ffi::lua_getmetatable(state, at);
         let own = ffi::lua_gettop(state);
         ffi::lua_rawgetptagged(state, own, OTHER, TAG);
-        if value.is_array() {
+        if value.is_list() {
             Metas { map: own + 1, list: own }
         } else {
             Metas { map: own, list: own + 1 }
@@ -336,7 +363,7 @@ pub(super) unsafe fn fill(state: *mut lua_State, at: c_int) {
         let Some(value) = value_at(state, at) else { return };
         let top = ffi::lua_gettop(state);
         let metas = push_metas(state, at, value);
-        let known = (size(value) > FEW).then(|| {
+        let known = (value.len() > FEW).then(|| {
             ffi::lua_clonetable(state, at);
             ffi::lua_gettop(state)
         });
@@ -353,7 +380,7 @@ unsafe extern "C-unwind" fn index(state: *mut lua_State) -> c_int {
     // SAFETY: pushes one value.
     unsafe {
         match value_at(state, 1) {
-            Some(value) if size(value) <= FEW => {
+            Some(value) if value.len() <= FEW => {
                 fill(state, 1);
                 ffi::lua_pushvalue(state, 2);
                 ffi::lua_rawget(state, 1);
@@ -366,16 +393,16 @@ unsafe extern "C-unwind" fn index(state: *mut lua_State) -> c_int {
 }
 
 /// Pushes the item at a key (2) of a level with many items (1).
-unsafe fn push_found(state: *mut lua_State, value: &Value) {
+unsafe fn push_found(state: *mut lua_State, value: Part<'_>) {
     // SAFETY: pushes one value; the key is set in a table that has room for it.
     unsafe {
-        let found = match value {
-            Value::Array(items) => place_at(state, 2).and_then(|it| items.get(it)),
-            Value::Object(fields) => field_at(state, 2, fields).filter(|it| !it.is_null()),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+        let found = match value.shallow() {
+            Shallow::List(_) => place_at(state, 2).and_then(|it| value.item(it)),
+            Shallow::Map(_) => field_at(state, 2, value).filter(|it| !it.is_null()),
+            Shallow::Null | Shallow::Bool(_) | Shallow::Number(_) | Shallow::Text(_) => None,
         };
         let Some(found) = found else { return ffi::lua_pushnil(state) };
-        if !found.is_array() && !found.is_object() {
+        if !found.is_list() && !found.is_map() {
             return push_scalar(state, found);
         }
         let metas = push_metas(state, 1, value);
@@ -408,12 +435,8 @@ unsafe fn place_at(state: *mut lua_State, at: c_int) -> Option<usize> {
     place.checked_sub(1).filter(|_| is_exact)
 }
 
-/// Returns the field that a key refers to.
-unsafe fn field_at(
-    state: *mut lua_State,
-    at: c_int,
-    fields: &Map<String, Value>,
-) -> Option<&Value> {
+/// Returns the field of a map that a key refers to.
+unsafe fn field_at(state: *mut lua_State, at: c_int, map: Part<'_>) -> Option<Part<'_>> {
     // SAFETY: the bytes are those of a string, which stays on the stack.
     unsafe {
         if ffi::lua_type(state, at) != ffi::LUA_TSTRING {
@@ -422,7 +445,7 @@ unsafe fn field_at(
         let mut len = 0;
         let bytes = ffi::lua_tolstring(state, at, &raw mut len);
         let bytes = std::slice::from_raw_parts(bytes.cast::<u8>(), len);
-        fields.get(std::str::from_utf8(bytes).ok()?)
+        map.field(std::str::from_utf8(bytes).ok()?)
     }
 }
 
@@ -432,11 +455,9 @@ pub(super) unsafe fn push_origin(state: *mut lua_State) -> c_int {
     // SAFETY: the references become pointers at once.
     unsafe {
         let Some(value) = value_at(state, 1) else { return 0 };
-        let metas = push_metas(state, 1, value);
-        ffi::lua_rawgetptagged(state, metas.map, ROOT, TAG);
-        let root = ffi::lua_touserdata(state, -1);
-        ffi::lua_pushlightuserdata(state, ptr::from_ref(value).cast_mut().cast());
-        ffi::lua_pushlightuserdata(state, root);
+        let Some(root) = root_at(state, 1) else { return 0 };
+        ffi::lua_pushlightuserdata(state, place_of(value).0);
+        ffi::lua_pushlightuserdata(state, ptr::from_ref(root).cast_mut().cast());
         2
     }
 }
@@ -456,7 +477,8 @@ pub(super) unsafe fn push_len(state: *mut lua_State) {
     unsafe {
         // Maps have no list items.
         let len = match value_at(state, 1) {
-            Some(value) => value.as_array().map_or(0, Vec::len),
+            Some(value) if value.is_list() => value.len(),
+            Some(_) => 0,
             None => ffi::lua_objlen(state, 1),
         };
         #[expect(clippy::cast_precision_loss, reason = "lengths are far smaller")]

@@ -2,12 +2,16 @@
 
 use std::sync::Arc;
 
+use kopf_json::{
+    shared::{Part, SharedJson},
+    tape::Tape,
+};
 use mlua::{Lua, Table, Value as LuaValue};
 use serde_json::{Map, Value, json};
 
 use super::{Levels, PART};
 use crate::call::Scripts as _;
-use crate::logic::handlers::outcome::CallEnd;
+use crate::logic::{handlers::outcome::CallEnd, object::Object};
 use crate::scripting::{
     LoadError, Placement, ScriptHost, Source, Terms,
     lua::{
@@ -166,20 +170,26 @@ async fn a_level_looks_as_if_it_had_been_filled_at_once() {
     let (host, handlers) = loaded.map_err(told).expect("it loads");
     let mut different = Vec::new();
     for (handler, look) in handlers.into_iter().map(Arc::new).zip(LOOKS) {
-        let call = call_about(&handler, json!({ "spec": spec() }));
-        let ended = host.call(Arc::new(call)).await;
-        let is_same = match &ended {
-            CallEnd::Returned(Some(seen)) => {
-                let has_looked = seen[0].as_str().is_some_and(|it| it.starts_with("[true"));
-                has_looked && seen[0] == seen[1]
-            }
-            CallEnd::Returned(None) | CallEnd::Keyed(_) | CallEnd::Raised(_) => false,
-        };
-        if !is_same {
-            different.push(format!("{look}: {ended:?}"));
+        let body = json!({ "spec": spec() });
+        let tape = Object::parse_as_tape(body.to_string().into()).expect("JSON");
+        let mut results = Vec::new();
+        for object in [Object::from_value(body), tape] {
+            let ended = host.call(Arc::new(call_about(&handler, object))).await;
+            let CallEnd::Returned(Some(seen)) = &ended else { panic!("{look}: {ended:?}") };
+            results.extend(seen.as_array().cloned().unwrap_or_default());
+        }
+        let has_looked = results[0].as_str().is_some_and(|it| it.starts_with("[true"));
+        if !has_looked || results.len() != 4 || results.iter().any(|it| *it != results[0]) {
+            different.push(format!("{look}: {results:?}"));
         }
     }
     assert!(different.is_empty(), "{}", different.join("\n"));
+}
+
+/// Returns this JSON in both forms.
+fn forms(tree: &Value) -> [SharedJson; 2] {
+    let tape = Tape::parse(tree.to_string().as_bytes()).expect("JSON");
+    [Arc::new(tree.clone()).into(), SharedJson::Tape(Arc::new(tape))]
 }
 
 /// A VM with only what levels need.
@@ -203,7 +213,11 @@ impl Bench {
     }
 
     fn push(&self, tree: &Arc<Value>, part: &Value, bytes: usize) -> Table {
-        let pushed = self.levels.push((&self.lua, &self.shapes), (tree, part), || bytes);
+        self.push_json(&Arc::clone(tree).into(), Part::Tree(part), bytes)
+    }
+
+    fn push_json(&self, json: &SharedJson, part: Part<'_>, bytes: usize) -> Table {
+        let pushed = self.levels.push((&self.lua, &self.shapes), (json, part), || bytes);
         pushed.expect("memory").as_table().expect("a table").clone()
     }
 
@@ -223,7 +237,7 @@ fn a_tree_is_kept_as_long_as_one_of_its_levels_is_not_filled() {
     bench.lua.gc_collect().expect("memory");
     assert!(!bench.is_filled(&list));
     assert_eq!(Arc::strong_count(&tree), 2);
-    let same = bench.levels.read(&list, |it| *it == tree["inner"]["list"]);
+    let same = bench.levels.read(&list, |it| *it.to_tree() == tree["inner"]["list"]);
     assert_eq!(same.expect("memory"), Some(true));
 
     bench.levels.fill(&list).expect("memory");
@@ -239,13 +253,14 @@ fn a_tree_is_kept_as_long_as_one_of_its_levels_is_not_filled() {
 }
 
 #[test]
-fn all_trees_go_with_the_vm() {
-    let bench = Bench::new(1000);
-    let tree = Arc::new(json!([[[1]]]));
-    let table = bench.push(&tree, &tree, 10);
-    assert_eq!(Arc::strong_count(&tree), 2);
-    drop((table, bench));
-    assert_eq!(Arc::strong_count(&tree), 1);
+fn all_trees_and_tapes_go_with_the_vm() {
+    for json in forms(&json!({ "a": [[1]] })) {
+        let bench = Bench::new(1000);
+        let table = bench.push_json(&json, json.root(), 10);
+        assert!(json.is_shared());
+        drop((table, bench));
+        assert!(!json.is_shared());
+    }
 }
 
 #[test]
@@ -282,12 +297,13 @@ fn a_filled_level_has_the_order_of_one_that_was_made_at_once() {
     };
     for size in 1..100 {
         let fields = (0..size).map(|it| (format!("field{}", it * 7919), json!({ "it": [it] })));
-        let tree = Arc::new(Value::Object(fields.collect()));
+        let tree = Value::Object(fields.collect());
         let keys: Vec<_> = tree.as_object().expect("a map").keys().cloned().collect();
         let at_once = push::push(&bench.lua, &bench.shapes, &tree, Style::Frozen);
         let expected = order(at_once.expect("memory").as_table().expect("a table"));
-        for looks in [0, 1, size / 2, size] {
-            let lazy = bench.push(&tree, &tree, 10);
+        let looks = [0, 1, size / 2, size];
+        for (json, looks) in forms(&tree).iter().flat_map(|it| looks.map(|looks| (it, looks))) {
+            let lazy = bench.push_json(json, json.root(), 10);
             for key in keys.iter().rev().take(looks) {
                 assert!(lazy.get::<Table>(key.as_str()).is_ok());
             }
@@ -299,19 +315,24 @@ fn a_filled_level_has_the_order_of_one_that_was_made_at_once() {
 
 #[test]
 fn full_memory_raises_an_error_wherever_it_comes() {
+    for json in forms(&spec()) {
+        raise_wherever_the_memory_is_full(&json);
+    }
+}
+
+fn raise_wherever_the_memory_is_full(json: &SharedJson) {
     let bench = Bench::new(1 << 20);
-    let tree = Arc::new(spec());
     let look = "local t = ...; local n = 0; for _, v in t do if type(v) == 'table' then for _ in v do n += 1 end end end; return n";
     let look = bench.lua.load(look).into_function().expect("it compiles");
     let needed = {
         let before = bench.lua.used_memory();
-        let counted: usize = look.call(bench.push(&tree, &tree, 10)).expect("memory");
+        let counted: usize = look.call(bench.push_json(json, json.root(), 10)).expect("memory");
         assert!(counted > 100);
         bench.lua.used_memory() - before
     };
     for left in (0..needed).step_by(97) {
         bench.lua.gc_collect().expect("memory");
-        let table = bench.push(&tree, &tree, 10);
+        let table = bench.push_json(json, json.root(), 10);
         let limit = bench.lua.used_memory() + left;
         bench.lua.set_memory_limit(limit).expect("a limit");
         // Some succeed, because garbage is collected.
@@ -319,5 +340,5 @@ fn full_memory_raises_an_error_wherever_it_comes() {
         bench.lua.set_memory_limit(0).expect("a limit");
     }
     bench.lua.gc_collect().expect("memory");
-    assert_eq!((Arc::strong_count(&tree), bench.levels.held.get()), (1, 0));
+    assert_eq!((json.is_shared(), bench.levels.held.get()), (false, 0));
 }

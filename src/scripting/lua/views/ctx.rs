@@ -6,6 +6,7 @@ use std::{
     sync::Arc,
 };
 
+use kopf_json::shared::SharedJson;
 use mlua::{
     Function as LuaFunction, Lua, MetaMethod, UserData, UserDataFields, UserDataMethods,
     Value as LuaValue,
@@ -81,16 +82,21 @@ impl CtxView {
                 None => Ok(LuaValue::Nil),
             },
             Kwarg::Value(it) => frozen(&it),
-            Kwarg::Part(tree, keys) => world.pushed.table(&tree, Some(keys), || {
-                let part = keys.iter().try_fold(&*tree, |part, key| part.get(key));
-                match part.filter(|it| it.is_object()) {
-                    Some(part) => world.push_part(lua, (&tree, part), || self.weight(&tree)),
+            Kwarg::Part(json, keys) => world.pushed.table(&json, Some(keys), || {
+                let part = keys.iter().try_fold(json.root(), |part, key| part.field(key));
+                match part.filter(|it| it.is_map()) {
+                    Some(part) => world.push_part(lua, (&json, part), || {
+                        leftovers::weight_of(&json, self.object().map_or(0, |it| it.size()))
+                    }),
                     None => frozen(&Value::Object(Map::new())),
                 }
             }),
-            Kwarg::Tree(tree) => world.pushed.table(&tree, None, || {
-                world.push_part(lua, (&tree, &tree), || leftovers::weight_of_tree(&tree))
-            }),
+            Kwarg::Tree(tree) => {
+                let json = SharedJson::Tree(tree);
+                world.pushed.table(&json, None, || {
+                    world.push_part(lua, (&json, json.root()), || leftovers::weight_of(&json, 0))
+                })
+            }
             Kwarg::Logger(logger) => {
                 lua.create_userdata(LoggerView(logger)).map(LuaValue::UserData)
             }
@@ -105,14 +111,6 @@ impl CtxView {
                 };
                 lua.create_function(warn).map(LuaValue::Function)
             }
-        }
-    }
-
-    /// Estimates the memory of the object's body.
-    fn weight(&self, body: &Value) -> usize {
-        match self.object().map_or(0, |it| it.size()) {
-            0 => leftovers::weight_of_tree(body),
-            text => leftovers::weight_of_text(text),
         }
     }
 

@@ -106,7 +106,6 @@ fn call(
     }
     let locked = function.calls().then(|| given.pop()).flatten();
     let present = present::get();
-    present.as_deref().inspect(|it| present::parse(it));
     let caller = RhaiCaller { shared, context, present };
     let passed: Vec<_> =
         given.iter().map(|value| RhaiPassed { shared: Some(shared), value }).collect();
@@ -212,7 +211,7 @@ struct RhaiCaller<'a> {
 
 impl Caller for RhaiCaller<'_> {
     fn present(&self) -> Option<Arc<Invocation>> {
-        self.present.clone()
+        self.present.clone().inspect(|it| present::parse_tree(it))
     }
 
     fn top_level(&self) -> &TopLevel {
@@ -231,7 +230,8 @@ impl Caller for RhaiCaller<'_> {
 
 impl Argument for RhaiPassed<'_> {
     fn call(&self) -> Option<Arc<Invocation>> {
-        self.value.read_lock::<Ctx>().map(|it| Arc::clone(it.invocation()))
+        let call = self.value.read_lock::<Ctx>().map(|it| Arc::clone(it.invocation()));
+        call.inspect(|it| present::parse_tree(it))
     }
 
     fn handle(&self) -> Option<AnyHandle> {

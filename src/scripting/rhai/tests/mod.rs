@@ -42,6 +42,8 @@ use crate::settings::Settings;
 struct Fixture {
     loaded: Loaded,
     body: Value,
+    /// Whether calls read the body from a tape.
+    is_tape: bool,
     patch: SharedPatch,
     memo: SharedDocument,
     settings: Arc<Mutex<Settings>>,
@@ -66,6 +68,7 @@ impl Fixture {
         Fixture {
             loaded,
             body,
+            is_tape: false,
             patch: SharedPatch::default(),
             memo: SharedDocument::default(),
             settings: Arc::default(),
@@ -103,8 +106,12 @@ impl Fixture {
             new: Some(Arc::new(self.body.clone())),
             diff: Arc::new(diff),
         });
-        let object = Arc::new(Object::from_value(self.body.clone()));
-        self.about(handler, object, detail)
+        let object = if self.is_tape && self.body.is_object() {
+            Object::parse_as_tape(self.body.to_string().into()).expect("JSON")
+        } else {
+            Object::from_value(self.body.clone())
+        };
+        self.about(handler, Arc::new(object), detail)
     }
 
     /// Returns the invocation of a daemon or a timer.
@@ -196,14 +203,22 @@ fn attempt() -> AttemptKwargs {
     AttemptKwargs { retry: 0, started, runtime: std::time::Duration::ZERO }
 }
 
-/// Returns the result of a handler with this code for an object.
+/// Returns the result of a handler with this code for an object; it is the same, whatever the form of the object.
 async fn run(code: &str, body: Value) -> Value {
-    Fixture::handler(code, body).await.returned().await
+    let tree = Fixture::handler(code, body).await;
+    let result = tree.returned().await;
+    let tape = Fixture { is_tape: true, ..Fixture::handler(code, tree.body).await };
+    assert_eq!(tape.returned().await, result, "{code}");
+    result
 }
 
-/// Returns the message of the error of a handler with this code.
+/// Returns the message of the error of a handler with this code, as [`run`] does.
 async fn problem(code: &str, body: Value) -> String {
-    Fixture::handler(code, body).await.raised().await.message
+    let tree = Fixture::handler(code, body).await;
+    let message = tree.raised().await.message;
+    let tape = Fixture { is_tape: true, ..Fixture::handler(code, tree.body).await };
+    assert_eq!(tape.raised().await.message, message, "{code}");
+    message
 }
 
 /// Creates an empty directory for a test.
