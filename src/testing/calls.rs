@@ -16,7 +16,11 @@ use crate::logic::{
 
 /// Returns the first call for an object that was created. Changes that the handler requests go into the patch.
 pub fn creation(handler: &Arc<Handler>, body: Value, patch: SharedPatch) -> Invocation {
-    let object = Object::from_value(body);
+    creation_of(handler, Object::from_value(body), patch)
+}
+
+/// Returns the first call for this object, as [`creation`] does.
+pub fn creation_of(handler: &Arc<Handler>, object: Object, patch: SharedPatch) -> Invocation {
     let change = ChangeCause {
         reason: Reason::Create,
         old: None,

@@ -16,7 +16,7 @@ mod scripts;
 pub mod seam;
 
 pub use self::{
-    calls::creation,
+    calls::{creation, creation_of},
     environment::{BASE, Environment},
     link::{Fate, Link},
     log::{LogCapture, LogLine, capture_log},

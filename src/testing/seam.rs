@@ -7,9 +7,12 @@ use regex::{Captures, Regex};
 use serde_json::{Map, Number, Value, json};
 use tokio::{runtime, task::LocalSet};
 
-use super::creation;
+use super::creation_of;
 use crate::call::{Scripts as _, SharedPatch};
-use crate::logic::handlers::{handler::Handler, outcome::CallEnd};
+use crate::logic::{
+    handlers::{handler::Handler, outcome::CallEnd},
+    object::Object,
+};
 use crate::scripting::{Placement, ScriptHost, Source, Terms};
 use crate::settings::Settings;
 
@@ -37,6 +40,13 @@ const RHAI: &str = r#"
 /// The limit of the values that scripts keep, small enough for values to reach it. The limit of strings also exists in Rhai itself, but not
 /// in Lua.
 const RESULT_SIZE: usize = 8 << 10;
+
+/// The form of the object that scripts read.
+#[derive(Clone, Copy)]
+enum Form {
+    Tree,
+    Tape,
+}
 
 /// Both languages, each with a loaded script.
 pub struct Seam {
@@ -71,7 +81,16 @@ impl Seam {
     /// The result differs from the value, or the languages do not agree.
     pub fn check(&self, value: &Value) -> Result<(), String> {
         for (index, way) in WAYS.into_iter().enumerate() {
-            let [lua, rhai] = [index, index + WAYS.len()].map(|it| self.through(it, value));
+            let [lua, rhai] = [index, index + WAYS.len()].map(|handler| {
+                let [tree, tape] =
+                    [Form::Tree, Form::Tape].map(|it| self.through(handler, value, it));
+                if tree == tape {
+                    Ok(tree)
+                } else {
+                    Err(format!("{way}: on a tape {tape:?}, not {tree:?}"))
+                }
+            });
+            let (lua, rhai) = (lua?, rhai?);
             let [lua, rhai] = [lua, rhai].map(|it| it.map(|it| without_points(&it)));
             if lua != rhai {
                 let [lua, rhai] = [lua, rhai].map(|it| cut(&format!("{it:?}")));
@@ -90,12 +109,16 @@ impl Seam {
         Ok(())
     }
 
-    /// Returns the result for a value, or the error of its rejection.
-    fn through(&self, handler: usize, value: &Value) -> Result<Value, String> {
+    /// Returns the result for a value in an object of this form, or the error of its rejection.
+    fn through(&self, handler: usize, value: &Value, form: Form) -> Result<Value, String> {
         let handler = self.handlers.get(handler).expect("a handler");
         let patch = SharedPatch::default();
         let body = json!({ "metadata": { "name": "x", "namespace": "y" }, "spec": { "v": value } });
-        let call = self.host.call(Arc::new(creation(handler, body, Arc::clone(&patch))));
+        let object = match form {
+            Form::Tree => Object::from_value(body),
+            Form::Tape => Object::parse_as_tape(body.to_string().into()).expect("JSON"),
+        };
+        let call = self.host.call(Arc::new(creation_of(handler, object, Arc::clone(&patch))));
         match self.tasks.block_on(&self.runtime, call) {
             CallEnd::Returned(Some(back)) => Ok(back),
             CallEnd::Returned(None) => {
@@ -234,7 +257,7 @@ mod tests {
             let bytes: Vec<u8> = (0..random.usize(1..120)).map(|_| random.u8(..)).collect();
             let value = value_of(&bytes);
             seam.check(&value).unwrap_or_else(|problem| panic!("{problem}"));
-            refused += usize::from(seam.through(0, &value).is_err());
+            refused += usize::from(seam.through(0, &value, Form::Tape).is_err());
         }
         assert!(refused > 20 && refused < 300, "{refused} of {count} were refused");
     }
