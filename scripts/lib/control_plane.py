@@ -97,6 +97,18 @@ class Plane:
         return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
     def ask(self, method, path, body=None, form="application/json"):
+        deadline = time.monotonic() + DEADLINE
+        while True:
+            status, text = self.send(method, path, body, form)
+            # A new server has not read the definition's objects yet.
+            if status == 429 and time.monotonic() < deadline:
+                time.sleep(0.2)
+                continue
+            if status >= 300:
+                raise RuntimeError(f"{method} {path}: {status} {text[:300]!r}")
+            return json.loads(text)
+
+    def send(self, method, path, body, form):
         if not hasattr(self.local, "connection"):
             self.local.connection = http.client.HTTPSConnection(self.address.hostname, self.address.port, context=self.tls)
         content = None if body is None else json.dumps(body)
@@ -109,10 +121,7 @@ class Plane:
             self.local.connection.close()
             self.local.connection.request(method, path, content, headers)
             answer = self.local.connection.getresponse()
-        text = answer.read()
-        if answer.status >= 300:
-            raise RuntimeError(f"{method} {path}: {answer.status} {text[:300]!r}")
-        return json.loads(text)
+        return answer.status, answer.read()
 
     def create(self, names, size):
         """Creates objects in several threads. Returns the duration in seconds."""

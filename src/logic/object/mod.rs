@@ -41,8 +41,8 @@ pub struct Object {
     raw: Bytes,
     /// Its nesting depth, if that is too deep.
     excess: Option<usize>,
-    /// The object in a form that scripts read in place, if it was read so.
-    tape: Option<Arc<Tape>>,
+    /// The object in a form that scripts read in place, if one has read it before its tree was needed.
+    tape: OnceLock<Arc<Tape>>,
     body: OnceLock<Arc<Value>>,
 }
 
@@ -94,15 +94,15 @@ impl Object {
 
     fn read(header: Header, raw: Bytes) -> Self {
         let excess = tree::excess(&raw);
-        Object { header, raw, excess, tape: None, body: OnceLock::new() }
+        Object { header, raw, excess, tape: OnceLock::new(), body: OnceLock::new() }
     }
 
-    /// Reads an object as a tape, for scripts that read a few fields of it, once.
+    /// Reads all of an object, without its tree.
     ///
     /// # Errors
     /// Fails as [`Tape::parse`] does.
     pub fn parse_as_tape(raw: Bytes) -> Result<Self, serde_json::Error> {
-        let tape = Some(Arc::new(Tape::parse(&raw)?));
+        let tape = OnceLock::from(Arc::new(Tape::parse(&raw)?));
         Ok(Object { tape, ..Object::parse(raw)? })
     }
 
@@ -115,7 +115,13 @@ impl Object {
     /// Creates an object that shares a tree without managed fields.
     pub fn of_tree(body: Arc<Value>) -> Self {
         let header = header::header_of(&body);
-        Object { header, raw: Bytes::new(), excess: None, tape: None, body: OnceLock::from(body) }
+        Object {
+            header,
+            raw: Bytes::new(),
+            excess: None,
+            tape: OnceLock::new(),
+            body: OnceLock::from(body),
+        }
     }
 
     /// Returns the bytes without managed fields, for long-term storage; empty if the object was created from a tree.
@@ -147,7 +153,7 @@ impl Object {
     /// Null if it cannot be read: check [`Object::problem`] first, and decide nothing from such a body.
     pub fn body(&self) -> &Arc<Value> {
         self.body.get_or_init(|| {
-            if let Some(tape) = &self.tape {
+            if let Some(tape) = self.tape.get() {
                 return Arc::new(tape.root().to_value());
             }
             let read = Some(()).filter(|()| self.excess.is_none()).map(|()| tree::body(&self.raw));
@@ -155,12 +161,22 @@ impl Object {
         })
     }
 
-    /// Returns the body as scripts read it: see [`Object::body`].
+    /// Returns the body as scripts read it, with the content of [`Object::body`]: a tree only if there is one already. The form stays the
+    /// same from then on.
     pub fn shared_body(&self) -> SharedJson {
-        match &self.tape {
+        match self.tape() {
             Some(tape) => SharedJson::Tape(Arc::clone(tape)),
             None => SharedJson::Tree(Arc::clone(self.body())),
         }
+    }
+
+    fn tape(&self) -> Option<&Arc<Tape>> {
+        let has_other = self.tape.get().is_some() || self.body.get().is_some();
+        if !has_other && self.excess.is_none() {
+            let tape = Arc::new(Tape::parse(&self.raw).ok()?);
+            return Some(self.tape.get_or_init(|| tape));
+        }
+        self.tape.get()
     }
 
     /// Returns the bytes of its JSON, with the managed fields; empty if the object was created from a tree.
