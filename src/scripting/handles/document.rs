@@ -6,20 +6,18 @@
 //! The languages differ where their values do. In Lua, nil is not null: it withdraws a change, and null deletes; lists of memos are
 //! used in place, as tables are. In Rhai, `()` is both; lists are values, which Rhai assigns back after a change.
 
-use std::{
-    borrow::Cow,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-};
+use std::{borrow::Cow, sync::Arc};
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 use super::{AnyHandle, Border, Handle, HandleKeys, HandleType, Use, path::Path, tree};
 use crate::call::{SharedDocument as Shared, SharedPatch};
 use crate::heap;
-use crate::logic::{change::patch::Transformation, handlers::function::Function};
+use crate::logic::{
+    change::patch::{self, Transformation},
+    handlers::function::Function,
+};
 use crate::scripting::{
     handles::{leftovers::CallPart, withdraw::withdraw},
     terms::Language,
@@ -27,7 +25,7 @@ use crate::scripting::{
         HostValue, LookupKey, Nested, Passed,
         account::Account,
         limits,
-        refused::{DEPTH_MAX, Refused},
+        refused::{DEPTH_MAX, Refused, SizeLimit},
         text,
     },
 };
@@ -50,9 +48,16 @@ pub(crate) type Memo = DocumentHandle<Shared>;
 struct Whole<S> {
     store: S,
     border: Border,
-    /// An upper bound of the size of the document: its size when it was last measured, plus what was added since. The maximum if it
-    /// was never measured.
-    bytes: AtomicUsize,
+    /// An upper bound of the size of the document: its size when it was last measured, plus what was added since. `None` if it was
+    /// never measured.
+    size: Mutex<Option<DocumentSize>>,
+}
+
+/// The size of a document, or of a part of it.
+#[derive(Clone, Copy, Debug)]
+struct DocumentSize {
+    bytes: usize,
+    items: usize,
 }
 
 /// Where a document is stored.
@@ -63,6 +68,8 @@ pub(crate) trait DocumentStore: Send + Sync + Sized + 'static {
     const NAME: &'static str;
     /// Whether it is a patch: levels are created by writing to them, and null deletes on the cluster.
     const IS_PATCH: bool;
+    /// The limit of a value in it, from the number of bytes.
+    const LIMIT: fn(usize) -> SizeLimit;
 
     /// Reads the fields; they are locked meanwhile.
     fn look<T>(&self, look: impl FnOnce(&Fields) -> T) -> T;
@@ -86,6 +93,7 @@ impl DocumentStore for CallPart<SharedPatch> {
     const ROOT: &'static str = "patch";
     const NAME: &'static str = "the patch";
     const IS_PATCH: bool = true;
+    const LIMIT: fn(usize) -> SizeLimit = SizeLimit::Result;
 
     fn look<T>(&self, look: impl FnOnce(&Fields) -> T) -> T {
         look(&self.lock().merge)
@@ -114,6 +122,7 @@ impl DocumentStore for Shared {
     const ROOT: &'static str = "memo";
     const NAME: &'static str = "the memo";
     const IS_PATCH: bool = false;
+    const LIMIT: fn(usize) -> SizeLimit = SizeLimit::Kept;
 
     fn look<T>(&self, look: impl FnOnce(&Fields) -> T) -> T {
         look(&self.lock())
@@ -150,8 +159,8 @@ impl<S> Clone for DocumentHandle<S> {
 impl<S: DocumentStore> DocumentHandle<S> {
     /// Returns the whole document.
     pub(crate) fn new(store: S, border: Border) -> Self {
-        let bytes = AtomicUsize::new(usize::MAX);
-        DocumentHandle { whole: Arc::new(Whole { store, border, bytes }), path: Path::default() }
+        let whole = Whole { store, border, size: Mutex::default() };
+        DocumentHandle { whole: Arc::new(whole), path: Path::default() }
     }
 
     fn language(&self) -> Language {
@@ -192,17 +201,22 @@ impl<S: DocumentStore> DocumentHandle<S> {
         Ok(HostValue::Handle(DocumentHandle { whole: Arc::clone(&self.whole), path }.into()))
     }
 
-    /// Checks the size of a value before it is stored.
-    fn admit(&self, path: &[String], value: &Value, room: usize) -> Result<(), String> {
-        let levels: usize = path.iter().map(|it| limits::field(it)).sum();
-        let more = levels + limits::weight(value);
-        let bytes = &self.whole.bytes;
-        let known = bytes.load(Ordering::Relaxed).checked_add(more).filter(|it| *it <= room);
-        let total = known.unwrap_or_else(|| self.look(|it| weight_besides(it, path)) + more);
-        if total > room {
-            return Err(limits::too_large_together(S::NAME, room, total));
+    /// Checks the size of the whole document with a value before it is stored.
+    fn admit(&self, path: &[String], value: &Value, room: SizeLimit) -> Result<(), String> {
+        // The items of a memo are counted for each value of it.
+        let items_max = if S::IS_PATCH { room.items() } else { usize::MAX };
+        let more = DocumentSize::of(path, value);
+        let known = self.whole.size.lock().map(|it| it.with(more));
+        let known = known.filter(|it| it.bytes <= room.bytes() && it.items <= items_max);
+        let total =
+            known.unwrap_or_else(|| self.look(|it| DocumentSize::besides(it, path)).with(more));
+        if total.bytes > room.bytes() {
+            return Err(limits::too_large_together(S::NAME, room.bytes(), total.bytes));
         }
-        bytes.store(total, Ordering::Relaxed);
+        if total.items > items_max {
+            return Err(limits::too_many_items_together(S::NAME, items_max, total.items));
+        }
+        *self.whole.size.lock() = Some(total);
         Ok(())
     }
 
@@ -332,8 +346,9 @@ where
         let is_lua = self.language() == Language::Lua;
         let original = if is_lua { self.whole.store.original() } else { None };
         let like = path.iter().try_fold(original.as_deref(), |it, key| Some(it?.get(key)));
-        let value = passed.kept(&place, like.flatten(), path.len())?;
-        self.admit(&path, &value, passed.room())?;
+        let room = (S::LIMIT)(passed.room());
+        let value = passed.kept(&place, like.flatten(), (room, path.len()))?;
+        self.admit(&path, &value, room)?;
         self.put((key, &path), value, passed)
     }
 
@@ -378,10 +393,28 @@ where
     }
 }
 
-/// Returns the approximate bytes of the fields of an object other than the one at this path.
-fn weight_besides(fields: &Fields, path: &[String]) -> usize {
-    let all: usize = fields.iter().map(|(key, it)| limits::field(key) + limits::weight(it)).sum();
-    all.saturating_sub(tree::lookup(fields, path).map_or(0, limits::weight))
+impl DocumentSize {
+    /// Returns the size of a value with the levels of its path.
+    fn of(path: &[String], value: &Value) -> Self {
+        let levels: usize = path.iter().map(|it| limits::field(it)).sum();
+        let (bytes, items) = (levels + limits::weight(value), path.len() + patch::items(value));
+        DocumentSize { bytes, items }
+    }
+
+    /// Returns the size of the fields other than the one at this path: the approximate bytes, and the items without the existing levels
+    /// of the path.
+    fn besides(fields: &Fields, path: &[String]) -> Self {
+        let sizes = fields.iter().map(|(key, it)| limits::field(key) + limits::weight(it));
+        let replaced = tree::lookup(fields, path);
+        let bytes = sizes.sum::<usize>().saturating_sub(replaced.map_or(0, limits::weight));
+        let levels = (1..=path.len()).filter_map(|it| tree::lookup(fields, path.get(..it)?));
+        let replaced = levels.count() + replaced.map_or(0, patch::items);
+        DocumentSize { bytes, items: patch::items_of(fields).saturating_sub(replaced) }
+    }
+
+    fn with(self, more: DocumentSize) -> Self {
+        DocumentSize { bytes: self.bytes + more.bytes, items: self.items + more.items }
+    }
 }
 
 /// Returns a path as messages show it.

@@ -101,6 +101,7 @@ impl<'a> LuaReader<'a> {
         if texts == items.len() || items.len() == table.raw_len() {
             return Ok(None);
         }
+        self.account.take_items(items.len())?;
         let mut entries = Vec::with_capacity(items.len());
         for (key, value) in items {
             if key.is_table() {

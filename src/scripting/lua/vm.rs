@@ -51,7 +51,7 @@ use crate::scripting::{
     handles::{Border, ctx},
     values::{
         errors::{ScriptError, ScriptSources},
-        refused::Refused,
+        refused::{Refused, SizeLimit},
     },
 };
 
@@ -396,7 +396,7 @@ impl CallPurpose for Handling {
         let present = world.present.borrow().clone();
         match present.filter(|it| it.handler.kind == Kind::Index) {
             Some(call) => contribution(world, &call, value),
-            None => result(world, value),
+            None => data(world, value).map(returned),
         }
     }
 }
@@ -428,25 +428,28 @@ impl<T, F: FnOnce(&World, &LuaValue) -> mlua::Result<T> + Unpin> CallPurpose for
     }
 }
 
-/// Reads the result of a handler.
-fn result(world: &World, value: &LuaValue) -> mlua::Result<CallEnd> {
-    let read = world.read_kept(value, None, 0).map_err(refused)?;
-    Ok(CallEnd::Returned((!read.is_null()).then_some(read)))
+/// Returns the end of a call with this result.
+fn returned(result: Value) -> CallEnd {
+    CallEnd::Returned((!result.is_null()).then_some(result))
 }
 
 /// Reads the result of an index function, whose keys need not be strings.
 fn contribution(world: &World, call: &Invocation, value: &LuaValue) -> mlua::Result<CallEnd> {
     let ended = match world.read_keyed(value).map_err(refused)? {
         Some(entries) => CallEnd::Keyed(entries),
-        None => result(world, value)?,
+        None => returned(data(world, value)?),
     };
     world.memos.admit_to_index(call, &ended).map_err(mlua::Error::runtime)?;
     Ok(ended)
 }
 
-/// Reads the result of a function that computes data.
+/// Reads the result of a handler, or of a function that computes data.
 fn data(world: &World, value: &LuaValue) -> mlua::Result<Value> {
-    world.read_kept(value, None, 0).map_err(refused)
+    let bytes = world.limits.sandbox.result_size;
+    let present = world.present.borrow();
+    let kind = present.as_ref().map(|it| it.handler.kind);
+    let room = kind.map_or(SizeLimit::Result(bytes), |it| SizeLimit::of_result(it, bytes));
+    world.read_kept(value, None, (room, 0)).map_err(refused)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the shape of a mapping of errors")]

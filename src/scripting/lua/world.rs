@@ -152,14 +152,14 @@ impl World {
         self.reader(self.account(self.text_room())).read(value, like)
     }
 
-    /// Converts Lua to JSON that is kept: a result, or a part of a patch or of a memo. `around` is the number of levels around that part.
+    /// Converts Lua to JSON that is kept: a result, or a part of a patch or of a memo, with the number of levels around that part.
     pub(super) fn read_kept(
         &self,
         value: &LuaValue,
         like: Option<&Value>,
-        around: usize,
+        (room, around): (SizeLimit, usize),
     ) -> Result<Value, Refused> {
-        self.reader(self.account(self.room()).below(around)).read(value, like)
+        self.reader(self.account(room).below(around)).read(value, like)
     }
 
     /// Converts a table with keys other than strings to its items; `None` if it has no such keys: see [`LuaReader::read_keyed`].
@@ -167,7 +167,8 @@ impl World {
         &self,
         value: &LuaValue,
     ) -> Result<Option<Vec<(Value, Value)>>, Refused> {
-        self.reader(self.account(self.room())).read_keyed(value)
+        let room = SizeLimit::Result(self.limits.sandbox.result_size);
+        self.reader(self.account(room)).read_keyed(value)
     }
 
     /// Returns the account that limits one conversion.
@@ -178,11 +179,6 @@ impl World {
     /// Returns the maximum size of a value that is passed or shown.
     pub(super) fn text_room(&self) -> SizeLimit {
         SizeLimit::Text(self.limits.sandbox.string_size)
-    }
-
-    /// Returns the maximum size of a value that is kept.
-    pub(super) fn room(&self) -> SizeLimit {
-        SizeLimit::Result(self.limits.sandbox.result_size)
     }
 
     fn reader<'a>(&'a self, account: Account<'a>) -> LuaReader<'a> {

@@ -28,11 +28,7 @@ use crate::call::Invocation;
 use crate::heap;
 use crate::logic::handlers::outcome::CallEnd;
 use crate::ports::BoxFuture;
-use crate::scripting::{
-    inline::LONG,
-    script::running_time::running_time,
-    values::{memos::Memos, refused::SizeLimit},
-};
+use crate::scripting::{inline::LONG, script::running_time::running_time, values::memos::Memos};
 
 /// Operations of a script between two checks of its limits, while operations are short: some microseconds.
 const LOOK_EVERY: u32 = 16;
@@ -456,15 +452,14 @@ pub(super) fn own<T: Clone>(original: T) -> T {
     own
 }
 
-/// Returns the maximum sizes of a value that the running call stores in the host, and of one that it passes.
-pub(super) fn rooms() -> (SizeLimit, SizeLimit) {
+/// Returns the maximum bytes of a value that the running call stores in the host, and of one that it passes.
+pub(super) fn sizes() -> (usize, usize) {
     /// Bytes, if there is no running call.
     const DEFAULT: usize = 4 << 20;
     let sizes = CURRENT.with_borrow(|current| {
         current.as_ref().map(|it| (it.common.result_size, it.common.string_size))
     });
-    let (result, text) = sizes.unwrap_or((DEFAULT, DEFAULT));
-    (SizeLimit::Result(result), SizeLimit::Text(text))
+    sizes.unwrap_or((DEFAULT, DEFAULT))
 }
 
 /// Counts a tree of the host as the script's memory for as long as it is viewed; `None` if there is no running call.

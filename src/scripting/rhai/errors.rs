@@ -1,7 +1,6 @@
 //! Errors of a script: what they mean for the handler, and where they happened.
 
 use rhai::{Dynamic, EvalAltResult, ParseErrorType, Position};
-use serde_json::Value;
 
 use super::{api, control::Abort, runner::RunError, value::text};
 use crate::logic::handlers::{declare::DeclareError, outcome::Raised};
@@ -46,27 +45,6 @@ impl ErrorSources {
     /// Creates the sources of a script with these limits, without any text yet.
     pub(super) fn new(limits: Sandbox) -> Self {
         ErrorSources { texts: ScriptSources::default(), limits }
-    }
-
-    /// Returns a value that a handler passes to the host; fails if it is too large.
-    pub(super) fn within_result(&self, name: &str, value: Value) -> Result<Value, Raised> {
-        let limit = self.limits.result_size;
-        if limits::is_within(&value, limit) {
-            return Ok(value);
-        }
-        Err(of_value(limits::too_large(name, limit)))
-    }
-
-    /// Checks the size of a patch; fails if it is too large.
-    pub(super) fn within_patch(
-        &self,
-        fields: &serde_json::Map<String, Value>,
-    ) -> Result<(), Raised> {
-        let limit = self.limits.result_size;
-        if limits::is_within(fields, limit) {
-            return Ok(());
-        }
-        Err(of_value(limits::too_large("the patch", limit)))
     }
 }
 

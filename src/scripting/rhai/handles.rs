@@ -25,8 +25,11 @@ use crate::scripting::{
     },
     terms::Language,
     values::{
-        Filter, HostValue, LookupKey, Nested, Passed, account::Account, memos::Memos,
-        refused::Refused, stopped,
+        Filter, HostValue, LookupKey, Nested, Passed,
+        account::Account,
+        memos::Memos,
+        refused::{Refused, SizeLimit},
+        stopped,
     },
 };
 
@@ -85,13 +88,13 @@ impl Passed for RhaiPassed<'_> {
         &self,
         name: &str,
         _like: Option<&Value>,
-        around: usize,
+        within: (SizeLimit, usize),
     ) -> std::result::Result<Value, String> {
-        to_kept(name, self.value, around)
+        to_kept(name, self.value, within)
     }
 
     fn room(&self) -> usize {
-        control::rooms().0.bytes()
+        control::sizes().0
     }
 
     fn memos(&self, use_them: &mut dyn FnMut(&Memos)) {

@@ -46,7 +46,7 @@ use self::{
     vm::Vm,
 };
 use super::{LoadError, Loaded, Source, Terms};
-use crate::call::{Cause, Invocation, Scripts, Stopped};
+use crate::call::{Invocation, Scripts, Stopped};
 use crate::logic::{
     change::filters::Question,
     handlers::{
@@ -192,22 +192,16 @@ impl Scripts for RhaiEngine {
     fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, CallEnd> {
         let stopped = invocation.background().map(|it| it.stopped.clone());
         let function = invocation.handler.function.clone();
-        let patch = match &invocation.cause {
-            Cause::Object(cause) => Some(Arc::clone(&cause.patch)),
-            Cause::Activity(_) => None,
-        };
-        let index = (invocation.handler.kind == Kind::Index).then(|| Arc::clone(&invocation));
+        let kind = invocation.handler.kind;
+        let index = (kind == Kind::Index).then(|| Arc::clone(&invocation));
         let job = move |script: &RhaiScript, ctx| {
             let result = script.call(&function, vec![ctx])?;
-            let result = given(|| script.result(&result))?;
+            let result = given(|| RhaiScript::result(&result, kind))?;
             if let Some(call) = &index {
                 let ended = CallEnd::Returned((!result.is_null()).then_some(result));
                 admit_to_index(call, &ended).map_err(errors::of_value)?;
                 let CallEnd::Returned(result) = ended else { return Ok(None) };
                 return Ok(result);
-            }
-            if let Some(patch) = &patch {
-                script.patch(patch)?;
             }
             Ok((!result.is_null()).then_some(result))
         };
@@ -249,12 +243,13 @@ impl Scripts for RhaiEngine {
         about: Option<Value>,
         invocation: Arc<Invocation>,
     ) -> BoxFuture<'static, Result<Value, Raised>> {
+        let kind = invocation.handler.kind;
         self.run_about(function.clone(), invocation, move |script, ctx| {
             let mut arguments: Vec<_> =
                 about.clone().map(|it| context::about(Some(it))).into_iter().collect();
             arguments.push(ctx);
             let returned = script.call(&function, arguments)?;
-            given(|| script.result(&returned))
+            given(|| RhaiScript::result(&returned, kind))
         })
     }
 

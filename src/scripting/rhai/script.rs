@@ -27,17 +27,18 @@ use super::{
     value,
     view::{self, View},
 };
-use crate::call::{Invocation, SharedPatch};
+use crate::call::Invocation;
 use crate::logic::handlers::{
     declare::DeclareError,
     function::{Function, ScriptId},
-    handler::Handler,
+    handler::{Handler, Kind},
     lifecycle::Chooser,
     outcome::Raised,
 };
 use crate::scripting::{
     LoadError, Source, Terms,
     functions::{Surroundings, declaring::TopLevel},
+    values::refused::SizeLimit,
 };
 use crate::settings::Sandbox;
 
@@ -492,17 +493,10 @@ impl RhaiScript {
         })
     }
 
-    /// Converts the result of a handler into JSON. Fails if it is not data or too large.
-    pub(super) fn result(&self, value: &Dynamic) -> Result<Value, Raised> {
-        let json = value::to_kept("the result", value, 0).map_err(errors::of_value);
-        let json = Self::unless_over(json)?;
-        self.shared.sources.within_result("the result", json)
-    }
-
-    /// Checks the size of the patch that a handler has written.
-    pub(super) fn patch(&self, patch: &SharedPatch) -> Result<(), Raised> {
-        // Most calls write no patch.
-        patch.peek().map_or(Ok(()), |it| self.shared.sources.within_patch(&it.merge))
+    /// Converts the result of a function of such a handler into JSON. Fails if it is not data or too large.
+    pub(super) fn result(value: &Dynamic, kind: Kind) -> Result<Value, Raised> {
+        let room = SizeLimit::of_result(kind, control::sizes().0);
+        Self::unless_over(value::to_kept("the result", value, (room, 0)).map_err(errors::of_value))
     }
 
     /// Converts a value that the script passes to the host into JSON. Fails if it is not data.

@@ -10,7 +10,7 @@ use crate::scripting::values::{
     account::{Account, Deadline},
     errors::ErrorValue,
     limits,
-    refused::{BYTES, DEPTH_MAX, FUNCTION, HOST_OBJECT, NOT_FINITE, Refused},
+    refused::{BYTES, DEPTH_MAX, FUNCTION, HOST_OBJECT, NOT_FINITE, Refused, SizeLimit},
     text::shown,
 };
 
@@ -43,9 +43,13 @@ pub(super) fn to_json(name: &str, value: &Dynamic) -> Result<Value, String> {
     to_refusable(value).map_err(|it| it.at(name))
 }
 
-/// Converts a value that the host stores below `around` levels: a result, a part of a patch or of a memo. Errors are as for [`to_json`].
-pub(super) fn to_kept(name: &str, value: &Dynamic, around: usize) -> Result<Value, String> {
-    let (room, _) = control::rooms();
+/// Converts a value that the host stores within a limit, below a number of levels: a result, a part of a patch or of a memo. Errors are as
+/// for [`to_json`].
+pub(super) fn to_kept(
+    name: &str,
+    value: &Dynamic,
+    (room, around): (SizeLimit, usize),
+) -> Result<Value, String> {
     let mut account = Account::new(room, 0, &CallDeadline).below(around);
     convert(value, 0, &mut account).map_err(|it| it.at(name))
 }
@@ -57,7 +61,7 @@ pub(super) fn to_refusable(value: &Dynamic) -> Result<Value, Refused> {
 
 /// Returns the account that limits a value which is passed or shown.
 pub(super) fn account() -> Account<'static> {
-    Account::new(control::rooms().1, 0, &CallDeadline)
+    Account::new(SizeLimit::Text(control::sizes().1), 0, &CallDeadline)
 }
 
 /// Returns the JSON of a value; `None` if it has none.

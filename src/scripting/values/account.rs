@@ -7,7 +7,7 @@
 use serde_json::{Map, Value};
 
 use super::{
-    limits::{self, ITEMS_MAX},
+    limits,
     refused::{DEPTH_MAX, Refused, SizeLimit},
 };
 use crate::call::Index;
@@ -36,7 +36,7 @@ pub(crate) trait Deadline {
 impl<'a> Account<'a> {
     /// Returns an account with this room. `first` is the index of the first item of a list; the copy is cancelled at the deadline.
     pub(crate) fn new(room: SizeLimit, first: usize, deadline: &'a dyn Deadline) -> Self {
-        let (bytes, items) = (room.bytes(), ITEMS_MAX);
+        let (bytes, items) = (room.bytes(), room.items());
         Account { room, bytes, items, around: 0, first, steps: 0, deadline }
     }
 
@@ -69,7 +69,7 @@ impl<'a> Account<'a> {
 
     /// Returns the error for `more` items in addition to those counted so far.
     pub(crate) fn too_many_items(&self, more: usize) -> Refused {
-        Refused::too_many_items((ITEMS_MAX - self.items).saturating_add(more))
+        Refused::too_many_items(self.room, (self.room.items() - self.items).saturating_add(more))
     }
 
     /// Checks the depth of a map or a list that has `depth` levels of the value around it, together with the levels of the place
@@ -211,9 +211,18 @@ mod tests {
         let refused = account.copy(&text, 0).unwrap_err();
         let expected = Refused::too_large(SizeLimit::Text(1000), 1233).under(".a".into());
         assert_eq!(refused, expected);
-        let many = json!(vec![1; ITEMS_MAX + 1]);
-        let mut wide = Account::new(SizeLimit::Text(usize::MAX), 0, &Over(false));
-        assert_eq!(wide.count(&many, 0), Err(Refused::too_many_items(ITEMS_MAX + 1)));
+        for (room, items) in [
+            (SizeLimit::Result(usize::MAX), 20_000),
+            (SizeLimit::Kept(usize::MAX), 100_000),
+            (SizeLimit::Text(usize::MAX), 100_000),
+        ] {
+            let mut wide = Account::new(room, 0, &Over(false));
+            assert_eq!(wide.count(&json!(vec![1; items]), 0), Ok(()));
+            assert_eq!(
+                wide.copy(&json!({ "a": 1 }), 0),
+                Err(Refused::too_many_items(room, items + 1))
+            );
+        }
     }
 
     #[test]

@@ -63,8 +63,9 @@ pub(crate) fn too_long_text(limit: usize) -> String {
     format!("a string would be longer than {} ({STRING_SIZE})", size::shown(limit))
 }
 
-/// Maximum number of items of a list or fields of a map, nested ones included. Applies to values of Rhai, and to arguments and
-/// results of libraries in both languages. An item takes at least a hundred bytes of memory, independent of its size as JSON.
+/// Maximum number of items of a list or fields of a map, nested ones included. Applies to values of Rhai, to memos, and to arguments
+/// and results of libraries in both languages. An item takes at least a hundred bytes of memory, independent of its size as JSON.
+/// Results and patches have the lower limit [`patch::ITEMS_MAX`](crate::logic::change::patch::ITEMS_MAX).
 pub(crate) const ITEMS_MAX: usize = 100_000;
 
 /// Returns the error of a list or a map with too many items, nested ones included.
@@ -93,6 +94,11 @@ pub(crate) fn too_large(what: &str, limit: usize) -> String {
 /// Returns the error of a patch or a memo that would be too large as a whole: `bytes` includes the new value.
 pub(crate) fn too_large_together(what: &str, limit: usize, bytes: usize) -> String {
     format!("{}: {} together", too_large(what, limit), size::about(bytes))
+}
+
+/// Returns the error of a patch that would have too many items as a whole: `count` includes the new value.
+pub(crate) fn too_many_items_together(what: &str, limit: usize, count: usize) -> String {
+    format!("{}: {count} together", too_many_items(what, limit))
 }
 
 /// Returns the error of an argument of a host function that is too large.

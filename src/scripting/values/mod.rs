@@ -20,7 +20,11 @@ use crate::logic::{
     handlers::declare::{Argument, Marker},
     text::duration,
 };
-use crate::scripting::values::{errors::ErrorValue, memos::Memos, refused::Refused};
+use crate::scripting::values::{
+    errors::ErrorValue,
+    memos::Memos,
+    refused::{Refused, SizeLimit},
+};
 
 /// A value that the host returns to a script.
 pub(crate) enum HostValue {
@@ -127,9 +131,14 @@ pub(crate) trait Passed {
         self.read().map_err(|it| it.at(name))
     }
 
-    /// Returns it as data that are kept below `around` levels. Where the language cannot determine the type, it follows that of
+    /// Returns it as data that are kept within a limit, below a number of levels. Where the language cannot determine the type, it follows that of
     /// `like`.
-    fn kept(&self, name: &str, like: Option<&Value>, around: usize) -> Result<Value, String>;
+    fn kept(
+        &self,
+        name: &str,
+        like: Option<&Value>,
+        within: (SizeLimit, usize),
+    ) -> Result<Value, String>;
 
     /// Returns the maximum size of what is kept, in bytes of JSON.
     fn room(&self) -> usize;

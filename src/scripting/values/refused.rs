@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::limits;
-use crate::logic::text::size;
+use crate::logic::{change::patch, handlers::handler::Kind, text::size};
 
 /// Maximum depth of a structure. JSON parsers have this limit, too. A value that contains itself exceeds it.
 pub(crate) const DEPTH_MAX: usize = 128;
@@ -33,30 +33,49 @@ enum RefusedProblem {
     /// The value as a whole is too large: it has at least this many bytes up to this place.
     TooLarge(SizeLimit, usize),
     /// The value has too many items and fields: at least this many up to this place.
-    TooManyItems(usize),
+    TooManyItems(SizeLimit, usize),
 }
 
-/// Maximum size of a value as JSON, in bytes.
+/// Maximum size of a value: its bytes as JSON, and its items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SizeLimit {
-    /// For results, patches and memos.
+    /// For results and patches, which the operator copies, compares and frees on its own thread.
     Result(usize),
+    /// For memos, for the children of a reconcile handler, and for converted objects.
+    Kept(usize),
     /// For other values, which are strings to the host.
     Text(usize),
 }
 
 impl SizeLimit {
+    /// Returns the limit of what a function of such a handler returns.
+    ///
+    /// A converted object may be as large as the object, and a reconcile handler may have thousands of children. Fakes of tests
+    /// return whole responses.
+    pub(crate) fn of_result(kind: Kind, bytes: usize) -> Self {
+        let is_large = matches!(kind, Kind::Convert | Kind::Reconcile | Kind::Test);
+        if is_large { SizeLimit::Kept(bytes) } else { SizeLimit::Result(bytes) }
+    }
+
     /// Returns the number of bytes.
     pub(crate) fn bytes(self) -> usize {
         match self {
-            SizeLimit::Result(bytes) | SizeLimit::Text(bytes) => bytes,
+            SizeLimit::Result(bytes) | SizeLimit::Kept(bytes) | SizeLimit::Text(bytes) => bytes,
+        }
+    }
+
+    /// Returns the number of items and fields, nested ones included.
+    pub(crate) fn items(self) -> usize {
+        match self {
+            SizeLimit::Result(_) => patch::ITEMS_MAX,
+            SizeLimit::Kept(_) | SizeLimit::Text(_) => limits::ITEMS_MAX,
         }
     }
 
     /// Returns the error of a value that does not fit.
     pub(crate) fn exceeded(self, place: &str) -> String {
         match self {
-            SizeLimit::Result(limit) => limits::too_large(place, limit),
+            SizeLimit::Result(limit) | SizeLimit::Kept(limit) => limits::too_large(place, limit),
             SizeLimit::Text(limit) => limits::too_large_as_text(place, limit),
         }
     }
@@ -79,8 +98,8 @@ impl Refused {
     }
 
     /// Refuses a value for the number of its items and fields, nested ones included: it has this many up to the current one.
-    pub(crate) fn too_many_items(count: usize) -> Self {
-        Refused { path: Vec::new(), problem: RefusedProblem::TooManyItems(count) }
+    pub(crate) fn too_many_items(room: SizeLimit, count: usize) -> Self {
+        Refused { path: Vec::new(), problem: RefusedProblem::TooManyItems(room, count) }
     }
 
     /// Refuses a value for its depth.
@@ -93,7 +112,7 @@ impl Refused {
         match &self.problem {
             RefusedProblem::Endless(_)
             | RefusedProblem::TooLarge(..)
-            | RefusedProblem::TooManyItems(_) => true,
+            | RefusedProblem::TooManyItems(..) => true,
             RefusedProblem::Here(_) => false,
         }
     }
@@ -118,8 +137,8 @@ impl Refused {
                 let whole = room.exceeded(place);
                 format!("{whole}: {} up to {place}{path}{more}", size::about(*bytes))
             }
-            RefusedProblem::TooManyItems(count) => {
-                let whole = limits::too_many_items(place, limits::ITEMS_MAX);
+            RefusedProblem::TooManyItems(room, count) => {
+                let whole = limits::too_many_items(place, room.items());
                 format!("{whole}: {count} up to {place}{path}{more}")
             }
         }
@@ -144,10 +163,22 @@ mod tests {
             large.at("memo.spec"),
             "memo.spec is larger than 1 MiB as JSON (settings.sandbox.result_size): 1.9 MiB up to memo.spec.items[3].x"
         );
-        let many = under(Refused::too_many_items(100_001));
+        let many = under(Refused::too_many_items(SizeLimit::Kept(1), 100_001));
+        assert_eq!(
+            many.at("memo.a"),
+            "memo.a would have more than 100000 items: 100001 up to memo.a.items[3].x"
+        );
+        let many = under(Refused::too_many_items(SizeLimit::Result(1), 20_001));
         assert_eq!(
             many.at("the result"),
-            "the result would have more than 100000 items: 100001 up to the result.items[3].x"
+            "the result would have more than 20000 items: 20001 up to the result.items[3].x"
         );
+    }
+
+    #[test]
+    fn results_that_may_be_as_large_as_their_input_have_the_higher_limit_of_items() {
+        let items = |kind| SizeLimit::of_result(kind, 1).items();
+        assert_eq!([Kind::Create, Kind::Index, Kind::Mutate, Kind::Timer].map(items), [20_000; 4]);
+        assert_eq!([Kind::Convert, Kind::Reconcile, Kind::Test].map(items), [100_000; 3]);
     }
 }

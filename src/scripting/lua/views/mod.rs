@@ -23,8 +23,12 @@ use crate::scripting::{
     },
     terms::Language,
     values::{
-        HostValue, LookupKey, Nested, Passed, account::Account, errors::ErrorValue, memos::Memos,
-        refused::Refused, stopped,
+        HostValue, LookupKey, Nested, Passed,
+        account::Account,
+        errors::ErrorValue,
+        memos::Memos,
+        refused::{Refused, SizeLimit},
+        stopped,
     },
 };
 
@@ -246,12 +250,17 @@ impl Passed for LuaPassed<'_> {
         self.world.read(self.value, None)
     }
 
-    fn kept(&self, name: &str, like: Option<&Value>, around: usize) -> Result<Value, String> {
-        self.world.read_kept(self.value, like, around).map_err(|it| it.at(name))
+    fn kept(
+        &self,
+        name: &str,
+        like: Option<&Value>,
+        within: (SizeLimit, usize),
+    ) -> Result<Value, String> {
+        self.world.read_kept(self.value, like, within).map_err(|it| it.at(name))
     }
 
     fn room(&self) -> usize {
-        self.world.room().bytes()
+        self.world.limits.sandbox.result_size
     }
 
     fn memos(&self, use_them: &mut dyn FnMut(&Memos)) {

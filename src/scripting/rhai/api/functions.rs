@@ -224,7 +224,7 @@ impl Caller for RhaiCaller<'_> {
     }
 
     fn string_size(&self) -> usize {
-        control::rooms().1.bytes()
+        control::sizes().1
     }
 }
 

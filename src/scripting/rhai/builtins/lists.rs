@@ -4,7 +4,7 @@ use rhai::{Array, Blob, Dynamic, Engine, INT};
 
 use super::{Fallible, too_long, too_many};
 use crate::scripting::{
-    rhai::control::{rooms, step},
+    rhai::control::{sizes, step},
     values::limits::ITEMS_MAX,
 };
 
@@ -34,7 +34,7 @@ fn pad(list: &mut Array, len: INT, item: &Dynamic) -> Fallible<()> {
 
 fn length(len: INT) -> Fallible<usize> {
     let len = usize::try_from(len).unwrap_or(0);
-    if len > rooms().1.bytes() { Err(too_long()) } else { Ok(len) }
+    if len > sizes().1 { Err(too_long()) } else { Ok(len) }
 }
 
 /// Converts an integer into a byte, as Rhai does: its lowest eight bits.

@@ -11,7 +11,7 @@ mod texts;
 
 use rhai::{Dynamic, Engine, EvalAltResult};
 
-use super::control::{Abort, rooms};
+use super::control::{Abort, sizes};
 use crate::scripting::values::limits::ITEMS_MAX;
 
 /// Strings of up to this many bytes are always within their limit: it is the minimum of the setting.
@@ -35,7 +35,7 @@ fn too_many(what: &'static str) -> Box<EvalAltResult> {
 
 /// Returns the error of a string that is too long.
 fn too_long() -> Box<EvalAltResult> {
-    Abort::TooLong(rooms().1.bytes()).into_error()
+    Abort::TooLong(sizes().1).into_error()
 }
 
 /// Fails if a value is too large, when the script reads it.
@@ -60,5 +60,5 @@ pub(super) fn check_size(value: &Dynamic) -> Fallible<()> {
     if items > ITEMS_MAX {
         return Err(too_many(what));
     }
-    if text > SHORT && text > rooms().1.bytes() { Err(too_long()) } else { Ok(()) }
+    if text > SHORT && text > sizes().1 { Err(too_long()) } else { Ok(()) }
 }

@@ -6,7 +6,7 @@ use rhai::{Array, Dynamic, Engine, FuncRegistration, INT, ImmutableString};
 
 use super::{Fallible, too_long, too_many};
 use crate::scripting::{
-    rhai::control::{reserve, rooms, step},
+    rhai::control::{reserve, sizes, step},
     values::limits::ITEMS_MAX,
 };
 
@@ -66,7 +66,7 @@ fn pad(text: &mut ImmutableString, len: INT, with: &str) -> Fallible<()> {
         return Ok(());
     }
     let times = missing / chars;
-    let longest = rooms().1.bytes();
+    let longest = sizes().1;
     if times.saturating_mul(with.len()).saturating_add(text.len()) > longest {
         return Err(too_long());
     }
@@ -103,7 +103,7 @@ fn replace(text: &mut ImmutableString, find: &str, with: &str) -> Fallible<()> {
     if text.is_empty() {
         return Ok(());
     }
-    let longest = rooms().1.bytes();
+    let longest = sizes().1;
     let (mut made, mut done) = (String::new(), 0);
     for (place, found) in text.match_indices(find) {
         step()?;
