@@ -73,10 +73,12 @@ impl Tape {
     pub fn parse(text: &[u8]) -> Result<Self, serde_json::Error> {
         depth::read(text, |deserializer| {
             // About as much as objects need, so that nothing is moved while it grows.
-            let nodes = Vec::with_capacity(text.len() / 12);
-            let texts = String::with_capacity(text.len() / 4 * 3);
+            let (nodes, texts) =
+                (Vec::with_capacity(text.len() / 12), String::with_capacity(text.len()));
             let mut tape = Tape { nodes, texts, wide: BTreeMap::new() };
             TapeBuilder { tape: &mut tape, level: TreeLevel::Object }.deserialize(deserializer)?;
+            tape.nodes.shrink_to_fit();
+            tape.texts.shrink_to_fit();
             Ok(tape)
         })
     }

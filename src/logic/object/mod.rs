@@ -11,6 +11,7 @@ pub mod essence;
 pub mod fields;
 pub mod hidden;
 pub mod hierarchy;
+pub mod items;
 pub mod reason;
 pub mod reference;
 pub mod resource;

@@ -14,10 +14,7 @@ use serde_json::{Map, Value};
 use super::{AnyHandle, Border, Handle, HandleKeys, HandleType, Use, path::Path, tree};
 use crate::call::{SharedDocument as Shared, SharedPatch};
 use crate::heap;
-use crate::logic::{
-    change::patch::{self, Transformation},
-    handlers::function::Function,
-};
+use crate::logic::{change::patch::Transformation, handlers::function::Function, object::items};
 use crate::scripting::{
     handles::{leftovers::CallPart, withdraw::withdraw},
     terms::Language,
@@ -397,7 +394,7 @@ impl DocumentSize {
     /// Returns the size of a value with the levels of its path.
     fn of(path: &[String], value: &Value) -> Self {
         let levels: usize = path.iter().map(|it| limits::field(it)).sum();
-        let (bytes, items) = (levels + limits::weight(value), path.len() + patch::items(value));
+        let (bytes, items) = (levels + limits::weight(value), path.len() + items::items(value));
         DocumentSize { bytes, items }
     }
 
@@ -408,8 +405,8 @@ impl DocumentSize {
         let replaced = tree::lookup(fields, path);
         let bytes = sizes.sum::<usize>().saturating_sub(replaced.map_or(0, limits::weight));
         let levels = (1..=path.len()).filter_map(|it| tree::lookup(fields, path.get(..it)?));
-        let replaced = levels.count() + replaced.map_or(0, patch::items);
-        DocumentSize { bytes, items: patch::items_of(fields).saturating_sub(replaced) }
+        let replaced = levels.count() + replaced.map_or(0, items::items);
+        DocumentSize { bytes, items: items::items_of(fields).saturating_sub(replaced) }
     }
 
     fn with(self, more: DocumentSize) -> Self {

@@ -62,9 +62,8 @@ impl Pushed {
         // Other values are small, or not frozen copies.
         if made.is_table() {
             self.tables.raw_set(place + 1, &made)?;
-            let origin = TableOrigin { json: json.downgrade(), keys };
             if let Some(entry) = self.origins.borrow_mut().get_mut(place) {
-                *entry = Some(origin);
+                *entry = Some(TableOrigin { json: json.downgrade(), keys });
             }
         }
         Ok(made)

@@ -445,10 +445,8 @@ fn contribution(world: &World, call: &Invocation, value: &LuaValue) -> mlua::Res
 
 /// Reads the result of a handler, or of a function that computes data.
 fn data(world: &World, value: &LuaValue) -> mlua::Result<Value> {
-    let bytes = world.limits.sandbox.result_size;
-    let present = world.present.borrow();
-    let kind = present.as_ref().map(|it| it.handler.kind);
-    let room = kind.map_or(SizeLimit::Result(bytes), |it| SizeLimit::of_result(it, bytes));
+    let kind = world.present.borrow().as_ref().map(|it| it.handler.kind);
+    let room = SizeLimit::of_result(kind, world.limits.sandbox.result_size);
     world.read_kept(value, None, (room, 0)).map_err(refused)
 }
 

@@ -495,7 +495,7 @@ impl RhaiScript {
 
     /// Converts the result of a function of such a handler into JSON. Fails if it is not data or too large.
     pub(super) fn result(value: &Dynamic, kind: Kind) -> Result<Value, Raised> {
-        let room = SizeLimit::of_result(kind, control::sizes().0);
+        let room = SizeLimit::of_result(Some(kind), control::sizes().0);
         Self::unless_over(value::to_kept("the result", value, (room, 0)).map_err(errors::of_value))
     }
 

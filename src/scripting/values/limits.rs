@@ -65,7 +65,7 @@ pub(crate) fn too_long_text(limit: usize) -> String {
 
 /// Maximum number of items of a list or fields of a map, nested ones included. Applies to values of Rhai, to memos, and to arguments
 /// and results of libraries in both languages. An item takes at least a hundred bytes of memory, independent of its size as JSON.
-/// Results and patches have the lower limit [`patch::ITEMS_MAX`](crate::logic::change::patch::ITEMS_MAX).
+/// Results and patches have the lower limit [`items::ITEMS_MAX`](crate::logic::object::items::ITEMS_MAX).
 pub(crate) const ITEMS_MAX: usize = 100_000;
 
 /// Returns the error of a list or a map with too many items, nested ones included.

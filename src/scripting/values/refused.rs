@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::limits;
-use crate::logic::{change::patch, handlers::handler::Kind, text::size};
+use crate::logic::{handlers::handler::Kind, object::items, text::size};
 
 /// Maximum depth of a structure. JSON parsers have this limit, too. A value that contains itself exceeds it.
 pub(crate) const DEPTH_MAX: usize = 128;
@@ -48,12 +48,12 @@ pub(crate) enum SizeLimit {
 }
 
 impl SizeLimit {
-    /// Returns the limit of what a function of such a handler returns.
+    /// Returns the limit of what a function of such a handler returns; `None` is a function without a call.
     ///
     /// A converted object may be as large as the object, and a reconcile handler may have thousands of children. Fakes of tests
     /// return whole responses.
-    pub(crate) fn of_result(kind: Kind, bytes: usize) -> Self {
-        let is_large = matches!(kind, Kind::Convert | Kind::Reconcile | Kind::Test);
+    pub(crate) fn of_result(kind: Option<Kind>, bytes: usize) -> Self {
+        let is_large = matches!(kind, Some(Kind::Convert | Kind::Reconcile | Kind::Test));
         if is_large { SizeLimit::Kept(bytes) } else { SizeLimit::Result(bytes) }
     }
 
@@ -67,7 +67,7 @@ impl SizeLimit {
     /// Returns the number of items and fields, nested ones included.
     pub(crate) fn items(self) -> usize {
         match self {
-            SizeLimit::Result(_) => patch::ITEMS_MAX,
+            SizeLimit::Result(_) => items::ITEMS_MAX,
             SizeLimit::Kept(_) | SizeLimit::Text(_) => limits::ITEMS_MAX,
         }
     }
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn results_that_may_be_as_large_as_their_input_have_the_higher_limit_of_items() {
-        let items = |kind| SizeLimit::of_result(kind, 1).items();
+        let items = |kind| SizeLimit::of_result(Some(kind), 1).items();
         assert_eq!([Kind::Create, Kind::Index, Kind::Mutate, Kind::Timer].map(items), [20_000; 4]);
         assert_eq!([Kind::Convert, Kind::Reconcile, Kind::Test].map(items), [100_000; 3]);
     }

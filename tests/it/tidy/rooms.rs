@@ -91,7 +91,8 @@ const BUDGETS: &[(&str, usize)] = &[
     ("logic/discovery", 700),
     ("logic/generation", 500),
     ("logic/handlers", 3950),
-    ("logic/object", 2200),
+    // The two forms of bodies, and the number of items in results and patches.
+    ("logic/object", 2300),
     ("logic/reconcile", 1050),
     ("logic/replicas", 1000),
     ("logic/schedules", 500),

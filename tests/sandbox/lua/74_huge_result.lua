@@ -3,6 +3,6 @@
 -- A result of many items.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
     local t = {}
-    for i = 1, 100000 do t[i] = i + 1000000 end
+    for i = 1, 20000 do t[i] = i + 1000000 end
     return t
 end)

@@ -22,10 +22,6 @@ mod authors;
 
 pub use self::authors::Authors;
 
-/// Maximum number of items of lists and fields of maps, nested ones included, in a patch as a whole, and in a result. The operator
-/// copies, compares and frees them on its own thread.
-pub const ITEMS_MAX: usize = 20_000;
-
 /// The fields that servers drop when they are empty.
 const DROPPED_WHEN_EMPTY: [[&str; 2]; 3] =
     [["metadata", "annotations"], ["metadata", "labels"], ["metadata", "finalizers"]];
@@ -137,20 +133,6 @@ impl Patch {
     pub fn admit_deletion(&mut self) {
         self.transformations.retain(|it| !matches!(it, Transformation::BlockDeletion(_)));
     }
-}
-
-/// Returns the number of items of lists and fields of maps in a value, nested ones included.
-pub fn items(value: &Value) -> usize {
-    match value {
-        Value::Array(list) => list.iter().map(|it| 1 + items(it)).sum(),
-        Value::Object(fields) => items_of(fields),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
-    }
-}
-
-/// Returns the number of fields, including the items and fields below them.
-pub fn items_of(fields: &Map<String, Value>) -> usize {
-    fields.values().map(|it| 1 + items(it)).sum()
 }
 
 /// Adds a finalizer if it is absent. A value that is not a list of finalizers is replaced by one.
