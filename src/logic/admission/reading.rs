@@ -24,11 +24,16 @@ impl AnyReview {
     /// # Errors
     /// Fails if it is not JSON, or not a complete review.
     pub fn parse(body: &Bytes) -> Result<Self, ReviewError> {
-        if let Ok(text) = review::review(body)
-            && !conversion::is_review(&text.review)
-            && let Ok(review) = Review::of_text(body, text)
-        {
-            return review.map(|it| AnyReview::Admission(Box::new(it)));
+        if let Ok(mut text) = review::review(body) {
+            if conversion::is_review(&text.review) {
+                let request = text.request.map(|it| ("request".to_owned(), Value::Object(it)));
+                text.review.extend(request);
+                let review = Value::Object(text.review);
+                return ConversionReview::of(review).map(AnyReview::Conversion);
+            }
+            if let Ok(review) = Review::of_text(body, text) {
+                return review.map(|it| AnyReview::Admission(Box::new(it)));
+            }
         }
         // What only a tree can hold, and errors with their place in the whole body.
         let read = depth::value(body);
@@ -95,6 +100,16 @@ mod tests {
         let it = request(review("null", r#"{"metadata":{"name":"a"}}"#));
         assert_eq!(it.object.header().name.as_deref(), Some("a"));
         assert!(it.new_object().is_none());
+    }
+
+    #[test]
+    fn a_conversion_has_its_objects() {
+        let request =
+            r#"{"uid":"1","desiredAPIVersion":"kopf.dev/v2","objects":[{"a":1},{"a":2}]}"#;
+        let text = format!(r#"{{"kind":"ConversionReview","request":{request}}}"#);
+        let Ok(AnyReview::Conversion(review)) = parse(text) else { panic!("no conversion") };
+        assert_eq!(review.version, "v2");
+        assert_eq!(Value::from_iter(review.objects), json!([{ "a": 1 }, { "a": 2 }]));
     }
 
     #[test]
