@@ -5,7 +5,10 @@ use std::{io, time::Duration};
 use serde_json::{Map, Value};
 
 use crate::logic::{
-    object::conditions::{self, Condition, ConditionStatus},
+    object::{
+        conditions::{self, Condition, ConditionStatus},
+        items::{ITEMS_MAX, items_of},
+    },
     text::{duration, nearest::nearest},
 };
 
@@ -116,6 +119,10 @@ impl DesiredState {
                 "status.conditions: conditions belong into the field `conditions` of the result"
                     .into(),
             );
+        }
+        let count = items_of(&status);
+        if count > ITEMS_MAX {
+            return Err(format!("status would have more than {ITEMS_MAX} items: {count}"));
         }
         let conditions = given("conditions").map(|it| conditions_of(it, first)).transpose()?;
         let requeue = given("requeue").map(|it| requeue(&it)).transpose()?;

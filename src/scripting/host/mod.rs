@@ -28,7 +28,10 @@ use crate::logic::{
         lifecycle::Chooser,
         outcome::{CallEnd, Raised},
     },
-    object::resource::Resource,
+    object::{
+        items::{self, ITEMS_MAX},
+        resource::Resource,
+    },
 };
 use crate::ports::BoxFuture;
 use crate::settings::Settings;
@@ -162,7 +165,21 @@ impl Scripts for ScriptHost {
         function: Function,
         body: Value,
     ) -> BoxFuture<'static, Result<Value, Raised>> {
-        self.at_home(&function.clone(), |engine| engine.transform(function, body), Err)
+        let (before, placement) = (items::items(&body), self.terms.placement);
+        let changed =
+            self.at_home(&function.clone(), |engine| engine.transform(function, body), Err);
+        Box::pin(async move {
+            let changed = changed.await?;
+            let added = items::items(&changed).saturating_sub(before);
+            if added <= ITEMS_MAX {
+                return Ok(changed);
+            }
+            // Not on the operator's thread: it takes long.
+            let _freed = placement.run_blocking(move || drop(changed)).await;
+            Err(Raised::of_host(format!(
+                "a function of ctx.patch.fns would add more than {ITEMS_MAX} items to the body: {added}"
+            )))
+        })
     }
 }
 
