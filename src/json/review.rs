@@ -14,7 +14,7 @@ pub struct ReviewText<'a> {
     pub review: Map<String, Value>,
     /// The request without its objects; `None` if there is none.
     pub request: Option<Map<String, Value>>,
-    /// The text of `request.object`, which is known to be JSON as far as its structure goes; may be `null`.
+    /// The text of `request.object`, which may be `null`. Its structure is JSON; its strings and numbers are not checked yet.
     pub object: Option<&'a str>,
     /// The text of `request.oldObject`.
     pub old_object: Option<&'a str>,

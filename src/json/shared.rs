@@ -18,7 +18,7 @@ pub enum SharedJson {
     Tape(Arc<Tape>),
 }
 
-/// JSON that others share, or shared.
+/// A weak reference to shared JSON.
 #[derive(Clone, Debug)]
 pub enum WeakJson {
     /// A tree.
@@ -45,7 +45,7 @@ impl SharedJson {
         }
     }
 
-    /// Returns its address, which no other JSON has as long as this one is shared, or referenced weakly.
+    /// Returns its address, which no other JSON has as long as there is a reference to this one, also a weak one.
     pub fn address(&self) -> usize {
         match self {
             SharedJson::Tree(tree) => Arc::as_ptr(tree).addr(),
@@ -87,7 +87,7 @@ impl From<Arc<Value>> for SharedJson {
 }
 
 impl<'a> Part<'a> {
-    /// Returns the value, without what is inside of it.
+    /// Returns the value, without its items or fields.
     pub fn shallow(self) -> Shallow<'a> {
         match self {
             Part::Tree(Value::Null) => Shallow::Null,

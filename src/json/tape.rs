@@ -1,7 +1,7 @@
 //! Objects in two blocks of memory instead of a tree: one with all values, one with all strings.
 //!
-//! Most of the time of a review went into the hundreds of blocks of its tree: they are allocated one by one, and freed much later, when
-//! the garbage collector of a VM finds that nothing refers to the tree. A script reads a few fields of it.
+//! A script usually reads a few fields of an object. The hundreds of blocks of its tree would be allocated one by one, and freed much later,
+//! when the garbage collector of a VM finds that nothing refers to the tree: in Lua, that was almost half of the time of a review.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -48,7 +48,7 @@ pub struct TapePart<'a> {
     at: u32,
 }
 
-/// A value without what is inside of it.
+/// A scalar, or the size of a list or a map.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shallow<'a> {
     /// `null`
@@ -161,7 +161,7 @@ impl<'a> TapePart<'a> {
         self.at
     }
 
-    /// Returns the value, without what is inside of it.
+    /// Returns the value, without its items or fields.
     pub fn shallow(self) -> Shallow<'a> {
         match self.tape.node(self.at) {
             Node::Null => Shallow::Null,

@@ -77,7 +77,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("handling", 1600),
     // Pages for long-lived values: a quarter less memory with 10,000 daemons. Free blocks for the next tree: less CPU for each event.
     ("heap", 700),
-    // Tapes, the second form of objects: a script reads a few fields of a review, which had cost as much as half of the review.
+    // Tapes, the second form of objects: trees took almost half of the time of a review, of which a script reads a few fields.
     ("json", 1900),
     ("lib", 200),
     ("logic", 100),
