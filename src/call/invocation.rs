@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -113,26 +113,35 @@ pub struct PatchCell(OnceLock<Box<HeldPatch>>);
 #[derive(Debug, Default)]
 struct HeldPatch {
     patch: Mutex<Patch>,
+    /// How often the patch was locked for a change.
+    revision: AtomicU64,
     /// When a daemon first waited with changes.
     unsent_since: OnceLock<Instant>,
     is_reported: AtomicBool,
 }
 
 impl PatchCell {
-    /// Locks the patch. Hold the guard for a few lines, never across an await.
+    /// Locks the patch for a change. Hold the guard for a few lines, never across an await.
     pub fn lock(&self) -> MutexGuard<'_, Patch> {
-        self.0.get_or_init(Box::default).patch.lock()
+        let held = self.0.get_or_init(Box::default);
+        held.revision.fetch_add(1, Ordering::Relaxed);
+        held.patch.lock()
     }
 
-    /// Locks the patch if it was ever locked before. Hold the guard for a few lines only.
+    /// Returns a number that is another one after each change.
+    pub fn revision(&self) -> u64 {
+        self.0.get().map_or(0, |it| it.revision.load(Ordering::Relaxed))
+    }
+
+    /// Locks the patch for reading, if it was ever changed. Hold the guard for a few lines only.
     pub fn peek(&self) -> Option<MutexGuard<'_, Patch>> {
         self.0.get().map(|it| it.patch.lock())
     }
 
     /// Takes the content and leaves an empty patch.
     pub fn take(&self) -> Patch {
-        let lock = self.peek();
-        lock.map(|mut it| std::mem::take(&mut *it)).unwrap_or_default()
+        let mut lock = self.0.get().map(|_| self.lock());
+        lock.as_deref_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Returns since when the changes wait, which is the first call of this function; `None` if the wait was reported.

@@ -53,6 +53,14 @@ impl SharedJson {
         }
     }
 
+    /// Returns the approximate bytes of memory that it takes.
+    pub fn bytes(&self) -> usize {
+        match self {
+            SharedJson::Tree(tree) => bytes_of(tree),
+            SharedJson::Tape(tape) => tape.bytes(),
+        }
+    }
+
     /// Returns whether anything else shares it.
     pub fn is_shared(&self) -> bool {
         match self {
@@ -175,4 +183,22 @@ impl<'a> Part<'a> {
             Part::Tape(part) => Cow::Owned(part.to_value()),
         }
     }
+}
+
+/// Returns the approximate bytes of memory that a tree takes.
+fn bytes_of(value: &Value) -> usize {
+    /// The hash and the index of a map entry.
+    const ENTRY: usize = 24;
+    let inside = match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::String(text) => text.capacity(),
+        Value::Array(items) => items.iter().map(bytes_of).sum(),
+        Value::Object(fields) => {
+            let entry = |(key, value): (&String, &Value)| {
+                ENTRY + size_of::<String>() + key.capacity() + bytes_of(value)
+            };
+            fields.iter().map(entry).sum()
+        }
+    };
+    inside + size_of::<Value>()
 }

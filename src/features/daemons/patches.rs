@@ -4,6 +4,8 @@
 
 use std::{mem, sync::Arc};
 
+use serde_json::Value;
+
 use super::runner::DaemonRunner;
 use crate::call::{LoggerKind, SharedPatch};
 use crate::handling::{
@@ -17,6 +19,7 @@ use crate::logic::{
         state,
     },
     handlers::outcome::{CallEnd, LogLevel, Outcome, Raised},
+    object::measure,
     text::python_text,
 };
 
@@ -43,18 +46,13 @@ impl Patches {
         &mut self,
         runner: &DaemonRunner,
         (begun, own): (Option<&Begun>, &SharedPatch),
-        outcome: Outcome,
+        mut outcome: Outcome,
     ) -> Outcome {
         let mut own = own.take();
         runner.base().scripts.keep_functions(&mut own);
-        patch::compose(&mut self.waiting.merge, own.merge);
-        self.waiting.transformations.extend(own.transformations);
-        if let Some(result) = &outcome.result {
-            let id = &runner.handler().id;
-            if let Err(error) = state::deliver(&mut self.waiting.merge, id, result) {
-                self.waiting = Patch::default();
-                return failed(runner, begun, outcome, Raised::of_host(error.to_string()));
-            }
+        if let Err(problem) = self.add(own, &runner.handler().id, outcome.result.take()) {
+            self.waiting = Patch::default();
+            return failed(runner, begun, outcome, Raised::of_host(problem));
         }
         let mut tries = 0;
         while !self.waiting.is_empty() {
@@ -77,6 +75,16 @@ impl Patches {
             }
         }
         outcome
+    }
+
+    /// Adds the changes and the result of an attempt to those that were not sent yet: all together are one patch.
+    fn add(&mut self, own: Patch, id: &str, result: Option<Value>) -> Result<(), String> {
+        let Patch { merge, transformations, .. } = &mut self.waiting;
+        measure::admit(merge, measure::items_of(&own.merge), measure::bytes_of(&own.merge))?;
+        patch::compose(merge, own.merge);
+        transformations.extend(own.transformations);
+        let delivered = result.map_or(Ok(()), |it| state::deliver(merge, id, it));
+        delivered.map_err(|it| it.to_string())
     }
 
     /// Sends the changes. Returns the reason if a part of them is rejected permanently.

@@ -11,7 +11,7 @@ pub mod essence;
 pub mod fields;
 pub mod hidden;
 pub mod hierarchy;
-pub mod items;
+pub mod measure;
 pub mod reason;
 pub mod reference;
 pub mod resource;

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::logic::{
     object::{
         conditions::{self, Condition, ConditionStatus},
-        items::{ITEMS_MAX, items_of},
+        measure::{ITEMS_MAX, items_of},
     },
     text::{duration, nearest::nearest},
 };

@@ -553,7 +553,7 @@ impl Cycle<'_> {
     /// Returns whether the operator's own patch is no longer awaited. Waits for its deadline if there is nothing to send.
     async fn consistent(&self, patch: &SharedPatch) -> bool {
         let Some(expected) = self.expected else { return true };
-        if !patch.lock().is_empty() {
+        if patch.peek().is_some_and(|it| !it.is_empty()) {
             return false;
         }
         tokio::select! {

@@ -9,10 +9,15 @@ use super::{
     names::{self, Declaring, NoHandler},
 };
 use crate::call::ExecuteError;
-use crate::logic::handlers::{
-    declare::{self, Argument as Part, Declaration, DeclareError, SubHandlerExecution, chooser},
-    handler::{Callback, Handler, Kind},
-    lifecycle::Chooser,
+use crate::logic::{
+    handlers::{
+        declare::{
+            self, Argument as Part, Declaration, DeclareError, SubHandlerExecution, chooser,
+        },
+        handler::{Callback, Handler, Kind},
+        lifecycle::Chooser,
+    },
+    object::measure,
 };
 use crate::scripting::{
     functions::kopf::{Argument, Done, HostCall, HostResult},
@@ -166,7 +171,7 @@ impl ArgumentReader {
         }
         let refused = match value.read() {
             Ok(data) => {
-                self.bytes = self.bytes.saturating_add(limits::weight(&data));
+                self.bytes = self.bytes.saturating_add(measure::bytes(&data));
                 if self.bytes > self.max {
                     return Err(limits::too_large_as_text("the declaration", self.max).into());
                 }

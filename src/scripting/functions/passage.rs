@@ -9,7 +9,8 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Call;
-use crate::scripting::{functions::outcome::Datum, values::limits};
+use crate::logic::object::measure;
+use crate::scripting::functions::outcome::Datum;
 
 /// Maximum bytes, as JSON, of the pending calls of one script to one library.
 pub(crate) const PENDING_BYTES_MAX: usize = 16 << 20;
@@ -100,7 +101,7 @@ impl Call {
     fn weight(&self) -> usize {
         let arguments = self.arguments.iter().map(|(_, it)| it);
         let bytes = |it: &Datum| match it {
-            Datum::Json(value) => limits::weight(value),
+            Datum::Json(value) => measure::bytes(value),
             Datum::Bytes(bytes) => bytes.len(),
             Datum::Map(parts) => parts.iter().map(|(key, it)| key.len() + it.len()).sum(),
         };

@@ -12,9 +12,9 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 use super::{AnyHandle, Border, Handle, HandleKeys, HandleType, Use, path::Path, tree};
-use crate::call::{SharedDocument as Shared, SharedPatch};
+use crate::call::{PatchCell, SharedDocument as Shared, SharedPatch};
 use crate::heap;
-use crate::logic::{change::patch::Transformation, handlers::function::Function, object::items};
+use crate::logic::{change::patch::Transformation, handlers::function::Function, object::measure};
 use crate::scripting::{
     handles::{leftovers::CallPart, withdraw::withdraw},
     terms::Language,
@@ -45,9 +45,9 @@ pub(crate) type Memo = DocumentHandle<Shared>;
 struct Whole<S> {
     store: S,
     border: Border,
-    /// An upper bound of the size of the document: its size when it was last measured, plus what was added since. `None` if it was
-    /// never measured.
-    size: Mutex<Option<DocumentSize>>,
+    /// An upper bound of the size of the document: its size when it was last measured, plus what was added since, and the revision of the
+    /// store that it is valid for. `None` if it was never measured.
+    size: Mutex<Option<(u64, DocumentSize)>>,
 }
 
 /// The size of a document, or of a part of it.
@@ -74,6 +74,9 @@ pub(crate) trait DocumentStore: Send + Sync + Sized + 'static {
     /// Changes the fields at this path.
     fn change<T>(&self, path: &[String], change: impl FnOnce(&mut Fields) -> T) -> T;
 
+    /// Returns a number that is another one after each change, also by other handlers.
+    fn revision(&self) -> u64;
+
     /// Returns the part of the handled object at this path.
     fn original(&self) -> Option<Arc<Value>>;
 
@@ -93,11 +96,18 @@ impl DocumentStore for CallPart<SharedPatch> {
     const LIMIT: fn(usize) -> SizeLimit = SizeLimit::Result;
 
     fn look<T>(&self, look: impl FnOnce(&Fields) -> T) -> T {
-        look(&self.lock().merge)
+        match self.peek() {
+            Some(patch) => look(&patch.merge),
+            None => look(&Fields::new()),
+        }
     }
 
     fn change<T>(&self, _path: &[String], change: impl FnOnce(&mut Fields) -> T) -> T {
         change(&mut self.lock().merge)
+    }
+
+    fn revision(&self) -> u64 {
+        PatchCell::revision(self)
     }
 
     fn original(&self) -> Option<Arc<Value>> {
@@ -135,6 +145,11 @@ impl DocumentStore for Shared {
 
     fn as_patch(&self) -> Option<&CallPart<SharedPatch>> {
         None
+    }
+
+    // Their memory has a separate limit, which counts the changes of all handlers.
+    fn revision(&self) -> u64 {
+        0
     }
 
     fn charge(&self, value: &dyn Passed, bytes: isize) {
@@ -198,12 +213,28 @@ impl<S: DocumentStore> DocumentHandle<S> {
         Ok(HostValue::Handle(DocumentHandle { whole: Arc::clone(&self.whole), path }.into()))
     }
 
-    /// Checks the size of the whole document with a value before it is stored.
-    fn admit(&self, path: &[String], value: &Value, room: SizeLimit) -> Result<(), String> {
+    /// Returns the upper bound of the size, if it is known and nobody else has changed the document since.
+    fn known_size(&self) -> Option<DocumentSize> {
+        let revision = self.whole.store.revision();
+        self.whole.size.lock().filter(|(at, _)| *at == revision).map(|(_, it)| it)
+    }
+
+    /// Stores an upper bound of the present size.
+    fn keep_size(&self, size: DocumentSize) {
+        *self.whole.size.lock() = Some((self.whole.store.revision(), size));
+    }
+
+    /// Checks the size of the whole document with a value before it is stored. Returns an upper bound of the size with it.
+    fn admit(
+        &self,
+        path: &[String],
+        value: &Value,
+        room: SizeLimit,
+    ) -> Result<DocumentSize, String> {
         // The items of a memo are counted for each value of it.
         let items_max = if S::IS_PATCH { room.items() } else { usize::MAX };
         let more = DocumentSize::of(path, value);
-        let known = self.whole.size.lock().map(|it| it.with(more));
+        let known = self.known_size().map(|it| it.with(more));
         let known = known.filter(|it| it.bytes <= room.bytes() && it.items <= items_max);
         let total =
             known.unwrap_or_else(|| self.look(|it| DocumentSize::besides(it, path)).with(more));
@@ -213,8 +244,7 @@ impl<S: DocumentStore> DocumentHandle<S> {
         if total.items > items_max {
             return Err(limits::too_many_items_together(S::NAME, items_max, total.items));
         }
-        *self.whole.size.lock() = Some(total);
-        Ok(())
+        Ok(total)
     }
 
     fn put(
@@ -345,13 +375,16 @@ where
         let like = path.iter().try_fold(original.as_deref(), |it, key| Some(it?.get(key)));
         let room = (S::LIMIT)(passed.room());
         let value = passed.kept(&place, like.flatten(), (room, path.len()))?;
-        self.admit(&path, &value, room)?;
-        self.put((key, &path), value, passed)
+        let size = self.admit(&path, &value, room)?;
+        self.put((key, &path), value, passed)?;
+        self.keep_size(size);
+        Ok(())
     }
 
     /// Removes a field of a patch, so that the cluster keeps its value.
     fn remove(&self, key: &LookupKey<'_>, passed: &dyn Passed) -> Result<(), String> {
         let path = self.path.join(&self.key(key)?);
+        let size = self.known_size();
         let before = heap::held();
         self.whole.store.change(&path, |fields| {
             if S::IS_PATCH {
@@ -361,6 +394,10 @@ where
             tree::remove(fields, &path).map_err(|it| format!("{}: {it}", dotted::<S>(&path)))
         })?;
         self.whole.store.charge(passed, heap::held().wrapping_sub(before));
+        // It is not larger now.
+        if let Some(size) = size {
+            self.keep_size(size);
+        }
         Ok(())
     }
 
@@ -393,20 +430,20 @@ where
 impl DocumentSize {
     /// Returns the size of a value with the levels of its path.
     fn of(path: &[String], value: &Value) -> Self {
-        let levels: usize = path.iter().map(|it| limits::field(it)).sum();
-        let (bytes, items) = (levels + limits::weight(value), path.len() + items::items(value));
+        let levels: usize = path.iter().map(|it| measure::field(it)).sum();
+        let (bytes, items) = (levels + measure::bytes(value), path.len() + measure::items(value));
         DocumentSize { bytes, items }
     }
 
     /// Returns the size of the fields other than the one at this path: the approximate bytes, and the items without the existing levels
     /// of the path.
     fn besides(fields: &Fields, path: &[String]) -> Self {
-        let sizes = fields.iter().map(|(key, it)| limits::field(key) + limits::weight(it));
+        let sizes = fields.iter().map(|(key, it)| measure::field(key) + measure::bytes(it));
         let replaced = tree::lookup(fields, path);
-        let bytes = sizes.sum::<usize>().saturating_sub(replaced.map_or(0, limits::weight));
+        let bytes = sizes.sum::<usize>().saturating_sub(replaced.map_or(0, measure::bytes));
         let levels = (1..=path.len()).filter_map(|it| tree::lookup(fields, path.get(..it)?));
-        let replaced = levels.count() + replaced.map_or(0, items::items);
-        DocumentSize { bytes, items: items::items_of(fields).saturating_sub(replaced) }
+        let replaced = levels.count() + replaced.map_or(0, measure::items);
+        DocumentSize { bytes, items: measure::items_of(fields).saturating_sub(replaced) }
     }
 
     fn with(self, more: DocumentSize) -> Self {
@@ -448,6 +485,6 @@ impl Handle for Transformations {
 
     fn len(&self) -> usize {
         let is_scripted = |it: &&Transformation| matches!(it, Transformation::Scripted(_));
-        self.0.lock().transformations.iter().filter(is_scripted).count()
+        self.0.peek().map_or(0, |it| it.transformations.iter().filter(is_scripted).count())
     }
 }

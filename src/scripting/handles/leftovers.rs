@@ -9,10 +9,9 @@ use std::{
 };
 
 use kopf_json::shared::SharedJson;
-use serde_json::Value;
 
 use crate::call::{Cause, Invocation, ObjectCause};
-use crate::scripting::values::limits;
+use crate::logic::object::measure;
 
 /// A part of a call that scripts can keep. It keeps the call alive.
 #[derive(Clone, Debug)]
@@ -101,23 +100,8 @@ fn weight_of_text(bytes: usize) -> usize {
 /// Estimates the memory of JSON whose text has this number of bytes; 0 if that is not known.
 pub(crate) fn weight_of(json: &SharedJson, text: usize) -> usize {
     match json {
-        SharedJson::Tape(tape) => tape.bytes(),
-        SharedJson::Tree(tree) if text == 0 => weight_of_tree(tree),
-        SharedJson::Tree(_) => weight_of_text(text),
-    }
-}
-
-fn weight_of_tree(tree: &Value) -> usize {
-    /// Each value, including the capacity of its container.
-    const VALUE: usize = size_of::<Value>();
-    match tree {
-        Value::Null | Value::Bool(_) | Value::Number(_) => VALUE,
-        Value::String(text) => VALUE + text.len(),
-        Value::Array(items) => VALUE + items.iter().map(weight_of_tree).sum::<usize>(),
-        Value::Object(fields) => {
-            let field = |(key, it): (&String, &Value)| VALUE + key.len() + weight_of_tree(it);
-            VALUE + fields.iter().map(field).sum::<usize>()
-        }
+        SharedJson::Tree(_) if text > 0 => weight_of_text(text),
+        SharedJson::Tree(_) | SharedJson::Tape(_) => json.bytes(),
     }
 }
 
@@ -127,7 +111,6 @@ fn size(cause: &ObjectCause) -> usize {
 
 fn weight(call: &Invocation) -> usize {
     let Cause::Object(cause) = &call.cause else { return CALL };
-    let patch = cause.patch.lock();
-    let patch = patch.merge.values().map(limits::weight).sum::<usize>();
+    let patch = cause.patch.peek().map_or(0, |it| measure::bytes_of(&it.merge));
     size(cause).saturating_add(patch.saturating_mul(TREE))
 }

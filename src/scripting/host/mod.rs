@@ -29,7 +29,7 @@ use crate::logic::{
         outcome::{CallEnd, Raised},
     },
     object::{
-        items::{self, ITEMS_MAX},
+        measure::{self, ITEMS_MAX},
         resource::Resource,
     },
 };
@@ -165,12 +165,12 @@ impl Scripts for ScriptHost {
         function: Function,
         body: Value,
     ) -> BoxFuture<'static, Result<Value, Raised>> {
-        let (before, placement) = (items::items(&body), self.terms.placement);
+        let (before, placement) = (measure::items(&body), self.terms.placement);
         let changed =
             self.at_home(&function.clone(), |engine| engine.transform(function, body), Err);
         Box::pin(async move {
             let changed = changed.await?;
-            let added = items::items(&changed).saturating_sub(before);
+            let added = measure::items(&changed).saturating_sub(before);
             if added <= ITEMS_MAX {
                 return Ok(changed);
             }

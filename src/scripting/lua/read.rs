@@ -11,9 +11,9 @@ use super::{
     push::{self, NULLS, Shapes},
     views,
 };
+use crate::logic::object::measure;
 use crate::scripting::values::{
     account::Account,
-    limits,
     refused::{BYTES, FUNCTION, HOST_OBJECT, NOT_FINITE, Refused},
 };
 
@@ -167,7 +167,7 @@ impl<'a> LuaReader<'a> {
     ) -> Result<Value, Refused> {
         let mut map = Map::with_capacity(fields.len());
         for (key, field) in fields {
-            self.account.take(limits::field(&key))?;
+            self.account.take(measure::field(&key))?;
             let like = like.and_then(|it| it.get(&key));
             let field = self.read(&field, like).map_err(|it| it.under(format!(".{key}")))?;
             map.insert(key, field);
@@ -199,7 +199,7 @@ impl<'a> LuaReader<'a> {
                 sorted.sort_unstable_by_key(|(key, _)| *key);
                 let mut map = Map::with_capacity(sorted.len());
                 for (key, field) in sorted {
-                    self.account.take(limits::field(key))?;
+                    self.account.take(measure::field(key))?;
                     let like = like.and_then(|it| it.get(key));
                     let field = self.read_item(field, like, depth + 1);
                     map.insert(key.to_owned(), field.map_err(|it| it.under(format!(".{key}")))?);
@@ -227,11 +227,11 @@ impl<'a> LuaReader<'a> {
             }
             Shallow::Number(it) => {
                 let it = push::in_lua(&it);
-                self.account.take(limits::number(&it))?;
+                self.account.take(measure::number(&it))?;
                 Ok(number(it, like))
             }
             Shallow::Text(text) => {
-                self.account.take(limits::text(text))?;
+                self.account.take(measure::text(text))?;
                 Ok(text.into())
             }
             Shallow::Null | Shallow::Bool(_) => {
@@ -319,11 +319,11 @@ const TABLE: usize = 3;
 fn weight(value: &LuaValue) -> usize {
     match value {
         LuaValue::String(it) => match it.to_str() {
-            Ok(it) => limits::text(&it),
+            Ok(it) => measure::text(&it),
             Err(_) => it.as_bytes().len(),
         },
-        LuaValue::Integer(it) => limits::number(&Number::from(*it)),
-        LuaValue::Number(it) => Number::from_f64(*it).map_or(0, |it| limits::number(&it)),
+        LuaValue::Integer(it) => measure::number(&Number::from(*it)),
+        LuaValue::Number(it) => Number::from_f64(*it).map_or(0, |it| measure::number(&it)),
         LuaValue::Nil | LuaValue::Boolean(_) | LuaValue::LightUserData(_) => 5,
         // Its content is counted when it is copied.
         LuaValue::UserData(_) => 0,

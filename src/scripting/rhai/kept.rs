@@ -13,7 +13,6 @@ use std::{
 
 use kopf_json::shared::SharedJson;
 use parking_lot::{Mutex, MutexGuard};
-use serde_json::Value;
 
 use super::{common::Common, ledger::Ledger};
 
@@ -47,7 +46,7 @@ impl KeptTrees {
         let fresh = std::mem::take(&mut self.holds().fresh);
         // Without the lock, which the drop of a last reference takes.
         for hold in fresh.iter().filter_map(Weak::upgrade) {
-            let bytes = isize::try_from(footprint_of(&hold.json)).unwrap_or(isize::MAX);
+            let bytes = isize::try_from(hold.json.bytes()).unwrap_or(isize::MAX);
             hold.bytes.store(bytes, Ordering::Relaxed);
             ledger.add(bytes);
         }
@@ -80,30 +79,4 @@ impl Drop for KeptTree {
             holds.by_address.remove(&address);
         }
     }
-}
-
-/// Estimates the bytes that shared JSON takes.
-fn footprint_of(json: &SharedJson) -> usize {
-    match json {
-        SharedJson::Tree(tree) => footprint(tree),
-        SharedJson::Tape(tape) => tape.bytes(),
-    }
-}
-
-/// Estimates the bytes that a tree takes.
-fn footprint(value: &Value) -> usize {
-    /// The hash and the index of a map entry.
-    const ENTRY: usize = 24;
-    let inside = match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
-        Value::String(text) => text.capacity(),
-        Value::Array(items) => items.iter().map(footprint).sum(),
-        Value::Object(fields) => {
-            let entry = |(key, value): (&String, &Value)| {
-                ENTRY + size_of::<String>() + key.capacity() + footprint(value)
-            };
-            fields.iter().map(entry).sum()
-        }
-    };
-    inside + size_of::<Value>()
 }

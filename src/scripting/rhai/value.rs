@@ -6,10 +6,10 @@ use rhai::{Array, Dynamic, Engine, FnPtr, Map};
 use serde_json::Value;
 
 use super::{control, errors, handles, view::View};
+use crate::logic::object::measure;
 use crate::scripting::values::{
     account::{Account, Deadline},
     errors::ErrorValue,
-    limits,
     refused::{BYTES, DEPTH_MAX, FUNCTION, HOST_OBJECT, NOT_FINITE, Refused, SizeLimit},
     text::shown,
 };
@@ -98,7 +98,7 @@ fn convert(value: &Dynamic, depth: usize, account: &mut Account<'_>) -> Result<V
         account.take(3)?;
         account.take_items(fields.len())?;
         let field = |(key, field): (&rhai::Identifier, &Dynamic)| {
-            account.take(limits::field(key))?;
+            account.take(measure::field(key))?;
             let value = convert(field, depth + 1, account);
             Ok((key.to_string(), value.map_err(|it| it.under(format!(".{key}")))?))
         };

@@ -6,12 +6,12 @@
 
 use serde_json::{Map, Value};
 
-use super::{
-    limits,
-    refused::{DEPTH_MAX, Refused, SizeLimit},
-};
+use super::refused::{DEPTH_MAX, Refused, SizeLimit};
 use crate::call::Index;
-use crate::logic::background::indexing::{IndexItem, IndexValues};
+use crate::logic::{
+    background::indexing::{IndexItem, IndexValues},
+    object::measure,
+};
 
 /// What is left of the limits for one value.
 pub(crate) struct Account<'a> {
@@ -112,8 +112,8 @@ impl<'a> Account<'a> {
         self.step()?;
         match tree {
             Value::Null | Value::Bool(_) => self.take(5),
-            Value::Number(it) => self.take(limits::number(it)),
-            Value::String(text) => self.take(limits::text(text)),
+            Value::Number(it) => self.take(measure::number(it)),
+            Value::String(text) => self.take(measure::text(text)),
             Value::Array(items) => {
                 self.enter(depth)?;
                 self.take(3)?;
@@ -133,7 +133,7 @@ impl<'a> Account<'a> {
         self.take(3)?;
         self.take_items(fields.len())?;
         fields.iter().try_for_each(|(key, field)| {
-            self.take(limits::field(key))?;
+            self.take(measure::field(key))?;
             self.count(field, depth + 1).map_err(|it| it.under(format!(".{key}")))
         })
     }
@@ -158,7 +158,7 @@ impl<'a> Account<'a> {
             let Some(values) = index.get(&key) else { continue };
             let name = key.to_name();
             self.take_items(1)?;
-            self.take(limits::field(&name))?;
+            self.take(measure::field(&name))?;
             let values = self.copy_values(&values, depth + 1);
             let values = values.map_err(|it| it.under(format!(".{name}")))?;
             all.insert(name, values);

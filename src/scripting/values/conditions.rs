@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::call::ObjectCause;
 use crate::logic::{
-    change::patch::Transformation,
+    change::patch::{Patch, Transformation},
     object::conditions::{self, Condition, ConditionChange, ConditionStatus},
 };
 use crate::ports::Clock;
@@ -122,7 +122,10 @@ impl Conditions {
     fn shown(&self) -> Value {
         let object = self.cause.current();
         let body = Arc::clone(object.body());
-        self.cause.patch.lock().conditions_of(&body)
+        match self.cause.patch.peek() {
+            Some(patch) => patch.conditions_of(&body),
+            None => Patch::default().conditions_of(&body),
+        }
     }
 }
 

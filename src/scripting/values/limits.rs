@@ -3,7 +3,7 @@
 use std::{io, time::Duration};
 
 use serde::Serialize;
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Value};
 
 use crate::logic::text::size;
 
@@ -65,13 +65,17 @@ pub(crate) fn too_long_text(limit: usize) -> String {
 
 /// Maximum number of items of a list or fields of a map, nested ones included. Applies to values of Rhai, to memos, and to arguments
 /// and results of libraries in both languages. An item takes at least a hundred bytes of memory, independent of its size as JSON.
-/// Results and patches have the lower limit [`items::ITEMS_MAX`](crate::logic::object::items::ITEMS_MAX).
+/// Results and patches have the lower limit [`measure::ITEMS_MAX`](crate::logic::object::measure::ITEMS_MAX).
 pub(crate) const ITEMS_MAX: usize = 100_000;
 
 /// Returns the error of a list or a map with too many items, nested ones included.
 pub(crate) fn too_many_items(of: &str, limit: usize) -> String {
     format!("{of} would have more than {limit} items")
 }
+
+/// What to do about a result or a patch with too many items.
+pub(crate) const TOO_MANY_FOR_AN_OBJECT: &str =
+    "; keep them in a separate object, such as a ConfigMap";
 
 /// Maximum number of functions of one kind in one place that a script may pass to the operator, which keeps a record of each.
 pub(crate) const FUNCTIONS_MAX: usize = 10_000;
@@ -98,7 +102,7 @@ pub(crate) fn too_large_together(what: &str, limit: usize, bytes: usize) -> Stri
 
 /// Returns the error of a patch that would have too many items as a whole: `count` includes the new value.
 pub(crate) fn too_many_items_together(what: &str, limit: usize, count: usize) -> String {
-    format!("{}: {count} together", too_many_items(what, limit))
+    format!("{}: {count} together{TOO_MANY_FOR_AN_OBJECT}", too_many_items(what, limit))
 }
 
 /// Returns the error of an argument of a host function that is too large.
@@ -121,45 +125,6 @@ pub(crate) fn is_within(value: &impl Serialize, limit: usize) -> bool {
         }
     }
     serde_json::to_writer(ByteBudget(limit), value).is_ok()
-}
-
-/// The bytes of a string as JSON, without its content.
-const TEXT: usize = 3;
-
-/// Returns the bytes of a field as JSON, without its value.
-pub(crate) fn field(key: &str) -> usize {
-    text(key) + 1
-}
-
-/// Returns the bytes of a number as JSON, including a comma or a sign.
-pub(crate) fn number(number: &Number) -> usize {
-    let whole = number.as_i64().map(i64::unsigned_abs).or_else(|| number.as_u64());
-    let digits =
-        |it: u64| usize::try_from(it.checked_ilog10().unwrap_or_default()).unwrap_or_default();
-    whole.map_or_else(|| number.to_string().len() + 1, |it| digits(it) + 3)
-}
-
-/// Returns the bytes of a string as JSON, with its quotes and a comma.
-pub(crate) fn text(text: &str) -> usize {
-    let more = |it: u8| match it {
-        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 1,
-        0..0x20 => 5,
-        _ => 0,
-    };
-    text.len() + text.bytes().map(more).sum::<usize>() + TEXT
-}
-
-/// Returns the bytes of a value as JSON, or a few more.
-pub(crate) fn weight(value: &Value) -> usize {
-    match value {
-        Value::Null | Value::Bool(_) => 5,
-        Value::Number(it) => number(it),
-        Value::String(it) => text(it),
-        Value::Array(items) => items.iter().map(weight).sum::<usize>() + 3,
-        Value::Object(fields) => {
-            fields.iter().map(|(key, it)| field(key) + weight(it)).sum::<usize>() + 3
-        }
-    }
 }
 
 /// Cuts a log line or an error message to its maximum length. Messages are stored on the object, whose annotations may have 256 KiB
@@ -194,25 +159,3 @@ const CALL_DEPTH: &str = "settings.sandbox.call_depth";
 const COROUTINES: &str = "settings.sandbox.coroutines";
 const STRING_SIZE: &str = "settings.sandbox.string_size";
 const RESULT_SIZE: &str = "settings.sandbox.result_size";
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn the_weight_of_a_value_is_its_size_as_json_or_a_little_more() {
-        for value in [
-            json!(null),
-            json!([null, true, false, 0, 9, 10, -1, i64::MIN, u64::MAX]),
-            json!([0.1, 1e300, -1.5e-300, 0.300_000_000_000_000_04]),
-            json!({ "a\"\\\n\t\u{1}\u{8}\u{7f}é€𝄞": "a\"\\\n\r\t\u{1}\u{c}\u{1f}\u{7f}é€𝄞" }),
-            json!({ "": [[], {}, [{}], ""] }),
-        ] {
-            let (weight, exact) = (weight(&value), value.to_string().len());
-            assert!(weight >= exact && weight <= exact * 3 + 8, "{value}: {weight}, {exact}");
-            assert!(is_within(&value, weight));
-        }
-    }
-}

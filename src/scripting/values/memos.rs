@@ -16,7 +16,9 @@ use serde_json::Value;
 
 use super::limits;
 use crate::call::{Invocation, SharedDocument, WeakDocument};
-use crate::logic::{background::indexing::entry_bytes, handlers::outcome::CallEnd};
+use crate::logic::{
+    background::indexing::entry_bytes, handlers::outcome::CallEnd, object::measure,
+};
 
 /// Minimum number of notes before those of dropped memos are removed.
 const NOTES_MIN: usize = 64;
@@ -55,7 +57,7 @@ impl Memos {
     pub(crate) fn admit_to_index(&self, call: &Invocation, result: &CallEnd) -> Result<(), String> {
         let (entries, bytes) = match result {
             CallEnd::Keyed(entries) => {
-                let bytes = entries.iter().map(|(key, it)| entry_bytes(limits::weight(key), it));
+                let bytes = entries.iter().map(|(key, it)| entry_bytes(measure::bytes(key), it));
                 (entries.len(), bytes.sum::<usize>())
             }
             CallEnd::Returned(Some(Value::Object(fields))) => {

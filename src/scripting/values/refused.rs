@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::limits;
-use crate::logic::{handlers::handler::Kind, object::items, text::size};
+use crate::logic::{handlers::handler::Kind, object::measure, text::size};
 
 /// Maximum depth of a structure. JSON parsers have this limit, too. A value that contains itself exceeds it.
 pub(crate) const DEPTH_MAX: usize = 128;
@@ -67,8 +67,16 @@ impl SizeLimit {
     /// Returns the number of items and fields, nested ones included.
     pub(crate) fn items(self) -> usize {
         match self {
-            SizeLimit::Result(_) => items::ITEMS_MAX,
+            SizeLimit::Result(_) => measure::ITEMS_MAX,
             SizeLimit::Kept(_) | SizeLimit::Text(_) => limits::ITEMS_MAX,
+        }
+    }
+
+    /// Returns what to do about a value with too many items.
+    fn hint(self) -> &'static str {
+        match self {
+            SizeLimit::Result(_) => limits::TOO_MANY_FOR_AN_OBJECT,
+            SizeLimit::Kept(_) | SizeLimit::Text(_) => "",
         }
     }
 
@@ -139,7 +147,7 @@ impl Refused {
             }
             RefusedProblem::TooManyItems(room, count) => {
                 let whole = limits::too_many_items(place, room.items());
-                format!("{whole}: {count} up to {place}{path}{more}")
+                format!("{whole}: {count} up to {place}{path}{more}{}", room.hint())
             }
         }
     }
@@ -171,7 +179,7 @@ mod tests {
         let many = under(Refused::too_many_items(SizeLimit::Result(1), 20_001));
         assert_eq!(
             many.at("the result"),
-            "the result would have more than 20000 items: 20001 up to the result.items[3].x"
+            "the result would have more than 20000 items: 20001 up to the result.items[3].x; keep them in a separate object, such as a ConfigMap"
         );
     }
 

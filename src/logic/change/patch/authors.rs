@@ -4,37 +4,57 @@ use serde_json::{Map, Value};
 
 use super::{Patch, Transformation};
 
-/// The state of the patch after each of its authors. An author is a number that the caller assigns.
-#[derive(Clone, Debug, Default)]
-pub struct Authors(Vec<(Option<usize>, Patch)>);
+/// What each of the authors of a patch has added to it, in their order. An author is a number that the caller assigns.
+#[derive(Debug, Default)]
+pub struct Authors {
+    /// The patch when it was last seen.
+    last: Patch,
+    additions: Vec<Addition>,
+}
+
+/// The changes of an author between two looks at the patch. The memory of all of them is proportional to what was written.
+#[derive(Debug)]
+struct Addition {
+    /// `None` if the changes belong to no handler.
+    author: Option<usize>,
+    /// The keys of the values that are new or different; below each: those of its fields if it is a map, and null otherwise.
+    places: Map<String, Value>,
+    transformations: Vec<Transformation>,
+}
 
 impl Authors {
     /// Attributes the new parts of the patch to this author; `None` if they belong to no handler.
     pub fn note(&mut self, author: Option<usize>, patch: &Patch) {
-        let is_known = self.0.last().map_or(patch.is_empty(), |(_, last)| last == patch);
-        if !is_known {
-            self.0.push((author, patch.clone()));
+        let mut places = Map::new();
+        update(&mut self.last.merge, &patch.merge, &mut places);
+        // They are only appended, or replaced in place.
+        let (known, present) = (&mut self.last.transformations, &patch.transformations);
+        let pairs = present.iter().zip(known.iter().map(Some).chain(std::iter::repeat(None)));
+        let new = pairs.filter(|(it, known)| *known != Some(*it)).map(|(it, _)| it.clone());
+        let transformations: Vec<_> = new.collect();
+        if !transformations.is_empty() || known.len() > present.len() {
+            known.clone_from(present);
+        }
+        if !(places.is_empty() && transformations.is_empty()) {
+            self.additions.push(Addition { author, places, transformations });
         }
     }
 
-    /// Adds the authors of a newer patch. Their numbers are increased by `first`.
-    pub fn absorb(&mut self, before: &Patch, newer: Authors, first: usize) {
-        for (author, after) in newer.0 {
-            let mut both = before.clone();
-            both.add(after);
-            self.note(author.map(|it| first + it), &both);
-        }
+    /// Adds the authors of a patch that was added to this one, which is `patch` now. Their numbers are increased by `first`.
+    pub fn absorb(&mut self, newer: Authors, first: usize, patch: &Patch) {
+        let theirs = newer.additions.into_iter();
+        let author = |it: Option<usize>| it.map(|it| first + it);
+        self.additions.extend(theirs.map(|it| Addition { author: author(it.author), ..it }));
+        update(&mut self.last.merge, &patch.merge, &mut Map::new());
+        self.last.transformations.clone_from(&patch.transformations);
     }
 
     /// Splits a merge-patch by its authors, in their order. A value that several have set belongs to the last one.
     pub fn split(&self, merge: &Map<String, Value>) -> Vec<(Option<usize>, Map<String, Value>)> {
         let mut rest = merge.clone();
-        let nothing = Map::new();
         let mut parts = Vec::new();
-        for (index, (author, after)) in self.0.iter().enumerate().rev() {
-            let before = index.checked_sub(1).and_then(|it| self.0.get(it));
-            let before = before.map_or(&nothing, |(_, it)| &it.merge);
-            let part = take_changed(before, &after.merge, &mut rest);
+        for Addition { author, places, .. } in self.additions.iter().rev() {
+            let part = take(places, &mut rest);
             if !part.is_empty() {
                 parts.push((*author, part));
             }
@@ -48,28 +68,52 @@ impl Authors {
 
     /// Returns the author of a transformation.
     pub fn author_of(&self, transformation: &Transformation) -> Option<usize> {
-        let first = self.0.iter().find(|(_, it)| it.transformations.contains(transformation));
-        first.and_then(|(author, _)| *author)
+        let first = self.additions.iter().find(|it| it.transformations.contains(transformation));
+        first.and_then(|it| it.author)
     }
 }
 
-/// Removes from `rest` the values that differ between two states of a merge-patch, and returns them.
-fn take_changed(
-    before: &Map<String, Value>,
-    after: &Map<String, Value>,
-    rest: &mut Map<String, Value>,
-) -> Map<String, Value> {
-    let nothing = Map::new();
-    let mut taken = Map::new();
-    for (key, value) in after {
-        let earlier = before.get(key);
-        if earlier == Some(value) {
-            continue;
+/// Makes a merge-patch equal to a later state of it, and adds the places of the values that differ.
+fn update(
+    earlier: &mut Map<String, Value>,
+    later: &Map<String, Value>,
+    places: &mut Map<String, Value>,
+) {
+    earlier.retain(|key, _| later.contains_key(key));
+    for (key, value) in later {
+        match (earlier.get_mut(key), value) {
+            (Some(earlier), value) if earlier == value => {}
+            (Some(Value::Object(earlier)), Value::Object(value)) => {
+                let mut below = Map::new();
+                update(earlier, value, &mut below);
+                // Not if fields were only withdrawn.
+                if !below.is_empty() {
+                    places.insert(key.clone(), below.into());
+                }
+            }
+            (_, value) => {
+                places.insert(key.clone(), places_in(value));
+                earlier.insert(key.clone(), value.clone());
+            }
         }
-        let part = match (value, rest.get_mut(key)) {
-            (Value::Object(value), Some(Value::Object(below))) if !below.is_empty() => {
-                let earlier = earlier.and_then(Value::as_object).unwrap_or(&nothing);
-                let part = take_changed(earlier, value, below);
+    }
+}
+
+/// Returns the places of a new value: those of its fields if it is a map, and null otherwise.
+fn places_in(value: &Value) -> Value {
+    let places = |fields: &Map<String, Value>| {
+        fields.iter().map(|(key, it)| (key.clone(), places_in(it))).collect()
+    };
+    value.as_object().map_or(Value::Null, |it| Value::Object(places(it)))
+}
+
+/// Removes the values at these places from `rest`, and returns them.
+fn take(places: &Map<String, Value>, rest: &mut Map<String, Value>) -> Map<String, Value> {
+    let mut taken = Map::new();
+    for (key, places) in places {
+        let part = match (places, rest.get_mut(key)) {
+            (Value::Object(places), Some(Value::Object(below))) if !below.is_empty() => {
+                let part = take(places, below);
                 if below.is_empty() {
                     rest.shift_remove(key);
                 }
@@ -85,12 +129,12 @@ fn take_changed(
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::{Map, Value, json};
 
     use super::Authors;
     use crate::logic::{
         change::patch::{Patch, Transformation},
-        object::conditions::ConditionChange,
+        object::{conditions::ConditionChange, measure},
     };
 
     fn patch(merge: &Value) -> Patch {
@@ -128,8 +172,8 @@ mod tests {
         all.note(Some(0), &before);
         others.note(Some(0), &patch(&json!({ "spec": { "b": 1 } })));
         others.note(Some(1), &patch(&json!({ "spec": { "b": 1, "c": 1 } })));
-        all.absorb(&before, others, 1);
         let sum = json!({ "spec": { "a": 1, "b": 1, "c": 1 } });
+        all.absorb(others, 1, &patch(&sum));
         let parts = all.split(sum.as_object().unwrap());
         let parts: Vec<_> =
             parts.into_iter().map(|(author, it)| (author, Value::from(it))).collect();
@@ -137,6 +181,38 @@ mod tests {
         let expected: Vec<_> =
             expected.map(|(number, it)| (Some(number), json!({ "spec": { it: 1 } }))).collect();
         assert_eq!(parts, expected);
+    }
+
+    #[test]
+    fn what_was_withdrawn_or_only_looked_at_belongs_to_nobody() {
+        let mut authors = Authors::default();
+        authors.note(Some(0), &patch(&json!({ "spec": { "a": 1, "b": 1 }, "status": {} })));
+        authors.note(Some(1), &patch(&json!({ "spec": { "a": 1 }, "status": {} })));
+        authors.note(Some(2), &patch(&json!({ "spec": { "a": 1, "b": 2 }, "status": { "x": 1 } })));
+        let last = json!({ "spec": { "a": 1, "b": 2, "own": 1 }, "status": { "x": 1, "own": 1 } });
+        let parts = authors.split(last.as_object().unwrap());
+        let parts: Vec<_> =
+            parts.into_iter().map(|(author, it)| (author, Value::from(it))).collect();
+        let expected = [
+            (Some(0), json!({ "spec": { "a": 1 } })),
+            (Some(2), json!({ "spec": { "b": 2 }, "status": { "x": 1 } })),
+            (None, json!({ "spec": { "own": 1 }, "status": { "own": 1 } })),
+        ];
+        assert_eq!(parts, expected);
+    }
+
+    #[test]
+    fn the_memory_of_many_authors_does_not_grow_with_their_number_times_the_patch() {
+        const AUTHORS: usize = 300;
+        let mut authors = Authors::default();
+        let mut all = Map::new();
+        for number in 0..AUTHORS {
+            all.insert(format!("a{number}"), json!({ "x": number }));
+            authors.note(Some(number), &Patch { merge: all.clone(), ..Patch::default() });
+        }
+        let kept = authors.additions.iter().map(|it| measure::items_of(&it.places));
+        assert_eq!(kept.sum::<usize>(), 2 * AUTHORS);
+        assert_eq!(authors.split(&all).len(), AUTHORS);
     }
 
     #[test]

@@ -24,7 +24,7 @@ use crate::logic::{
         outcome::Outcome,
         progress::{self, ProgressRecord},
     },
-    object::{corrupt::CorruptState, reason::Reason},
+    object::{corrupt::CorruptState, measure, reason::Reason},
 };
 use crate::settings::ProgressStorage;
 
@@ -62,12 +62,23 @@ pub struct ProgressCounts {
 
 /// A result that cannot be merged into the content of the patch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("deliver the result of handler '{id}': `{place}` in the patch is not a map")]
+#[error("deliver the result of handler '{id}': {problem}")]
 pub struct Undeliverable {
     /// The id of the handler.
     pub id: String,
-    /// The field of the patch.
-    pub place: String,
+    /// What prevents it.
+    pub problem: DeliveryProblem,
+}
+
+/// Why a result cannot be merged into the content of the patch.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DeliveryProblem {
+    /// The value of this field of the patch is not a map.
+    #[error("`{0}` in the patch is not a map")]
+    NotAMap(String),
+    /// The patch would be too large.
+    #[error("{0}")]
+    TooLarge(String),
 }
 
 impl State {
@@ -319,28 +330,31 @@ impl ProgressCounts {
 }
 
 /// Adds the result of a handler to the status in a patch. Maps are merged one level deep; a null is not a result.
+///
+/// # Errors
+/// If the place is taken by a value that is not a map, or if the patch would be too large as a whole.
 pub fn deliver(
     patch: &mut Map<String, Value>,
     id: &str,
-    result: &Value,
+    result: Value,
 ) -> Result<(), Undeliverable> {
-    let undeliverable = |place: String| Undeliverable { id: id.to_owned(), place };
+    let undeliverable = |problem| Undeliverable { id: id.to_owned(), problem };
+    let not_a_map = |place: &str| undeliverable(DeliveryProblem::NotAMap(place.to_owned()));
     if result.is_null() {
         return Ok(());
     }
+    let (items, bytes) = (measure::items(&result), measure::bytes(&result));
+    measure::admit(patch, items, bytes)
+        .map_err(|it| undeliverable(DeliveryProblem::TooLarge(it)))?;
     let status = patch.entry("status").or_insert_with(|| Value::Object(Map::new()));
-    let status = status.as_object_mut().ok_or_else(|| undeliverable("status".into()))?;
-    match result {
-        Value::Object(entries) => {
-            let target = status.entry(id).or_insert_with(|| Value::Object(Map::new()));
-            let target =
-                target.as_object_mut().ok_or_else(|| undeliverable(format!("status.{id}")))?;
-            target.extend(entries.iter().map(|(key, value)| (key.clone(), value.clone())));
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            status.insert(id.to_owned(), result.clone());
-        }
-    }
+    let status = status.as_object_mut().ok_or_else(|| not_a_map("status"))?;
+    let Value::Object(entries) = result else {
+        status.insert(id.to_owned(), result);
+        return Ok(());
+    };
+    let target = status.entry(id).or_insert_with(|| Value::Object(Map::new()));
+    let target = target.as_object_mut().ok_or_else(|| not_a_map(&format!("status.{id}")))?;
+    target.extend(entries);
     Ok(())
 }
 

@@ -49,8 +49,22 @@ fn a_damaged_record_fails_the_load_and_names_its_annotation() {
 #[test]
 fn a_null_is_no_result() {
     let mut patch = Map::new();
-    deliver(&mut patch, "a", &Value::Null).unwrap();
+    deliver(&mut patch, "a", Value::Null).unwrap();
     assert!(patch.is_empty());
+}
+
+#[test]
+fn results_that_are_too_many_together_are_refused_one_by_one() {
+    let mut patch = Map::new();
+    let result = || json!({ "list": vec![0; 9_000] });
+    deliver(&mut patch, "a", result()).unwrap();
+    deliver(&mut patch, "b", result()).unwrap();
+    let refused = deliver(&mut patch, "c", result()).unwrap_err().to_string();
+    let expected =
+        "deliver the result of handler 'c': the patch would have more than 20000 items: 27006";
+    assert_eq!(refused, expected);
+    let status = patch["status"].as_object().unwrap();
+    assert_eq!(status.keys().collect::<Vec<_>>(), ["a", "b"]);
 }
 
 /// Returns an object with records of a creation and of the deletion that has superseded it.

@@ -88,13 +88,13 @@ impl Attempts {
         content.note(patch);
         let first = content.attempts.len();
         let mut patch = patch.lock();
-        content.authors.absorb(&patch, authors, first);
+        patch.add(theirs);
+        content.authors.absorb(authors, first, &patch);
         let parent = |it: &HandlerAttempt| it.parent.map(|it| first + it);
         content
             .attempts
             .extend(attempts.into_iter().map(|it| HandlerAttempt { parent: parent(&it), ..it }));
         content.children.replace(&children);
-        patch.add(theirs);
     }
 
     /// Stores the present records of sub-handlers.

@@ -103,7 +103,7 @@ impl Level<'_> {
             let number = attempts.begin(handler, state.record(&handler.id), now, patch);
             let mut outcome = self.call(handler, state).await;
             if let Some(result) = outcome.result.take()
-                && let Err(error) = state::deliver(&mut patch.lock().merge, &handler.id, &result)
+                && let Err(error) = state::deliver(&mut patch.lock().merge, &handler.id, result)
             {
                 // The result cannot be stored next to the changes that the handler requests.
                 let raised = Raised::of_host(error.to_string());

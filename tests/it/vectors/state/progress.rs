@@ -222,7 +222,7 @@ fn deliver(vector: &Vector) -> Result<(), String> {
     let result =
         outcomes.iter().map(|(id, it)| (id, outcome(it))).try_for_each(|(id, it)| {
             match (&it.error, &it.result) {
-                (None, Some(result)) => state::deliver(&mut patch, id, result),
+                (None, Some(result)) => state::deliver(&mut patch, id, result.clone()),
                 _ => Ok(()),
             }
         });
