@@ -51,8 +51,8 @@ impl Patches {
         let mut own = own.take();
         runner.base().scripts.keep_functions(&mut own);
         if let Err(problem) = self.add(own, &runner.handler().id, outcome.result.take()) {
-            self.waiting = Patch::default();
-            return failed(runner, begun, outcome, Raised::of_host(problem));
+            // What waited before is sent nevertheless.
+            outcome = failed(runner, begun, outcome, Raised::of_host(problem));
         }
         let mut tries = 0;
         while !self.waiting.is_empty() {
@@ -77,14 +77,18 @@ impl Patches {
         outcome
     }
 
-    /// Adds the changes and the result of an attempt to those that were not sent yet: all together are one patch.
+    /// Adds the changes and the result of an attempt to those that were not sent yet: all together are one patch. Nothing is added if they
+    /// are too large together, or if the result contradicts the changes.
     fn add(&mut self, own: Patch, id: &str, result: Option<Value>) -> Result<(), String> {
-        let Patch { merge, transformations, .. } = &mut self.waiting;
-        measure::admit(merge, measure::items_of(&own.merge), measure::bytes_of(&own.merge))?;
-        patch::compose(merge, own.merge);
-        transformations.extend(own.transformations);
-        let delivered = result.map_or(Ok(()), |it| state::deliver(merge, id, it));
-        delivered.map_err(|it| it.to_string())
+        // Hardly ever is anything left.
+        let mut merge = self.waiting.merge.clone();
+        patch::compose(&mut merge, own.merge);
+        measure::admit(&merge, 0, 0)?;
+        let delivered = result.map_or(Ok(()), |it| state::deliver(&mut merge, id, it));
+        delivered.map_err(|it| it.to_string())?;
+        self.waiting.merge = merge;
+        self.waiting.transformations.extend(own.transformations);
+        Ok(())
     }
 
     /// Sends the changes. Returns the reason if a part of them is rejected permanently.

@@ -339,13 +339,21 @@ pub fn deliver(
     result: Value,
 ) -> Result<(), Undeliverable> {
     let undeliverable = |problem| Undeliverable { id: id.to_owned(), problem };
-    let not_a_map = |place: &str| undeliverable(DeliveryProblem::NotAMap(place.to_owned()));
     if result.is_null() {
         return Ok(());
     }
-    let (items, bytes) = (measure::items(&result), measure::bytes(&result));
-    measure::admit(patch, items, bytes)
-        .map_err(|it| undeliverable(DeliveryProblem::TooLarge(it)))?;
+    if measure::admit(patch, measure::items(&result), measure::bytes(&result)).is_err() {
+        // Without what it replaces, it may fit.
+        let mut trial = patch.clone();
+        merge(&mut trial, id, result.clone()).map_err(undeliverable)?;
+        let admitted = measure::admit(&trial, 0, 0);
+        admitted.map_err(|it| undeliverable(DeliveryProblem::TooLarge(it)))?;
+    }
+    merge(patch, id, result).map_err(undeliverable)
+}
+
+fn merge(patch: &mut Map<String, Value>, id: &str, result: Value) -> Result<(), DeliveryProblem> {
+    let not_a_map = |place: &str| DeliveryProblem::NotAMap(place.to_owned());
     let status = patch.entry("status").or_insert_with(|| Value::Object(Map::new()));
     let status = status.as_object_mut().ok_or_else(|| not_a_map("status"))?;
     let Value::Object(entries) = result else {
