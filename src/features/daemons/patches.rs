@@ -162,3 +162,29 @@ fn failed(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::Patches;
+    use crate::logic::change::patch::Patch;
+
+    fn wide(key: &str) -> Patch {
+        let status = json!({ "status": { key: vec![0; 11_000] } });
+        Patch { merge: status.as_object().cloned().expect("a map"), ..Patch::default() }
+    }
+
+    #[test]
+    fn repeated_changes_that_wait_count_once_and_a_refused_attempt_drops_none_of_them() {
+        let mut patches = Patches::default();
+        let result = || Some(Value::from(vec![0; 5_000]));
+        for _ in 0..3 {
+            assert_eq!(patches.add(wide("a"), "it", result()), Ok(()));
+        }
+        let waiting = patches.waiting.clone();
+        let refused = patches.add(wide("b"), "it", result()).expect_err("too many together");
+        assert_eq!(refused, "the patch would have more than 20000 items: 27004");
+        assert_eq!(patches.waiting, waiting);
+    }
+}
