@@ -184,7 +184,10 @@ mod tests {
         }
         let waiting = patches.waiting.clone();
         let refused = patches.add(wide("b"), "it", result()).expect_err("too many together");
-        assert_eq!(refused, "the patch would have more than 20000 items: 27004");
+        assert!(
+            refused.starts_with("the patch would have more than 20000 items: 27004; "),
+            "{refused}"
+        );
         assert_eq!(patches.waiting, waiting);
     }
 }

@@ -11,6 +11,9 @@ pub const ITEMS_MAX: usize = 20_000;
 /// Maximum number of bytes of a patch as a whole: as large as the body of a request to an API server may be.
 pub const PATCH_BYTES_MAX: usize = 3 << 20;
 
+/// What to do about a result or a patch with too many items.
+pub const ADVICE: &str = "keep them in a separate object, such as a ConfigMap";
+
 /// Returns the number of items of lists and fields of maps in a value, nested ones included.
 pub fn items(value: &Value) -> usize {
     match value {
@@ -74,7 +77,7 @@ pub fn bytes_of(fields: &Map<String, Value>) -> usize {
 pub fn admit(patch: &Map<String, Value>, items: usize, bytes: usize) -> Result<(), String> {
     let (items, bytes) = (items + items_of(patch), bytes + bytes_of(patch));
     if items > ITEMS_MAX {
-        return Err(format!("the patch would have more than {ITEMS_MAX} items: {items}"));
+        return Err(format!("the patch would have more than {ITEMS_MAX} items: {items}; {ADVICE}"));
     }
     if bytes > PATCH_BYTES_MAX {
         let (bytes, limit) = (size::about(bytes), size::shown(PATCH_BYTES_MAX));
@@ -122,7 +125,10 @@ mod tests {
         let wide = fields(Value::from(vec![1; ITEMS_MAX - 1]));
         assert_eq!(admit(&wide, 0, 0), Ok(()));
         let refused = admit(&wide, 1, 0).expect_err("too many items");
-        assert_eq!(refused, "the patch would have more than 20000 items: 20001");
+        assert_eq!(
+            refused,
+            "the patch would have more than 20000 items: 20001; keep them in a separate object, such as a ConfigMap"
+        );
         let long = fields("x".repeat(PATCH_BYTES_MAX / 2).into());
         assert_eq!(admit(&long, 0, PATCH_BYTES_MAX - bytes_of(&long)), Ok(()));
         let refused = admit(&long, 0, bytes_of(&long)).expect_err("too many bytes");

@@ -5,7 +5,7 @@ use std::{io, time::Duration};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::logic::text::size;
+use crate::logic::{object::measure, text::size};
 
 /// Returns the error of a call that has used up its CPU time.
 pub(crate) fn computed_too_long(limit: Duration) -> String {
@@ -73,10 +73,6 @@ pub(crate) fn too_many_items(of: &str, limit: usize) -> String {
     format!("{of} would have more than {limit} items")
 }
 
-/// What to do about a result or a patch with too many items.
-pub(crate) const TOO_MANY_FOR_AN_OBJECT: &str =
-    "; keep them in a separate object, such as a ConfigMap";
-
 /// Maximum number of functions of one kind in one place that a script may pass to the operator, which keeps a record of each.
 pub(crate) const FUNCTIONS_MAX: usize = 10_000;
 
@@ -102,7 +98,7 @@ pub(crate) fn too_large_together(what: &str, limit: usize, bytes: usize) -> Stri
 
 /// Returns the error of a patch that would have too many items as a whole: `count` includes the new value.
 pub(crate) fn too_many_items_together(what: &str, limit: usize, count: usize) -> String {
-    format!("{}: {count} together{TOO_MANY_FOR_AN_OBJECT}", too_many_items(what, limit))
+    format!("{}: {count} together; {}", too_many_items(what, limit), measure::ADVICE)
 }
 
 /// Returns the error of an argument of a host function that is too large.

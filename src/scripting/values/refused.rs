@@ -73,10 +73,10 @@ impl SizeLimit {
     }
 
     /// Returns what to do about a value with too many items.
-    fn hint(self) -> &'static str {
+    fn hint(self) -> String {
         match self {
-            SizeLimit::Result(_) => limits::TOO_MANY_FOR_AN_OBJECT,
-            SizeLimit::Kept(_) | SizeLimit::Text(_) => "",
+            SizeLimit::Result(_) => format!("; {}", measure::ADVICE),
+            SizeLimit::Kept(_) | SizeLimit::Text(_) => String::new(),
         }
     }
 

@@ -60,8 +60,7 @@ fn results_that_are_too_many_together_are_refused_one_by_one() {
     deliver(&mut patch, "a", result()).unwrap();
     deliver(&mut patch, "b", result()).unwrap();
     let refused = deliver(&mut patch, "c", result()).unwrap_err().to_string();
-    let expected =
-        "deliver the result of handler 'c': the patch would have more than 20000 items: 27007";
+    let expected = "deliver the result of handler 'c': the patch would have more than 20000 items: 27007; keep them in a separate object, such as a ConfigMap";
     assert_eq!(refused, expected);
     let status = patch["status"].as_object().unwrap();
     assert_eq!(status.keys().collect::<Vec<_>>(), ["a", "b"]);
