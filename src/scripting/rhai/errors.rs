@@ -1,6 +1,6 @@
 //! Errors of a script: what they mean for the handler, and where they happened.
 
-use rhai::{Dynamic, EvalAltResult, ParseErrorType, Position};
+use rhai::{Dynamic, EvalAltResult, FnPtr, ParseErrorType, Position};
 
 use super::{api, control::Abort, runner::RunError, value::text};
 use crate::logic::handlers::{declare::DeclareError, outcome::Raised};
@@ -221,73 +221,6 @@ fn missing_operand(operator: &str, operands: &str) -> Option<String> {
     })
 }
 
-/// The reserved words of Rhai, including those without a meaning yet.
-const RESERVED: [&str; 63] = [
-    "Fn",
-    "as",
-    "async",
-    "await",
-    "break",
-    "call",
-    "case",
-    "catch",
-    "const",
-    "continue",
-    "curry",
-    "debug",
-    "default",
-    "do",
-    "else",
-    "eval",
-    "exit",
-    "export",
-    "false",
-    "fn",
-    "for",
-    "global",
-    "go",
-    "goto",
-    "if",
-    "import",
-    "in",
-    "is",
-    "is_def_fn",
-    "is_def_var",
-    "is_shared",
-    "let",
-    "loop",
-    "match",
-    "module",
-    "new",
-    "nil",
-    "null",
-    "package",
-    "print",
-    "private",
-    "protected",
-    "public",
-    "return",
-    "shared",
-    "spawn",
-    "static",
-    "super",
-    "switch",
-    "sync",
-    "this",
-    "thread",
-    "throw",
-    "true",
-    "try",
-    "type_of",
-    "until",
-    "use",
-    "var",
-    "void",
-    "while",
-    "with",
-    "yield",
-];
-
 /// Returns a hint on what to write instead of a reserved word.
 fn reserved(cause: &EvalAltResult, line: &str) -> Option<String> {
     let EvalAltResult::ErrorParsing(problem, _) = cause else { return None };
@@ -313,12 +246,17 @@ fn reserved_name(line: &str) -> Option<String> {
     let mut words = line.split(|it| !is_word(it)).filter(|it| !it.is_empty()).peekable();
     while let Some(word) = words.next() {
         if matches!(word, "fn" | "let" | "const" | "for")
-            && let Some(name) = words.peek().filter(|it| RESERVED.contains(it))
+            && let Some(name) = words.peek().filter(|it| is_reserved(it))
         {
             return Some(reserved_as_name(name));
         }
     }
     None
+}
+
+/// Returns whether a word is reserved, perhaps for later versions of Rhai.
+fn is_reserved(word: &str) -> bool {
+    FnPtr::new(word).is_err_and(|it| matches!(*it, EvalAltResult::ErrorParsing(..)))
 }
 
 fn reserved_as_name(word: &str) -> String {
