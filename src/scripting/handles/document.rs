@@ -8,6 +8,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
+use kopf_json::shared::{Part, SharedJson};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
@@ -77,8 +78,8 @@ pub(crate) trait DocumentStore: Send + Sync + Sized + 'static {
     /// Returns a number that is another one after each change, also by other handlers.
     fn revision(&self) -> u64;
 
-    /// Returns the part of the handled object at this path.
-    fn original(&self) -> Option<Arc<Value>>;
+    /// Returns the handled object.
+    fn original(&self) -> Option<SharedJson>;
 
     /// Returns the patch, if it is one.
     fn as_patch(&self) -> Option<&CallPart<SharedPatch>>;
@@ -110,8 +111,8 @@ impl DocumentStore for CallPart<SharedPatch> {
         PatchCell::revision(self)
     }
 
-    fn original(&self) -> Option<Arc<Value>> {
-        self.call().object().map(|it| Arc::clone(it.body()))
+    fn original(&self) -> Option<SharedJson> {
+        self.call().object().map(|it| it.shared_body())
     }
 
     fn as_patch(&self) -> Option<&CallPart<SharedPatch>> {
@@ -139,7 +140,7 @@ impl DocumentStore for Shared {
         change(&mut self.lock_for(path))
     }
 
-    fn original(&self) -> Option<Arc<Value>> {
+    fn original(&self) -> Option<SharedJson> {
         None
     }
 
@@ -369,12 +370,12 @@ where
         if passed.is_nil() && (!S::IS_PATCH || self.language() == Language::Lua) {
             return self.remove(key, passed);
         }
-        // In Lua, the object decides whether an empty table is a list.
-        let is_lua = self.language() == Language::Lua;
-        let original = if is_lua { self.whole.store.original() } else { None };
-        let like = path.iter().try_fold(original.as_deref(), |it, key| Some(it?.get(key)));
+        // Only then: it may not have been parsed yet.
+        let original = if passed.takes_form() { self.whole.store.original() } else { None };
+        let like = original.as_ref().map(SharedJson::root);
+        let like = path.iter().fold(like, |it, key| it?.field(key)).map(Part::to_tree);
         let room = (S::LIMIT)(passed.room());
-        let value = passed.kept(&place, like.flatten(), (room, path.len()))?;
+        let value = passed.kept(&place, like.as_deref(), (room, path.len()))?;
         let size = self.admit(&path, &value, room)?;
         self.put((key, &path), value, passed)?;
         self.keep_size(size);

@@ -80,6 +80,10 @@ impl Passed for RhaiPassed<'_> {
         self.value.is_unit()
     }
 
+    fn takes_form(&self) -> bool {
+        false
+    }
+
     fn read(&self) -> std::result::Result<Value, Refused> {
         to_refusable(self.value)
     }

@@ -123,6 +123,10 @@ pub(crate) trait Passed {
     /// Returns whether it is nil / `()`.
     fn is_nil(&self) -> bool;
 
+    /// Returns whether the value that the object has at the same place decides its form: whether an empty table is a list, or how a number
+    /// is written.
+    fn takes_form(&self) -> bool;
+
     /// Returns it as data.
     fn read(&self) -> Result<Value, Refused>;
 

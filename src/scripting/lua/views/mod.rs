@@ -246,6 +246,10 @@ impl Passed for LuaPassed<'_> {
         self.value.is_nil()
     }
 
+    fn takes_form(&self) -> bool {
+        matches!(self.value, LuaValue::Table(_) | LuaValue::Integer(_) | LuaValue::Number(_))
+    }
+
     fn read(&self) -> Result<Value, Refused> {
         self.world.read(self.value, None)
     }
