@@ -8,7 +8,9 @@ use std::{
     time::Duration,
 };
 
+use kopf_json::shared::SharedJson;
 use mlua::{Function as LuaFunction, Lua, MultiValue, Value as LuaValue};
+use serde_json::Value;
 use tokio::{io::AsyncReadExt as _, net::TcpListener};
 use tokio_util::sync::CancellationToken;
 
@@ -23,8 +25,9 @@ use crate::call::{
 };
 use crate::logic::{
     handlers::{
+        function::ScriptId,
         handler::Handler,
-        outcome::{Raised, RaisedKind},
+        outcome::{CallEnd, Raised, RaisedKind},
     },
     object::{Object, ObjectRef, resource::Resource},
 };
@@ -105,6 +108,27 @@ async fn a_call_that_is_interrupted_before_it_waits_gets_what_it_has_waited_for(
     assert_eq!(message(got.0), "A1 A2 A3");
     assert_eq!(message(got.1), "B1 B2 B3");
     assert_eq!(message(got.2), "C1 C2 C3");
+}
+
+#[tokio::test]
+async fn what_a_patch_receives_builds_no_tree_of_the_object() {
+    let text = "
+        kopf.on_create('kopfexamples', function(ctx)
+            local status = ctx.patch.status
+            status.text = 'x'; status.number = 1; status.list = {}; status.map = {}
+        end)";
+    let source = Source::alone("handlers.lua", text);
+    let loaded = super::load(ScriptId(1), &source, &Placement::Threads.into()).await;
+    let loaded = loaded.expect("it loads");
+    let handler = Arc::new(loaded.handlers.into_iter().next().expect("a handler"));
+    let body = r#"{"metadata":{"name":"a"},"status":{"number":1.0,"list":[2],"map":{"a":2}}}"#;
+    let call = Arc::new(call_about(&handler, Object::parse(body.into()).expect("an object")));
+    let end = loaded.engine.call(Arc::clone(&call)).await;
+    assert!(matches!(end, CallEnd::Returned(_)), "{end:?}");
+    let Cause::Object(cause) = &call.cause else { panic!("not about an object") };
+    let written = Value::Object(cause.patch.lock().merge.clone()).to_string();
+    assert_eq!(written, r#"{"status":{"text":"x","number":1.0,"list":[],"map":{}}}"#);
+    assert!(matches!(cause.current().shared_body(), SharedJson::Tape(_)));
 }
 
 /// Runs this native function as one slice of one call.
