@@ -39,12 +39,11 @@ pub(super) enum Reason {
 impl LuaScript {
     /// Creates a script on these terms.
     pub(super) fn new(id: ScriptId, source: Source, terms: &Terms) -> Self {
-        let usage = terms.metrics.usage_of(&source.name, terms.limits.memory_limit);
         LuaScript {
             id,
             can_be_suspended: OnceLock::new(),
+            usage: terms.metrics.usage_of(&source.name, terms.limits.memory_limit),
             source,
-            usage,
             limits: VmLimits { sandbox: terms.limits.clone(), cpu: terms.cpu_limit },
             memos: Arc::new(Memos::new(terms.limits.memory_limit)),
             lent: Arc::new(AtomicU32::new(LENT)),
@@ -65,19 +64,25 @@ impl LuaScript {
     /// Logs that the VM is replaced, and counts it.
     pub(super) fn replaced(&self, reason: Reason) {
         let name = &self.source.name;
-        match reason {
-            Reason::Memory => tracing::warn!(
-                target: "kopf.scripts",
-                "Script {name} reached its memory limit and is restarted; running calls are retried. If it needs more memory, \
-                 raise settings.sandbox.memory_limit."
-            ),
-            Reason::Stuck => tracing::error!(
-                target: "kopf.scripts",
-                "Script {name} does not respond and is restarted on another thread; running calls are retried. This is a bug in \
-                 kopf: please report it with the script."
-            ),
-        }
-        self.terms.metrics.vm_restarted(name, reason.label());
+        let label = match reason {
+            Reason::Memory => {
+                tracing::warn!(
+                    target: "kopf.scripts",
+                    "Script {name} reached its memory limit and is restarted; running calls are retried. If it needs more memory, \
+                     raise settings.sandbox.memory_limit."
+                );
+                "memory"
+            }
+            Reason::Stuck => {
+                tracing::error!(
+                    target: "kopf.scripts",
+                    "Script {name} does not respond and is restarted on another thread; running calls are retried. This is a bug in \
+                     kopf: please report it with the script."
+                );
+                "stuck"
+            }
+        };
+        self.terms.metrics.vm_restarted(name, label);
     }
 
     /// Logs that the script could not be restarted.
@@ -87,15 +92,6 @@ impl LuaScript {
             target: "kopf.scripts",
             "Script {name} cannot be restarted: {problem}. Its handlers fail until the script is edited or the operator is restarted."
         );
-    }
-}
-
-impl Reason {
-    fn label(self) -> &'static str {
-        match self {
-            Reason::Memory => "memory",
-            Reason::Stuck => "stuck",
-        }
     }
 }
 
