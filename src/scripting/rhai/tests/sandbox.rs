@@ -258,6 +258,10 @@ async fn reserved_words_have_a_hint() {
         let hint = format!("`{word}` is a reserved word in Rhai: choose another name");
         assert_eq!(error.hint, Some(hint), "{error:?}");
     }
+    for usable in ["exit", "global", "value"] {
+        let error = refusal(&format!("let {usable} = ;")).await;
+        assert_eq!(error.hint, None, "{error:?}");
+    }
 }
 
 #[tokio::test]
