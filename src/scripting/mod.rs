@@ -4,6 +4,8 @@
 //! The engines differ only in how values and calls are represented; `handles/` and `functions/` decide what a script sees,
 //! `logic/handlers/declare/` what a declaration means.
 
+mod actor;
+mod blocking;
 mod functions;
 mod handles;
 mod host;

@@ -1,10 +1,8 @@
 //! The Lua engine: Luau in a sandboxed VM per script.
 //!
-//! [`load`] starts the script's actor (`actor.rs`) and waits until its top level has run. `vm.rs` makes calls; `views/`, `push.rs` and
+//! `vm.rs` makes calls, for the actor of a script (`scripting/actor`); `views/`, `push.rs` and
 //! `levels/` convert values for scripts; `read.rs` and `raised.rs` convert results and errors back.
 
-mod actor;
-mod asked;
 mod functions;
 mod gauge;
 mod host_string;
@@ -18,8 +16,6 @@ mod pushed;
 mod raised;
 mod read;
 mod running;
-mod script;
-mod shared_vm;
 mod slim;
 mod streams;
 #[cfg(test)]
@@ -29,199 +25,16 @@ mod vm;
 mod watchdog;
 mod world;
 
-use std::{rc::Rc, sync::Arc, thread};
-
-use futures::{FutureExt as _, future::LocalBoxFuture};
-use parking_lot::Mutex;
-use serde_json::Value;
-use tokio::sync::{mpsc, oneshot};
-use tokio_util::sync::CancellationToken;
-
-use self::{
-    actor::{ActorRequest, ActorVm, QUEUE_MAX, Start, To},
-    asked::{ActorResponse, Stuck},
-    script::{LuaScript, Print, Reason},
-    vm::Vm,
-};
-use super::{LoadError, Loaded, Placement, Source, Terms};
-use crate::call::{Invocation, Scripts};
-use crate::logic::{
-    change::filters::Question,
-    handlers::{
-        function::{Function, ScriptId},
-        outcome::{CallEnd, Raised},
-    },
-    object::resource::Resource,
-};
+use self::vm::Vm;
+use super::{LoadError, Loaded, Source, Terms, actor::engine};
+use crate::logic::handlers::function::ScriptId;
 use crate::ports::BoxFuture;
 
-/// Loads a Lua script. With [`Placement::CurrentRuntime`], call it inside a `tokio::task::LocalSet`.
+/// Loads a Lua script. With [`Placement::CurrentRuntime`](super::Placement), call it inside a `tokio::task::LocalSet`.
 pub(crate) fn load(
     script: ScriptId,
     source: &Source,
     terms: &Terms,
 ) -> BoxFuture<'static, Result<Loaded, LoadError>> {
-    let (source, placement) = (source.clone(), terms.placement);
-    let script = Arc::new(LuaScript::new(script, source.clone(), terms));
-    Box::pin(async move {
-        let failed = |message: String| LoadError {
-            file: source.name.clone(),
-            line: None,
-            columns: None,
-            source_line: None,
-            message,
-            hint: None,
-        };
-        let (loading, loaded) = oneshot::channel();
-        let actor = Actor::start(&script, placement, Start::First(loading));
-        let actor =
-            actor.map_err(|it| failed(format!("cannot start a thread for the script: {it}")))?;
-        let ended = || Err(failed("the thread of the script has stopped".into()));
-        let declared = tokio::select! {
-            // The order makes no difference: only one of them happens.
-            biased;
-            declared = loaded => declared.unwrap_or_else(|_| ended())?,
-            () = actor.stuck.cancelled() => {
-                return Err(failed("the top level of the script did not finish".into()));
-            }
-        };
-        let print = Print::of(&declared);
-        let (handlers, lifecycles) = declared;
-        let engine = LuaEngine { script, placement, print, actor: Mutex::new(actor) };
-        Ok(Loaded { engine: Arc::new(engine), handlers, lifecycles })
-    })
-}
-
-/// Sends calls to the actor of one script. The actor ends when this engine and all its calls are dropped.
-struct LuaEngine {
-    script: Arc<LuaScript>,
-    placement: Placement,
-    /// The declarations that every VM of this script must repeat.
-    print: Print,
-    actor: Mutex<Actor>,
-}
-
-/// The caller's side of an actor.
-struct Actor {
-    requests: mpsc::Sender<ActorRequest>,
-    /// Cancelled when the VM does not respond.
-    stuck: CancellationToken,
-    /// The same signal as a future, shared by all pending requests.
-    lost: Stuck,
-    /// The VM, for calls that begin inline.
-    shared: Arc<ActorVm>,
-    _home: Home,
-}
-
-/// Where the actor runs. Kept so that it has an owner, never joined: the actor ends by itself.
-enum Home {
-    Thread(#[expect(dead_code, reason = "owned only")] thread::JoinHandle<()>),
-    Task(#[expect(dead_code, reason = "owned only")] tokio::task::JoinHandle<()>),
-}
-
-impl Actor {
-    fn start(script: &Arc<LuaScript>, placement: Placement, start: Start) -> std::io::Result<Self> {
-        let (requests, queue) = mpsc::channel(QUEUE_MAX);
-        let stuck = CancellationToken::new();
-        let script = Arc::clone(script);
-        let shared = Arc::new(ActorVm::new(script.usage.clone(), placement == Placement::Threads));
-        let taken = Arc::clone(&shared);
-        let home = match placement {
-            // An actor on the caller's own thread cannot be replaced while it blocks, so this token is never observed.
-            Placement::CurrentRuntime => {
-                let life = actor::live(script, taken, start, queue, CancellationToken::new());
-                Home::Task(tokio::task::spawn_local(life))
-            }
-            Placement::Threads => {
-                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-                let (name, told) = (format!("lua-{}", script.id.0), stuck.clone());
-                let life = move || {
-                    let _counted = script.usage.of_thread();
-                    runtime.block_on(actor::live(script, taken, start, queue, told));
-                };
-                let thread = thread::Builder::new().name(name).stack_size(STACK);
-                Home::Thread(thread.spawn(life)?)
-            }
-        };
-        let lost = stuck.clone().cancelled_owned().boxed().shared();
-        Ok(Actor { requests, stuck, lost, shared, _home: home })
-    }
-}
-
-/// The stack size of a script's thread: several times what the deepest recursion needs, alternating between the VM and host functions.
-/// Untouched pages cost nothing.
-const STACK: usize = 8 << 20;
-
-impl LuaEngine {
-    /// Returns the channel to the actor, and its VM if calls may begin inline. An actor that does not respond is abandoned and replaced.
-    fn actor(&self) -> (mpsc::Sender<ActorRequest>, Stuck, Option<Arc<ActorVm>>) {
-        let mut actor = self.actor.lock();
-        if actor.stuck.is_cancelled() {
-            let start = Start::Again(self.print.clone());
-            // If no thread can be started, this request fails, and the next one tries again.
-            if let Ok(next) = Actor::start(&self.script, self.placement, start) {
-                self.script.replaced(Reason::Stuck);
-                *actor = next;
-            }
-        }
-        let shared = self.script.can_be_suspended().then(|| Arc::clone(&actor.shared));
-        (actor.requests.clone(), actor.lost.clone(), shared)
-    }
-
-    /// Sends a request and waits for its response; dropping the future cancels the call.
-    fn request<T: Send + 'static>(
-        &self,
-        request: impl FnOnce(To<T>) -> ActorRequest + Send + 'static,
-        gone: fn(Raised) -> T,
-    ) -> BoxFuture<'static, T> {
-        let (requests, stuck, shared) = self.actor();
-        Box::pin(ActorResponse::new(requests, stuck, shared, request, gone))
-    }
-
-    /// Sends a request to call a function that is not a handler.
-    fn other<T: Send + 'static>(
-        &self,
-        begin: impl FnOnce(Rc<Vm>) -> LocalBoxFuture<'static, Result<T, Raised>> + Send + 'static,
-    ) -> BoxFuture<'static, Result<T, Raised>> {
-        self.request(|to| ActorRequest::Other(actor::job(to, begin)), Err)
-    }
-}
-
-impl Scripts for LuaEngine {
-    fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, CallEnd> {
-        self.request(|to| ActorRequest::Call(invocation, to), CallEnd::Raised)
-    }
-
-    fn ask(
-        &self,
-        question: Question,
-        invocation: Arc<Invocation>,
-    ) -> BoxFuture<'static, Result<bool, Raised>> {
-        self.other(|vm| Box::pin(async move { vm.ask(question, invocation).await }))
-    }
-
-    fn choose(
-        &self,
-        function: Function,
-        resource: Arc<Resource>,
-    ) -> BoxFuture<'static, Result<bool, Raised>> {
-        self.other(|vm| Box::pin(async move { vm.choose(function, resource).await }))
-    }
-
-    fn compute(
-        &self,
-        function: Function,
-        about: Option<Value>,
-        invocation: Arc<Invocation>,
-    ) -> BoxFuture<'static, Result<Value, Raised>> {
-        self.other(|vm| Box::pin(async move { vm.compute(function, about, invocation).await }))
-    }
-
-    fn transform(
-        &self,
-        function: Function,
-        body: Value,
-    ) -> BoxFuture<'static, Result<Value, Raised>> {
-        self.other(|vm| Box::pin(async move { vm.transform(function, body).await }))
-    }
+    engine::load::<Vm>(script, source, terms)
 }

@@ -1,19 +1,15 @@
 //! Converts errors of scripts and of the VM to errors of the host.
 
-use std::time::Duration;
-
 use mlua::{LuaString, Value as LuaValue};
 
-use super::{
-    watchdog::Abort,
-    world::{VmLimits, World},
-};
+use super::{watchdog::Abort, world::World};
 use crate::logic::handlers::{
     declare::DeclareError,
     outcome::{Raised, RaisedKind},
 };
 use crate::scripting::{
     LoadError,
+    actor::script::VmLimits,
     handles::unknown::unknown_method,
     terms::Language,
     values::{
@@ -36,21 +32,6 @@ pub(super) fn of_abort(limits: &VmLimits, abort: Abort) -> String {
 pub(super) fn aborted(limits: &VmLimits, abort: Abort) -> Raised {
     let kind = RaisedKind::Aborted(Some(DELAY_DEFAULT));
     Raised { kind, message: of_abort(limits, abort), trace: None }
-}
-
-/// Returns the error of a call whose VM was replaced: the call is retried soon.
-pub(super) fn of_lost_vm() -> Raised {
-    /// Long enough to load a new VM.
-    const DELAY: Duration = Duration::from_secs(1);
-    let message = "the script was restarted during the call; the call is retried";
-    Raised { kind: RaisedKind::Temporary(Some(DELAY)), message: message.into(), trace: None }
-}
-
-/// Returns the error of a script that cannot be restarted.
-pub(super) fn of_broken_script(problem: &str) -> Raised {
-    let kind = RaisedKind::Temporary(Some(DELAY_DEFAULT));
-    let message = format!("the script cannot be restarted: {problem}");
-    Raised { kind, message, trace: None }
 }
 
 /// Returns whether this was raised because the memory is full.

@@ -27,12 +27,11 @@ use super::{
     pushed::Pushed,
     raised,
     running::{CallFailure, CallPurpose, RunningCall},
-    script::{LuaDeclarations, LuaScript},
     slim::Slimmer,
     streams::Streams,
     views::CtxView,
-    watchdog::{Abort, Watchdog},
-    world::{Functions, World},
+    watchdog::{Abort, INLINE_MEMORY_MAX, Watchdog},
+    world::World,
 };
 use crate::call::Invocation;
 use crate::heap;
@@ -47,8 +46,15 @@ use crate::logic::{
 };
 use crate::scripting::{
     LoadError,
+    actor::{
+        ActorVm,
+        functions::Functions,
+        of_lost_vm,
+        script::{ActorScript, Declarations},
+    },
     functions::{Surroundings, declaring::TopLevel},
     handles::{Border, ctx},
+    inline::{InlineSlice, KEPT_MAX},
     values::{
         errors::{ScriptError, ScriptSources},
         refused::{Refused, SizeLimit},
@@ -80,12 +86,15 @@ pub(super) struct Vm {
     lua: Lua,
 }
 
-impl Vm {
-    /// Creates a VM and runs the top level of the script in it.
-    pub(super) async fn load(
-        script: &LuaScript,
+impl ActorVm for Vm {
+    const THREAD: &'static str = "lua";
+
+    type Call = HandlerCall;
+
+    async fn load(
+        script: &ActorScript,
         stuck: CancellationToken,
-    ) -> Result<(Rc<Vm>, LuaDeclarations), LoadError> {
+    ) -> Result<(Rc<Vm>, Declarations), LoadError> {
         let source = &script.source;
         let vm = Vm::new(script, stuck).map(Rc::new).map_err(|error| LoadError {
             file: source.name.clone(),
@@ -117,8 +126,83 @@ impl Vm {
         Ok((vm, declared))
     }
 
-    fn new(script: &LuaScript, stuck: CancellationToken) -> mlua::Result<Vm> {
-        let LuaScript { source, limits, .. } = script;
+    fn call(self: &Rc<Self>, invocation: Arc<Invocation>) -> HandlerCall {
+        let slot = invocation.handler.function.slot;
+        match self.run(slot, Some(invocation), Handling) {
+            Ok(running) => HandlerCall::Runs(running),
+            Err(raised) => HandlerCall::Failed(Some(Box::new(raised))),
+        }
+    }
+
+    async fn ask(
+        self: &Rc<Self>,
+        question: Question,
+        invocation: Arc<Invocation>,
+    ) -> Result<bool, Raised> {
+        let about = question.about.as_ref().map(|it| it.clone().unwrap_or_default());
+        self.ask_about(question.function, about, invocation, is_true).await
+    }
+
+    async fn choose(
+        self: &Rc<Self>,
+        function: Function,
+        resource: Arc<Resource>,
+    ) -> Result<bool, Raised> {
+        let record = self.world.push(&self.lua, &ctx::record(&resource), Style::Frozen);
+        self.run_function(function.slot, record, None, is_true).await
+    }
+
+    async fn compute(
+        self: &Rc<Self>,
+        function: Function,
+        about: Option<Value>,
+        invocation: Arc<Invocation>,
+    ) -> Result<Value, Raised> {
+        self.ask_about(function, about, invocation, data).await
+    }
+
+    async fn transform(self: &Rc<Self>, function: Function, body: Value) -> Result<Value, Raised> {
+        let copy = self.world.push(&self.lua, &body, Style::Mutable);
+        let copy = copy.map_err(|it| self.raised(&it))?;
+        let changed = copy.clone();
+        let copy = Ok(copy);
+        let finish = move |world: &World, _: &LuaValue| {
+            let changed = world.read(&changed, Some(&body));
+            changed.map_err(|it| mlua::Error::runtime(it.at("body")))
+        };
+        self.run_function(function.slot, copy, None, finish).await
+    }
+
+    fn is_exhausted(&self) -> bool {
+        self.world.meter.is_exhausted()
+    }
+
+    fn tidy(&self) {
+        // Views hold references to values: the first collection drops those views, and the second one the values.
+        if self.lua.gc_collect().and_then(|()| self.lua.gc_collect()).is_ok() {
+            self.world.leftovers.borrow_mut().look();
+            heap::give_back();
+        }
+    }
+
+    fn set_inline(&self, slice: Option<InlineSlice>) -> Option<InlineSlice> {
+        self.watchdog.meter().set_inline(slice)
+    }
+
+    fn is_small(&self) -> bool {
+        !self.is_exhausted()
+            && self.used_memory() <= INLINE_MEMORY_MAX
+            && self.world.memos.held() <= KEPT_MAX
+    }
+
+    fn used_memory(&self) -> usize {
+        self.lua.used_memory()
+    }
+}
+
+impl Vm {
+    fn new(script: &ActorScript, stuck: CancellationToken) -> mlua::Result<Vm> {
+        let ActorScript { source, limits, .. } = script;
         let lua = Lua::new_with(StdLib::ALL_SAFE, LuaOptions::new())?;
         lua.set_memory_limit(limits.sandbox.memory_limit)?;
         let gc = GcIncParams::default().goal(GC_GOAL).step_multiplier(GC_STEP_MULTIPLIER);
@@ -163,50 +247,6 @@ impl Vm {
         Ok(Vm { watchdog, drive, spare, slimmer, world, lua })
     }
 
-    /// Returns whether the memory of the VM was full once; the VM may be unusable.
-    pub(super) fn is_exhausted(&self) -> bool {
-        self.world.meter.is_exhausted()
-    }
-
-    /// Calls the function of a handler.
-    pub(super) fn call(self: &Rc<Self>, invocation: Arc<Invocation>) -> HandlerCall {
-        let slot = invocation.handler.function.slot;
-        match self.run(slot, Some(invocation), Handling) {
-            Ok(running) => HandlerCall::Runs(running),
-            Err(raised) => HandlerCall::Failed(Some(Box::new(raised))),
-        }
-    }
-
-    /// Calls a filter callback and returns whether it matched.
-    pub(super) async fn ask(
-        self: &Rc<Self>,
-        question: Question,
-        invocation: Arc<Invocation>,
-    ) -> Result<bool, Raised> {
-        let about = question.about.as_ref().map(|it| it.clone().unwrap_or_default());
-        self.ask_about(question.function, about, invocation, is_true).await
-    }
-
-    /// Calls the function of a selector and returns whether it matched.
-    pub(super) async fn choose(
-        self: &Rc<Self>,
-        function: Function,
-        resource: Arc<Resource>,
-    ) -> Result<bool, Raised> {
-        let record = self.world.push(&self.lua, &ctx::record(&resource), Style::Frozen);
-        self.run_function(function.slot, record, None, is_true).await
-    }
-
-    /// Calls a function and returns its result as JSON.
-    pub(super) async fn compute(
-        self: &Rc<Self>,
-        function: Function,
-        about: Option<Value>,
-        invocation: Arc<Invocation>,
-    ) -> Result<Value, Raised> {
-        self.ask_about(function, about, invocation, data).await
-    }
-
     /// Calls a function with a value, if there is one, and `ctx`.
     async fn ask_about<T>(
         self: &Rc<Self>,
@@ -222,23 +262,6 @@ impl Vm {
             None => ctx.into_lua_multi(&self.lua),
         });
         self.run_function(function.slot, arguments, Some(invocation), finish).await
-    }
-
-    /// Calls a function that changes a copy of a body, and returns the changed copy.
-    pub(super) async fn transform(
-        self: &Rc<Self>,
-        function: Function,
-        body: Value,
-    ) -> Result<Value, Raised> {
-        let copy = self.world.push(&self.lua, &body, Style::Mutable);
-        let copy = copy.map_err(|it| self.raised(&it))?;
-        let changed = copy.clone();
-        let copy = Ok(copy);
-        let finish = move |world: &World, _: &LuaValue| {
-            let changed = world.read(&changed, Some(&body));
-            changed.map_err(|it| mlua::Error::runtime(it.at("body")))
-        };
-        self.run_function(function.slot, copy, None, finish).await
     }
 
     fn raised(&self, error: &mlua::Error) -> Raised {
@@ -270,7 +293,7 @@ impl Vm {
         present: Option<Arc<Invocation>>,
         purpose: P,
     ) -> Result<RunningCall<P>, Raised> {
-        let function = self.world.functions.get(slot).ok_or_else(raised::of_lost_vm)?;
+        let function = self.world.functions.get(slot).ok_or_else(of_lost_vm)?;
         let running = RunningCall::new(Rc::clone(self), function, present, purpose);
         running.map_err(|it| self.raised(&it))
     }
@@ -322,15 +345,6 @@ impl Vm {
         collected.is_err() || self.world.leftovers.borrow_mut().look() > limit
     }
 
-    /// Collects all garbage, and returns free memory to the system.
-    pub(super) fn tidy(&self) {
-        // Views hold references to values: the first collection drops those views, and the second one the values.
-        if self.lua.gc_collect().and_then(|()| self.lua.gc_collect()).is_ok() {
-            self.world.leftovers.borrow_mut().look();
-            heap::give_back();
-        }
-    }
-
     /// Returns the Lua state.
     pub(super) fn lua(&self) -> &Lua {
         &self.lua
@@ -371,7 +385,7 @@ impl Future for HandlerCall {
                 Poll::Ready(ended.unwrap_or_else(failed))
             }
             HandlerCall::Failed(raised) => {
-                let raised = raised.take().map_or_else(raised::of_lost_vm, |it| *it);
+                let raised = raised.take().map_or_else(of_lost_vm, |it| *it);
                 Poll::Ready(CallEnd::Raised(raised))
             }
         }

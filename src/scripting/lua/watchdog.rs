@@ -1,8 +1,8 @@
 //! Aborts calls that compute too long, at no cost for those that do not.
 //!
 //! Luau calls an interrupt function at every loop iteration and call, if one is set; a permanent one doubles the time of hot loops. So none
-//! is set while calls are short: a separate thread measures how long the current slice (one poll of one call) takes, and sets the interrupt
-//! when it takes too long. The interrupt yields to other calls, and aborts a call that has used up its budget. Short slices never read a
+//! is set while calls are short: a separate thread ([`Watch`]) measures how long the current slice takes, and sets the interrupt when it
+//! takes too long. The interrupt yields to other calls, and aborts a call that has used up its budget. Short slices never read a
 //! clock: when the thread finds one running, the call is charged with the time between two checks, which is right on average.
 //!
 //! An interrupt cannot stop a native function that does not return. The thread detects this and reports that the VM is stuck; its owner can
@@ -14,23 +14,24 @@ use std::{
     rc::Rc,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering},
+        atomic::{AtomicPtr, Ordering},
     },
-    thread,
     time::Duration,
 };
 
 use mlua::{Lua, Thread, VmState, ffi};
-use parking_lot::{Mutex, MutexGuard};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     gauge::{self, Gauge, Noticed},
     raised,
-    world::{VmLimits, World},
+    world::World,
 };
 use crate::scripting::{
+    actor::{
+        script::VmLimits,
+        watch::{Arm, SLICE, Slices, Watch},
+    },
     functions::Pace,
     inline::{ABORTED_AFTER, InlineSlice},
     script::running_time::running_time,
@@ -38,18 +39,8 @@ use crate::scripting::{
 };
 use crate::settings::Sandbox;
 
-/// How long a call may compute before other calls run.
-const SLICE: Duration = Duration::from_millis(10);
-/// How often the thread checks, and the error of a slice's length.
-const TICK: Duration = Duration::from_millis(5);
-/// Number of ticks without calls after which the thread sleeps until the next call: waking it costs that call about as much as two ticks.
-const IDLE_TICKS: u32 = 4;
 /// Maximum memory of a VM in bytes while a call runs inline: no single step is much longer than using all of it.
 pub(super) const INLINE_MEMORY_MAX: usize = 2 << 20;
-/// A VM that has not reacted to the interrupt for this time is stuck. No function that a script can call takes a tenth of it; a machine
-/// without a free processor may delay it for a while.
-const STUCK: Duration = Duration::from_secs(2);
-
 /// Why a call was aborted; scripts cannot prevent it by catching the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Abort {
@@ -63,9 +54,8 @@ pub(super) enum Abort {
 
 /// The VM's side of a watchdog. Drop it before the VM.
 pub(super) struct Watchdog {
-    shared: Arc<Shared>,
+    watch: Watch<Interrupt>,
     gauge: Gauge,
-    thread: thread::Thread,
 }
 
 /// What the running call may still use; shared by the interrupt and the functions of the host.
@@ -73,7 +63,7 @@ pub(super) struct Meter {
     limits: Rc<VmLimits>,
     /// The running call; `None` between calls.
     present: Cell<Option<WatchedCall>>,
-    shared: Arc<Shared>,
+    slices: Arc<Slices<Interrupt>>,
     interrupt: Cell<Option<Interrupt>>,
     /// The stack at which the running call was first aborted. Kept because the script may catch the error.
     place: RefCell<String>,
@@ -102,23 +92,6 @@ struct WatchedCall {
     coroutine: *mut ffi::lua_State,
 }
 
-struct Shared {
-    /// Odd while a slice runs.
-    slice: AtomicU64,
-    /// How often the thread has found the current slice running.
-    looks: AtomicU32,
-    /// The slice has lasted long enough, and the VM has not reacted yet.
-    due: AtomicBool,
-    /// The host is blocked in the middle of a slice, so the VM cannot react.
-    outside: AtomicBool,
-    /// The thread sleeps and must be woken.
-    asleep: AtomicBool,
-    /// `None` once the VM is dropped.
-    interrupt: Mutex<Option<Interrupt>>,
-    /// Cancelled when the VM is stuck.
-    stuck: CancellationToken,
-}
-
 /// Where the VM stores its interrupt function, and that function.
 #[derive(Clone, Copy)]
 struct Interrupt {
@@ -136,19 +109,11 @@ impl Watchdog {
         limits: &Rc<VmLimits>,
         stuck: CancellationToken,
     ) -> std::io::Result<Self> {
-        let shared = Arc::new(Shared {
-            slice: AtomicU64::new(0),
-            looks: AtomicU32::new(0),
-            due: AtomicBool::new(false),
-            outside: AtomicBool::new(false),
-            asleep: AtomicBool::new(false),
-            interrupt: Mutex::new(None),
-            stuck,
-        });
+        let slices = Arc::new(Slices::new(stuck));
         let meter = Rc::new(Meter {
             limits: Rc::clone(limits),
             present: Cell::default(),
-            shared: Arc::clone(&shared),
+            slices: Arc::clone(&slices),
             interrupt: Cell::new(None),
             place: RefCell::default(),
             exhausted: Cell::new(false),
@@ -157,15 +122,8 @@ impl Watchdog {
         });
         let interrupt = Interrupt::of(lua, Rc::clone(&meter));
         meter.interrupt.set(Some(interrupt));
-        *shared.lock() = Some(interrupt);
-        let watching = Arc::clone(&shared);
-        // Ends by itself when the watchdog is dropped, so it is not joined.
-        let handle = thread::Builder::new()
-            .name("lua-watchdog".into())
-            .stack_size(64 * 1024)
-            .spawn(move || watching.watch())?;
-        let gauge = Gauge::of(lua, meter);
-        Ok(Watchdog { shared, gauge, thread: handle.thread().clone() })
+        let watch = Watch::of(&slices, interrupt, "lua-watchdog")?;
+        Ok(Watchdog { watch, gauge: Gauge::of(lua, meter) })
     }
 
     /// Returns the meter of the running call.
@@ -191,29 +149,23 @@ impl Watchdog {
             meter.arm();
             return Slice(self);
         }
-        self.shared.slice.fetch_add(1, Ordering::SeqCst);
-        // Must come after the increment: the thread checks the count again after it has announced that it sleeps.
-        if self.shared.asleep.load(Ordering::SeqCst) {
-            self.thread.unpark();
-        }
+        self.watch.begin();
         Slice(self)
     }
 
     /// Ends the slice. Returns what the call has used, and why it must be aborted, if it must.
     fn end(&self) -> (CpuBudget, Option<Abort>) {
-        let (shared, meter) = (&self.shared, self.meter());
+        let meter = self.meter();
         let Some(mut present) = meter.present.take() else { return (CpuBudget::default(), None) };
         if meter.is_inline() {
             meter.disarm();
             return (present.budget, present.aborted);
         }
-        shared.slice.fetch_add(1, Ordering::SeqCst);
-        shared.due.store(false, Ordering::Relaxed);
-        let looks = shared.looks.swap(0, Ordering::Relaxed);
-        if looks > 0 {
+        let took = self.watch.end();
+        if !took.is_zero() {
             let exact = present.measured.map(|it| running_time().saturating_sub(it));
             // Not checked against the limit: a call that has just finished is not aborted.
-            present.budget.spend(exact.unwrap_or(TICK * looks));
+            present.budget.spend(exact.unwrap_or(took));
         }
         (present.budget, present.aborted)
     }
@@ -248,7 +200,7 @@ impl Meter {
     /// Counts a step, of this VM or of a function of the host. Returns whether the slice has lasted long enough.
     fn is_due(&self, lua: Option<&Lua>) -> bool {
         let Some(mut inline) = self.inline.get() else {
-            return self.shared.due.swap(false, Ordering::Relaxed);
+            return self.slices.take_due();
         };
         if lua.is_some_and(|it| it.used_memory() > INLINE_MEMORY_MAX) {
             inline.end();
@@ -283,10 +235,7 @@ impl Meter {
 
     /// Runs host code that others may block, such as a write to a pipe.
     pub(super) fn outside<T>(&self, something: impl FnOnce() -> T) -> T {
-        self.shared.outside.store(true, Ordering::Relaxed);
-        let result = something();
-        self.shared.outside.store(false, Ordering::Relaxed);
-        result
+        self.slices.outside(something)
     }
 
     /// Records that a string of this length was made, or that calls are nested deeper. The VM may be in any state meanwhile.
@@ -387,7 +336,7 @@ impl Meter {
     /// Ends the slice at the next step.
     #[cfg(test)]
     pub(super) fn end_slice(&self) {
-        self.shared.due.store(true, Ordering::Relaxed);
+        self.slices.set_due();
         self.arm();
     }
 }
@@ -409,68 +358,6 @@ impl Drop for Slice<'_> {
     }
 }
 
-impl Drop for Watchdog {
-    fn drop(&mut self) {
-        *self.shared.lock() = None;
-        self.thread.unpark();
-    }
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Option<Interrupt>> {
-        self.interrupt.lock()
-    }
-
-    /// Runs the watchdog's thread until the VM is dropped.
-    fn watch(&self) {
-        let (mut seen, mut since, mut idle) = (0, Instant::now(), 0);
-        while self.lock().is_some() {
-            let slice = self.slice.load(Ordering::SeqCst);
-            if slice.is_multiple_of(2) {
-                idle += 1;
-            } else {
-                idle = 0;
-                self.looks.fetch_add(1, Ordering::Relaxed);
-                if slice != seen {
-                    (seen, since) = (slice, Instant::now());
-                } else if self.due.load(Ordering::Relaxed) {
-                    if self.outside.load(Ordering::Relaxed) {
-                        since = Instant::now();
-                    } else if since.elapsed() >= STUCK {
-                        self.stuck.cancel();
-                    }
-                    // Again: the VM may have disarmed the interrupt just after it was armed.
-                    self.arm();
-                } else if since.elapsed() >= SLICE {
-                    self.due.store(true, Ordering::Relaxed);
-                    self.arm();
-                    since = Instant::now();
-                }
-            }
-            if idle >= IDLE_TICKS {
-                self.sleep();
-                idle = 0;
-            }
-            // Also after a sleep: an immediate check would find the call that ended the sleep, and charge it, however short it is.
-            thread::park_timeout(TICK);
-        }
-    }
-
-    fn arm(&self) {
-        if let Some(interrupt) = &*self.lock() {
-            interrupt.arm();
-        }
-    }
-
-    fn sleep(&self) {
-        self.asleep.store(true, Ordering::SeqCst);
-        if self.slice.load(Ordering::SeqCst).is_multiple_of(2) && self.lock().is_some() {
-            thread::park();
-        }
-        self.asleep.store(false, Ordering::SeqCst);
-    }
-}
-
 impl Interrupt {
     /// Installs the interrupt in this VM, not armed.
     fn of(lua: &Lua, meter: Rc<Meter>) -> Self {
@@ -486,15 +373,17 @@ impl Interrupt {
         interrupt
     }
 
+    fn disarm(&self) {
+        // SAFETY: called on the VM's thread, while the VM is alive.
+        unsafe { AtomicPtr::from_ptr(self.place) }.store(std::ptr::null_mut(), Ordering::Relaxed);
+    }
+}
+
+impl Arm for Interrupt {
     fn arm(&self) {
         // SAFETY: the VM is alive: other threads hold the lock while it contains `Some`, and the VM's thread runs in it. Luau rereads the
         // place at every safe point and allows changes at any time.
         unsafe { AtomicPtr::from_ptr(self.place) }.store(self.function, Ordering::Relaxed);
-    }
-
-    fn disarm(&self) {
-        // SAFETY: called on the VM's thread, while the VM is alive.
-        unsafe { AtomicPtr::from_ptr(self.place) }.store(std::ptr::null_mut(), Ordering::Relaxed);
     }
 }
 

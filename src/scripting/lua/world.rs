@@ -2,19 +2,13 @@
 
 use std::{
     cell::{OnceCell, RefCell},
-    collections::BTreeMap,
     future::Future,
     rc::Rc,
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
-    time::Duration,
+    sync::Arc,
 };
 
 use kopf_json::shared::{Part, SharedJson};
 use mlua::{Function as LuaFunction, Lua, MultiValue, Value as LuaValue};
-use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::{
@@ -29,6 +23,7 @@ use super::{
 use crate::call::Invocation;
 use crate::logic::handlers::function::{Function, ScriptId};
 use crate::scripting::{
+    actor::{functions::Functions, script::VmLimits},
     functions::{Pace, Surroundings, declaring::TopLevel},
     handles::{Border, leftovers::Leftovers},
     values::{
@@ -38,16 +33,6 @@ use crate::scripting::{
         refused::{Refused, SizeLimit},
     },
 };
-use crate::settings::Sandbox;
-
-/// The limits of one VM.
-#[derive(Clone, Debug)]
-pub(super) struct VmLimits {
-    /// Of the VM, and of what its calls leave in memory.
-    pub(super) sandbox: Sandbox,
-    /// The CPU time of one call.
-    pub(super) cpu: Duration,
-}
 
 /// The host's data of one VM.
 pub(super) struct World {
@@ -66,7 +51,7 @@ pub(super) struct World {
     /// `debug.traceback`, as it was before the script ran.
     pub(super) traceback: OnceCell<LuaFunction>,
     /// Functions that the host has references to.
-    pub(super) functions: Functions,
+    pub(super) functions: Functions<LuaFunction>,
     /// The declarations of the top level.
     pub(super) top_level: TopLevel,
     /// The invocation of the running call; `None` at the top level and in calls without one.
@@ -188,72 +173,5 @@ impl World {
     /// Converts Lua to JSON for a host function; errors start with the name of the argument.
     pub(super) fn read_as(&self, name: &str, value: &LuaValue) -> mlua::Result<Value> {
         self.read(value, None).map_err(|it| mlua::Error::runtime(it.at(name)))
-    }
-}
-
-/// The functions of a VM, by slot.
-pub(super) struct Functions {
-    /// Functions of the top level. A VM that replaces another declares the same ones, in the same slots.
-    kept: RefCell<Vec<LuaFunction>>,
-    /// Functions of calls. Their slots are never reused, not even by a VM that replaces this one.
-    lent: RefCell<BTreeMap<u32, LuaFunction>>,
-    /// The next slot to lend, shared by all VMs of the script.
-    next: Arc<AtomicU32>,
-    /// Slots whose last reference was dropped, maybe on another thread.
-    released: Arc<Mutex<Vec<u32>>>,
-}
-
-/// Returns its slot when it is dropped.
-struct Lease {
-    slot: u32,
-    released: Arc<Mutex<Vec<u32>>>,
-}
-
-/// The first slot of lent functions.
-pub(super) const LENT: u32 = 1 << 31;
-
-impl Functions {
-    /// Creates an empty table; `next` counts the slots to lend, starting at [`LENT`].
-    pub(super) fn new(next: Arc<AtomicU32>) -> Self {
-        let (kept, lent, released) = (RefCell::default(), RefCell::default(), Arc::default());
-        Functions { kept, lent, next, released }
-    }
-
-    /// Creates a reference that is valid as long as the VM exists; the same function gets the same slot.
-    pub(super) fn keep(&self, script: ScriptId, function: &LuaFunction, name: &str) -> Function {
-        let mut kept = self.kept.borrow_mut();
-        let slot = kept.iter().position(|it| it == function).unwrap_or_else(|| {
-            kept.push(function.clone());
-            kept.len() - 1
-        });
-        // Never exceeded: the memory limit of a VM allows far fewer functions.
-        Function::new(script, u32::try_from(slot).unwrap_or(u32::MAX), name)
-    }
-
-    /// Creates a reference whose slot is freed when its last clone is dropped.
-    pub(super) fn lend(&self, script: ScriptId, function: &LuaFunction, name: &str) -> Function {
-        let mut lent = self.lent.borrow_mut();
-        let released = std::mem::take(&mut *self.released.lock());
-        for slot in released {
-            lent.remove(&slot);
-        }
-        let slot = self.next.fetch_add(1, Ordering::Relaxed) | LENT;
-        lent.insert(slot, function.clone());
-        let lease = Lease { slot, released: Arc::clone(&self.released) };
-        Function::new(script, slot, name).keeping(Arc::new(lease))
-    }
-
-    /// Returns the function in this slot, unless it belonged to a VM that was replaced.
-    pub(super) fn get(&self, slot: u32) -> Option<LuaFunction> {
-        if slot >= LENT {
-            return self.lent.borrow().get(&slot).cloned();
-        }
-        self.kept.borrow().get(usize::try_from(slot).ok()?).cloned()
-    }
-}
-
-impl Drop for Lease {
-    fn drop(&mut self) {
-        self.released.lock().push(self.slot);
     }
 }

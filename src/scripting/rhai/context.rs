@@ -9,10 +9,8 @@ use rhai::{
 use serde_json::Value;
 
 use super::{
-    control::{given, own},
     errors::problem,
     handles::{self, Holding, RhaiPassed, is_handle, is_same_handle},
-    present,
     script::Shared,
     store,
     value::{same, text},
@@ -21,6 +19,10 @@ use super::{
 use crate::call::{Invocation, Logger};
 use crate::logic::handlers::outcome::LogLevel;
 use crate::scripting::{
+    blocking::{
+        control::{given, own},
+        present,
+    },
     functions::names,
     handles::{
         Border,

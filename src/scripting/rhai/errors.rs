@@ -2,10 +2,11 @@
 
 use rhai::{Dynamic, EvalAltResult, FnPtr, ParseErrorType, Position};
 
-use super::{api, control::Abort, runner::RunError, value::text};
+use super::{api, value::text};
 use crate::logic::handlers::{declare::DeclareError, outcome::Raised};
 use crate::scripting::{
     LoadError,
+    blocking::{control::Abort, runner::RunError},
     functions::names,
     handles::unknown::unknown_method,
     terms::Language,
@@ -288,6 +289,13 @@ pub(super) fn described(value: &Dynamic) -> Described {
     // Scripts catch Rhai's own errors as maps with the name of the error.
     let class = field("class").or_else(|| field("error")).unwrap_or_else(|| "Error".into());
     (class, field("message").unwrap_or_else(|| text(value)))
+}
+
+impl From<Abort> for Box<EvalAltResult> {
+    fn from(abort: Abort) -> Self {
+        // Rhai adds the place and the trace.
+        EvalAltResult::ErrorRuntime(Dynamic::from(abort), Position::NONE).into()
+    }
 }
 
 /// Returns whether an error is an abort, which ends its call.

@@ -11,8 +11,9 @@ use std::{
 use parking_lot::{Mutex, MutexGuard};
 use rhai::FnPtr;
 
-use super::{control::given, errors::is_anonymous};
+use super::errors::is_anonymous;
 use crate::logic::handlers::function::{Function, ScriptId};
+use crate::scripting::blocking::control::given;
 
 /// The table of referenced functions of one script.
 pub(super) struct Functions {

@@ -10,15 +10,17 @@ use serde_json::Value;
 
 use super::{
     api::HostFn,
-    control::{self, handed},
     errors::problem,
-    present,
     script::Shared,
     value::{account, json_of, plain, same, to_json, to_kept, to_refusable},
     view::View,
 };
 use crate::call::Unsent;
 use crate::scripting::{
+    blocking::{
+        control::{self, handed},
+        present,
+    },
     handles::{
         AnyHandle, ForEachType, Handle as _, HandleKeys, HandleType, Method, StopFlag,
         Transformations, Use, Wrap, for_each_type,
@@ -230,10 +232,10 @@ fn wait(flag: &StopFlag, timeout: &Dynamic) -> Result<bool> {
     let timeout = to_json("stopped.wait", timeout).map_err(problem)?;
     let timeout = stopped::timeout(&timeout).map_err(problem)?;
     let wait = stopped::wait(flag, timeout);
-    match control::given(|| Unsent::of(present::get().as_ref())) {
-        Some(unsent) => control::wait_for(unsent.watch(wait)),
-        None => control::wait_for(wait),
-    }
+    Ok(match control::given(|| Unsent::of(present::get().as_ref())) {
+        Some(unsent) => control::wait_for(unsent.watch(wait))?,
+        None => control::wait_for(wait)?,
+    })
 }
 
 struct Registering<'a> {

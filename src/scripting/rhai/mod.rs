@@ -3,28 +3,17 @@
 
 mod api;
 mod builtins;
-mod common;
 mod context;
-mod control;
 mod errors;
 mod functions;
 mod handles;
-mod inline;
-mod kept;
-mod ledger;
-mod link;
 mod modules;
-mod pool;
-mod present;
-mod runner;
 mod script;
 mod shadowed;
 mod short;
-mod stopwatch;
 mod store;
 #[cfg(test)]
 mod tests;
-mod turn;
 mod value;
 mod view;
 mod vm;
@@ -36,16 +25,15 @@ use rhai::Dynamic;
 use serde_json::Value;
 use tokio::task::consume_budget;
 
-use self::{
-    context::Ctx,
-    control::{admit_to_index, given},
-    runner::JobRunner,
-    script::RhaiScript,
-    value::plain,
-    view::View,
-    vm::Vm,
+use self::{context::Ctx, script::RhaiScript, value::plain, view::View, vm::Vm};
+use super::{
+    LoadError, Loaded, Source, Terms,
+    blocking::{
+        control::{self, admit_to_index, given},
+        present,
+        runner::JobRunner,
+    },
 };
-use super::{LoadError, Loaded, Source, Terms};
 use crate::call::{Invocation, Scripts, Stopped};
 use crate::logic::{
     change::filters::Question,
@@ -72,7 +60,8 @@ pub(crate) fn load(
     source: &Source,
     terms: &Terms,
 ) -> BoxFuture<'static, Result<Loaded, LoadError>> {
-    let (runner, source) = (JobRunner::new(id, &source.name, terms), source.clone());
+    let (runner, source) =
+        (JobRunner::new(format!("rhai-{}", id.0), &source.name, terms), source.clone());
     let terms = terms.clone();
     async move {
         let file = source.name.clone();

@@ -14,11 +14,11 @@ use rhai::{
 };
 
 use super::{
-    api, control,
+    api,
     errors::{ErrorSources, problem, raise},
     shadowed,
 };
-use crate::scripting::{Source, script::modules};
+use crate::scripting::{Source, blocking::control, script::modules};
 
 /// Resolves the imports of one script.
 pub(super) struct RhaiModules {

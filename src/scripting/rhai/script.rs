@@ -16,11 +16,9 @@ use super::{
     api::{self, Kopf},
     builtins,
     context::{self, Ctx},
-    control,
     errors::{self, ErrorSources, problem},
     functions::Functions,
     handles,
-    inline::InlineFunction,
     modules::RhaiModules,
     shadowed,
     short::{self, Short},
@@ -37,6 +35,7 @@ use crate::logic::handlers::{
 };
 use crate::scripting::{
     LoadError, Source, Terms,
+    blocking::{control, inline::InlineFunction},
     functions::{Surroundings, declaring::TopLevel},
     values::refused::SizeLimit,
 };
@@ -215,7 +214,7 @@ pub(super) fn load(id: ScriptId, source: &Source, terms: &Terms) -> Result<Loade
         |error: Box<EvalAltResult>| errors::load_error(*error, &source.name, &shared.sources);
     let compiled = engine.compile(&source.text);
     // If a limit is reached, the parser stops early, with an error that does not say so.
-    control::step().map_err(failed)?;
+    control::step().map_err(|abort| failed(abort.into()))?;
     let mut ast = compiled.map_err(|error| failed(error.into()))?;
     ast.set_source(source.name.as_str());
     if let Some((position, refused)) = shadowed::find(&ast) {
@@ -297,7 +296,7 @@ fn run_top_level(
             return Err(result
                 .err()
                 .filter(|it| errors::is_abort(it))
-                .unwrap_or_else(|| abort.into_error()));
+                .unwrap_or_else(|| abort.raised().into()));
         }
         drop(result?);
         shared.publish(&mut scope);

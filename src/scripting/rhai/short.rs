@@ -1,7 +1,7 @@
 //! Short functions: they neither wait nor compute for long, whatever their arguments are.
 //!
 //! A short function is code of a few dozen nodes that reads parts of the object, compares them, and assigns to the patch. Its calls need
-//! neither a thread nor a watchdog (see `inline.rs`), so the rules are strict: only nodes that are known to be short are allowed. Not
+//! neither a thread nor a watchdog (see `blocking/inline.rs`), so the rules are strict: only nodes that are known to be short are allowed. Not
 //! allowed are recursion, closures, parts of `ctx` that may be large or wait, and variables of the script other than constants: Rhai
 //! sleeps when another call holds their lock.
 //!

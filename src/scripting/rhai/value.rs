@@ -5,13 +5,16 @@
 use rhai::{Array, Dynamic, Engine, FnPtr, Map};
 use serde_json::Value;
 
-use super::{control, errors, handles, view::View};
+use super::{errors, handles, view::View};
 use crate::logic::object::measure;
-use crate::scripting::values::{
-    account::{Account, Deadline},
-    errors::ErrorValue,
-    refused::{BYTES, DEPTH_MAX, FUNCTION, HOST_OBJECT, NOT_FINITE, Refused, SizeLimit},
-    text::shown,
+use crate::scripting::{
+    blocking::control,
+    values::{
+        account::{Account, Deadline},
+        errors::ErrorValue,
+        refused::{BYTES, DEPTH_MAX, FUNCTION, HOST_OBJECT, NOT_FINITE, Refused, SizeLimit},
+        text::shown,
+    },
 };
 
 /// The text of a value that is not data is cut after this many bytes.

@@ -14,16 +14,17 @@ use rhai::{Array, Dynamic, Engine, EvalAltResult, FuncRegistration, ImmutableStr
 use serde_json::Value;
 
 use super::{
-    control,
     errors::problem,
     handles::register_equality,
-    kept::KeptTree,
     value::{number, plain, same},
 };
-use crate::scripting::values::{
-    account::Account,
-    refused::Refused,
-    text::{READ_ONLY, shown},
+use crate::scripting::{
+    blocking::{control, kept::KeptTree},
+    values::{
+        account::Account,
+        refused::Refused,
+        text::{READ_ONLY, shown},
+    },
 };
 
 /// A map in shared JSON; empty if there is none.

@@ -10,10 +10,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::{
-    control::{self, Abort, given},
     errors,
-    inline::InlineFunction,
-    runner::JobRunner,
     script::{self, RhaiScript},
 };
 use crate::call::Invocation;
@@ -22,7 +19,15 @@ use crate::logic::handlers::{
     handler::Handler,
     outcome::Raised,
 };
-use crate::scripting::{Source, Terms, values::limits};
+use crate::scripting::{
+    Source, Terms,
+    blocking::{
+        control::{self, Abort, given},
+        inline::InlineFunction,
+        runner::JobRunner,
+    },
+    values::limits,
+};
 
 /// How often a script may leak its memory, through values that contain themselves, within this time; after that, its calls fail until the
 /// time has passed. Leaked memory is freed only when the process ends.

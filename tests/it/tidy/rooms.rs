@@ -35,6 +35,8 @@ const ROOMS: &[(&str, &[&str])] = &[
             "handles",
             "script",
             "inline",
+            "actor",
+            "blocking",
             "lua",
             "rhai",
             "host",
@@ -51,7 +53,7 @@ const UPWARD: &[(&str, &str)] = &[
 ];
 
 /// The number of files that import themselves through others. May only fall.
-const FILES_IN_CYCLES: usize = 100;
+const FILES_IN_CYCLES: usize = 99;
 
 /// Maximum number of lines by which a room may be below its budget; beyond it, the budget must be lowered.
 const SLACK: usize = 200;
@@ -108,13 +110,15 @@ const BUDGETS: &[(&str, usize)] = &[
     ("reactor/operator", 1300),
     ("reactor/streams", 1300),
     ("scripting", 200),
+    // Everything of the engines that needs no VM: 1,200 lines of Lua, 1,700 of Rhai, and their seams.
+    ("scripting/actor", 1500),
+    ("scripting/blocking", 1900),
     ("scripting/functions", 15500),
     ("scripting/handles", 2000),
     ("scripting/host", 700),
     ("scripting/inline", 300),
-    // Two threads take turns in the VM: calls begin on the operator's thread, without waking another one.
-    ("scripting/lua", 6200),
-    ("scripting/rhai", 6700),
+    ("scripting/lua", 5200),
+    ("scripting/rhai", 4800),
     // One search of the sources for the ids of all indexes, on another thread than the operator's.
     ("scripting/script", 2900),
     ("scripting/surface", 2900),

@@ -14,6 +14,10 @@ use crate::logic::handlers::{
     function::Function,
 };
 use crate::scripting::{
+    blocking::{
+        control::{self, handed, own},
+        present,
+    },
     functions::{
         declaring::TopLevel,
         kopf::{Argument, Caller, Done, HostFunction, Visit, place_of},
@@ -23,10 +27,8 @@ use crate::scripting::{
     handles::AnyHandle,
     rhai::{
         context::Ctx,
-        control::{self, handed, own},
         errors::{described, problem, raise},
         handles::{self, RhaiPassed, native},
-        present,
         script::Shared,
         value::{plain, text},
         view::View,

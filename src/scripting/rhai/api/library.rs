@@ -19,15 +19,15 @@ use serde_json::Value;
 use super::{HostFn, RhaiResult, streams::Stream};
 use crate::call::Faked;
 use crate::scripting::{
+    blocking::{control, present},
     functions::{
         self, Call, FILTERS_MAX, Given, LIBRARIES, Pace, Shape, embedded, fake,
         outcome::{Datum, Failure, Outcome},
         types::{Body, Function, Library},
     },
     rhai::{
-        context, control,
+        context,
         errors::{problem, raise},
-        present,
         script::{self, EXPRESSION_DEPTHS_MAX},
         value::{plain, to_refusable},
     },

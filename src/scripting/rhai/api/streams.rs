@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use rhai::{Dynamic, Engine};
 
 use super::{RhaiResult, library::ended};
-use crate::scripting::{functions::outcome::Flow, rhai::control};
+use crate::scripting::{blocking::control, functions::outcome::Flow};
 
 /// A stream of values. Clones share it, because Rhai copies what it loops over.
 #[derive(Clone)]
@@ -36,7 +36,7 @@ impl Stream {
         });
         let (flow, item) = match waited {
             Ok(waited) => waited,
-            Err(error) => return Some(Err(error)),
+            Err(error) => return Some(Err(error.into())),
         };
         let Some(item) = item else {
             control::given(|| drop(flow));

@@ -4,8 +4,7 @@ use rhai::{Array, Dynamic, Engine, EvalAltResult, FuncRegistration, INT, Map, Na
 
 use super::Fallible;
 use crate::scripting::{
-    rhai::{control::step, errors::problem},
-    values::refused::DEPTH_MAX,
+    blocking::control::step, rhai::errors::problem, values::refused::DEPTH_MAX,
 };
 
 /// Registers the replacements. All of them are pure, so that they accept constants.

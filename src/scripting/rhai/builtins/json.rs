@@ -4,10 +4,12 @@ use rhai::{Array, Dynamic, Engine, FuncRegistration, Map};
 use serde_json::Value;
 
 use super::Fallible;
-use crate::scripting::rhai::{
-    control::reserve,
-    errors::problem,
-    value::{plain, to_json},
+use crate::scripting::{
+    blocking::control::reserve,
+    rhai::{
+        errors::problem,
+        value::{plain, to_json},
+    },
 };
 
 /// Bytes that one item of a document takes while it is parsed: in the tree, and as a Rhai value.

@@ -4,7 +4,7 @@ use rhai::{Array, Blob, Dynamic, Engine, INT};
 
 use super::{Fallible, too_long, too_many};
 use crate::scripting::{
-    rhai::control::{sizes, step},
+    blocking::control::{sizes, step},
     values::limits::ITEMS_MAX,
 };
 

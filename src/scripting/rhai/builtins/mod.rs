@@ -11,8 +11,10 @@ mod texts;
 
 use rhai::{Dynamic, Engine, EvalAltResult};
 
-use super::control::{Abort, sizes};
-use crate::scripting::values::limits::ITEMS_MAX;
+use crate::scripting::{
+    blocking::control::{Abort, sizes},
+    values::limits::ITEMS_MAX,
+};
 
 /// Strings of up to this many bytes are always within their limit: it is the minimum of the setting.
 const SHORT: usize = 1 << 10;
@@ -30,12 +32,12 @@ pub(super) fn register(engine: &mut Engine) {
 
 /// Returns the error of a list or a map (`what`) with too many items.
 fn too_many(what: &'static str) -> Box<EvalAltResult> {
-    Abort::TooMany(what).into_error()
+    Abort::TooMany(what).raised().into()
 }
 
 /// Returns the error of a string that is too long.
 fn too_long() -> Box<EvalAltResult> {
-    Abort::TooLong(sizes().1).into_error()
+    Abort::TooLong(sizes().1).raised().into()
 }
 
 /// Fails if a value is too large, when the script reads it.

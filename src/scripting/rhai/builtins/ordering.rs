@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use rhai::{Array, Dynamic, Engine, EvalAltResult, FLOAT, FnPtr, INT, NativeCallContext};
 
 use super::{Fallible, equality::equal};
-use crate::scripting::rhai::{control::step, errors::problem};
+use crate::scripting::{blocking::control::step, rhai::errors::problem};
 
 /// Registers the replacements of sorting functions.
 pub(super) fn register(engine: &mut Engine) {

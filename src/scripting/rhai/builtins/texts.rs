@@ -6,7 +6,7 @@ use rhai::{Array, Dynamic, Engine, FuncRegistration, INT, ImmutableString};
 
 use super::{Fallible, too_long, too_many};
 use crate::scripting::{
-    rhai::control::{reserve, sizes, step},
+    blocking::control::{reserve, sizes, step},
     values::limits::ITEMS_MAX,
 };
 

@@ -13,7 +13,7 @@ use crate::logic::handlers::{
 };
 use crate::scripting::{
     Placement, Terms,
-    rhai::runner::{JobRunner, RunError},
+    blocking::runner::{JobRunner, RunError},
 };
 use crate::telemetry::Metrics;
 
@@ -222,7 +222,7 @@ async fn the_deepest_values_can_be_dropped() {
 async fn a_call_that_does_not_come_back_is_left_alone() {
     let mut terms = Terms::from(Placement::Threads);
     terms.cpu_limit = Duration::from_millis(10);
-    let runner = JobRunner::new(ScriptId(1), "it.rhai", &terms);
+    let runner = JobRunner::new("rhai-1".to_owned(), "it.rhai", &terms);
     let (free, blocked) = mpsc::channel::<()>();
     let stuck = runner.run(move || blocked.recv().ok());
     assert_eq!(stuck.await, Err(RunError::Stuck(terms.cpu_limit)));

@@ -16,11 +16,10 @@ use tokio::{
 
 use super::Fixture;
 use crate::call::{LiveObject, Stopped};
-use crate::logic::handlers::function::ScriptId;
 use crate::logic::{background::stopping::StopReason, handlers::outcome::CallEnd, object::Object};
 use crate::scripting::{
     Placement,
-    rhai::{
+    blocking::{
         control::progress,
         inline::InlineFunction,
         runner::{JobRunner, RunError},
@@ -32,7 +31,7 @@ const STRAIGHT: InlineFunction = InlineFunction::Straight;
 
 #[tokio::test]
 async fn a_short_job_runs_where_it_is_awaited_unless_its_script_computes() {
-    let runner = JobRunner::new(ScriptId(1), "it.rhai", &Placement::Threads.into());
+    let runner = JobRunner::new("rhai-1".to_owned(), "it.rhai", &Placement::Threads.into());
     let short = || runner.run_inline(|| Some(STRAIGHT), || thread::current().id());
     let here = Some(Ok(thread::current().id()));
     assert_eq!(short(), here);
@@ -58,7 +57,7 @@ async fn a_short_job_runs_where_it_is_awaited_unless_its_script_computes() {
 
 #[tokio::test]
 async fn a_job_that_takes_long_must_be_repeated_on_a_thread_and_begins_there_after_a_few_times() {
-    let runner = JobRunner::new(ScriptId(1), "it.rhai", &Placement::CurrentRuntime.into());
+    let runner = JobRunner::new("rhai-1".to_owned(), "it.rhai", &Placement::CurrentRuntime.into());
     let begun = Cell::new(0);
     let call = |steps| {
         let job = || {

@@ -13,7 +13,7 @@ use super::{Fixture, load, source};
 use crate::logic::handlers::{function::ScriptId, outcome::CallEnd};
 use crate::scripting::{
     Placement,
-    rhai::{
+    blocking::{
         control::{Abort, progress},
         runner::{JobRunner, RunError},
     },
@@ -58,7 +58,7 @@ async fn a_dropped_call_ends_at_its_wait() {
 
 #[tokio::test]
 async fn a_dropped_call_ends_while_it_computes() {
-    let runner = JobRunner::new(ScriptId(1), "it.rhai", &Placement::Threads.into());
+    let runner = JobRunner::new("rhai-1".to_owned(), "it.rhai", &Placement::Threads.into());
     let (start, started) = oneshot::channel();
     let (end, ended) = oneshot::channel();
     let endless = runner.run(move || {
@@ -86,7 +86,7 @@ async fn threads_of_their_own_give_the_same_results() {
 
 #[tokio::test]
 async fn a_panic_of_the_host_ends_only_its_call() {
-    let runner = JobRunner::new(ScriptId(1), "it.rhai", &Placement::Threads.into());
+    let runner = JobRunner::new("rhai-1".to_owned(), "it.rhai", &Placement::Threads.into());
     let panicked = runner.run(|| -> u8 { panic!("oh no") }).await;
     assert_eq!(panicked, Err(RunError::Panicked("oh no".into())));
     assert_eq!(runner.run(|| 1).await, Ok(1));

@@ -24,7 +24,7 @@ use tracing::Dispatch;
 
 use super::{
     common::{Budget, Common},
-    control::{Control, RhaiWait},
+    control::{BlockingWait, Control},
     inline::{Inline, InlineFunction},
     ledger::Ledger,
     link::CallLink,
@@ -32,7 +32,6 @@ use super::{
     turn::Turns,
 };
 use crate::call::Stopped;
-use crate::logic::handlers::function::ScriptId;
 use crate::scripting::{Placement, Terms};
 
 /// Maximum number of concurrent calls of one script, unless the settings define it; each occupies a thread, also while it waits.
@@ -46,7 +45,7 @@ const WAITING_MAX: usize = 10_000;
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Runs jobs of one script.
-pub(super) struct JobRunner {
+pub(in crate::scripting) struct JobRunner {
     pool: Pool,
     inline: Inline,
     placement: Placement,
@@ -71,7 +70,7 @@ struct Permits {
 
 /// Why a job has no result.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum RunError {
+pub(in crate::scripting) enum RunError {
     #[error("too many calls of this script are waiting for a free thread")]
     Busy,
     #[error("cannot start a thread for the script: {0}")]
@@ -84,8 +83,8 @@ pub(super) enum RunError {
 }
 
 impl JobRunner {
-    /// Creates the runner of a script with this name, on these terms.
-    pub(super) fn new(script: ScriptId, name: &str, terms: &Terms) -> Self {
+    /// Creates the runner of a script with this name, on these terms. `threads` names its threads.
+    pub(in crate::scripting) fn new(threads: String, name: &str, terms: &Terms) -> Self {
         let budget = match terms.placement {
             Placement::Threads => Budget::Time(terms.cpu_limit),
             Placement::CurrentRuntime => Budget::Operations(terms.cpu_limit),
@@ -95,7 +94,7 @@ impl JobRunner {
         let turns = Arc::<Turns>::default();
         JobRunner {
             inline: Inline::new(usage.clone()),
-            pool: Pool::new(script, &terms.limits, Arc::clone(&turns), usage),
+            pool: Pool::new(threads, &terms.limits, Arc::clone(&turns), usage),
             placement: terms.placement,
             common: Arc::new(Common::new(budget, turns, ledger, &terms.limits)),
             permits: Permits::new(RUNNING_MAX),
@@ -108,17 +107,17 @@ impl JobRunner {
     }
 
     /// Aborts all current calls: computing ones at their next operation, waiting ones at once.
-    pub(super) fn end_others(&self) {
+    pub(in crate::scripting) fn end_others(&self) {
         self.common.restart();
     }
 
     /// Returns whether other calls run alongside the caller.
-    pub(super) fn is_shared(&self) -> bool {
+    pub(in crate::scripting) fn is_shared(&self) -> bool {
         self.running.load(Ordering::Relaxed) > 1
     }
 
     /// Drops a value on a thread of the script, which has a deep stack.
-    pub(super) fn drop_there(&self, something: impl Send + 'static) {
+    pub(in crate::scripting) fn drop_there(&self, something: impl Send + 'static) {
         // If no thread can be created, the value is dropped here: that is a shortage of the system, which deep values do not cause.
         let job = |ticket, lead: Lead| {
             // Dropping needs no turn.
@@ -130,7 +129,7 @@ impl JobRunner {
     }
 
     /// Sets the maximum number of concurrent calls; `None` is the default.
-    pub(super) fn limit(&self, running: Option<usize>) {
+    pub(in crate::scripting) fn limit(&self, running: Option<usize>) {
         // No machine runs more threads than this for one script.
         let all = running.unwrap_or(RUNNING_MAX).min(WAITING_MAX);
         let share = all * BACKGROUND_SHARE.0 / BACKGROUND_SHARE.1;
@@ -140,7 +139,7 @@ impl JobRunner {
     }
 
     /// Runs a job on a thread of the script. Dropping the future aborts the job at its next operation or wait.
-    pub(super) async fn run<T: Send + 'static>(
+    pub(in crate::scripting) async fn run<T: Send + 'static>(
         &self,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, RunError> {
@@ -149,7 +148,7 @@ impl JobRunner {
     }
 
     /// Runs a job on the calling thread, see [`Inline::run`].
-    pub(super) fn run_inline<T>(
+    pub(in crate::scripting) fn run_inline<T>(
         &self,
         function: impl FnOnce() -> Option<InlineFunction>,
         job: impl FnOnce() -> T,
@@ -162,7 +161,7 @@ impl JobRunner {
     /// Runs a job that another job of this script waits for. It gets a separate thread but needs no permit, because it counts as part of
     /// the waiting job; so jobs that wait for others cannot starve them of threads. The number of additional threads is that of such nested
     /// jobs.
-    pub(super) async fn run_within<T: Send + 'static>(
+    pub(in crate::scripting) async fn run_within<T: Send + 'static>(
         &self,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, RunError> {
@@ -170,7 +169,7 @@ impl JobRunner {
     }
 
     /// Runs the call of a daemon or a timer. Returns `None` if it had to stop before it got a thread.
-    pub(super) async fn run_background<T: Send + 'static>(
+    pub(in crate::scripting) async fn run_background<T: Send + 'static>(
         &self,
         stopped: &Stopped,
         job: impl FnOnce() -> T + Send + 'static,
@@ -313,8 +312,8 @@ impl JobRunner {
     /// still meanwhile.
     async fn next_wait(
         &self,
-        mut waits: mpsc::Receiver<RhaiWait>,
-    ) -> (Option<RhaiWait>, mpsc::Receiver<RhaiWait>) {
+        mut waits: mpsc::Receiver<BlockingWait>,
+    ) -> (Option<BlockingWait>, mpsc::Receiver<BlockingWait>) {
         match self.placement {
             Placement::Threads => {
                 let wait = waits.recv().await;
@@ -348,12 +347,12 @@ impl Permits {
 /// The receiver of a job's waits, during one of them. If it is dropped before the job has ended, a paused clock stands still until the job
 /// has ended and released what it holds, such as locks.
 struct Unended {
-    waits: Option<mpsc::Receiver<RhaiWait>>,
+    waits: Option<mpsc::Receiver<BlockingWait>>,
     placement: Placement,
 }
 
 impl Unended {
-    fn take(mut self) -> mpsc::Receiver<RhaiWait> {
+    fn take(mut self) -> mpsc::Receiver<BlockingWait> {
         self.waits.take().unwrap_or_else(|| mpsc::channel(1).1)
     }
 }

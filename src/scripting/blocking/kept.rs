@@ -29,7 +29,7 @@ struct Holds {
 
 /// A viewed tree; all views of it share this.
 #[derive(Debug)]
-pub(super) struct KeptTree {
+pub(in crate::scripting) struct KeptTree {
     json: SharedJson,
     /// The bytes that it counts now.
     bytes: AtomicIsize,

@@ -12,7 +12,10 @@ thread_local! {
 }
 
 /// Runs a call of this invocation. A thread runs one call at a time.
-pub(super) fn during<T>(invocation: Option<Arc<Invocation>>, call: impl FnOnce() -> T) -> T {
+pub(in crate::scripting) fn during<T>(
+    invocation: Option<Arc<Invocation>>,
+    call: impl FnOnce() -> T,
+) -> T {
     /// Clears the invocation and releases its locks, also after a panic.
     struct Forget;
     impl Drop for Forget {
@@ -28,12 +31,12 @@ pub(super) fn during<T>(invocation: Option<Arc<Invocation>>, call: impl FnOnce()
 }
 
 /// Parses the body of the invocation's object for reading it in place, which happens once: it is memory of the host, which keeps it.
-pub(super) fn parse(invocation: &Invocation) {
+pub(in crate::scripting) fn parse(invocation: &Invocation) {
     parse_as(invocation, Object::shared_body);
 }
 
 /// Parses the body of the invocation's object as a tree, as [`parse`] does.
-pub(super) fn parse_tree(invocation: &Invocation) {
+pub(in crate::scripting) fn parse_tree(invocation: &Invocation) {
     parse_as(invocation, |it| Arc::clone(it.body()));
 }
 
@@ -47,6 +50,6 @@ fn parse_as<T>(invocation: &Invocation, parse: impl Fn(&Object) -> T) {
 }
 
 /// Returns the invocation of the running call; `None` at the top level and in calls without one.
-pub(super) fn get() -> Option<Arc<Invocation>> {
+pub(in crate::scripting) fn get() -> Option<Arc<Invocation>> {
     PRESENT.with_borrow(Clone::clone)
 }

@@ -11,7 +11,6 @@ use std::{cell::Cell, collections::VecDeque, fmt, io, mem, sync::Arc, thread, ti
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::turn::{Ticket, Turns};
-use crate::logic::handlers::function::ScriptId;
 use crate::settings::Sandbox;
 use crate::telemetry::ScriptUsage;
 
@@ -69,9 +68,9 @@ thread_local! {
 }
 
 impl Pool {
-    /// Creates the pool of a script with these limits, whose calls take these turns.
+    /// Creates the pool of a script with these limits, whose threads have this name and whose calls take these turns.
     pub(super) fn new(
-        script: ScriptId,
+        name: String,
         limits: &Sandbox,
         turns: Arc<Turns>,
         usage: ScriptUsage,
@@ -82,7 +81,7 @@ impl Pool {
             state: Mutex::default(),
             wake: Condvar::new(),
             stack: calls.saturating_add(values),
-            name: format!("rhai-{}", script.0),
+            name,
             usage,
         };
         Pool { shared: Arc::new(shared), turns }
@@ -201,8 +200,8 @@ mod tests {
     };
 
     use super::{
-        super::link::CallLink, Arc, Duration, Lead, Pool, Sandbox, ScriptId, ScriptUsage, Ticket,
-        Turns, thread,
+        super::link::CallLink, Arc, Duration, Lead, Pool, Sandbox, ScriptUsage, Ticket, Turns,
+        thread,
     };
 
     /// A pool whose jobs send their numbers and threads when they have ended.
@@ -217,7 +216,7 @@ mod tests {
         fn new() -> Self {
             let turns = Arc::<Turns>::default();
             let pool = Pool::new(
-                ScriptId(0),
+                "script".to_owned(),
                 &Sandbox::default(),
                 Arc::clone(&turns),
                 ScriptUsage::default(),

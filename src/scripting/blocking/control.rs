@@ -1,6 +1,6 @@
 //! The control of the running call of a thread: its limits, its waits, its abort.
 //!
-//! Rhai's progress callback does not identify the call, so the control is in a thread-local while the call runs.
+//! An engine's progress callback does not identify the call, so the control is in a thread-local while the call runs.
 
 use std::{
     cell::{Cell, RefCell},
@@ -10,7 +10,6 @@ use std::{
 };
 
 use kopf_json::shared::SharedJson;
-use rhai::{Dynamic, EvalAltResult, Position};
 use tokio::{
     sync::{mpsc, oneshot},
     time::Instant,
@@ -42,7 +41,7 @@ const SLICE: Duration = Duration::from_millis(5);
 const SIGNS_APART: Duration = Duration::from_millis(100);
 
 /// A wait that a running call requests from the runtime.
-pub(super) struct RhaiWait {
+pub(super) struct BlockingWait {
     /// What to wait for.
     pub(super) until: BoxFuture<'static, ()>,
     /// Receives how long the wait took; dropped if the call is aborted.
@@ -59,7 +58,7 @@ const INLINE_BYTES_MAX: isize = 256 << 10;
 
 /// Why a call is aborted. Scripts cannot catch it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Abort {
+pub(in crate::scripting) enum Abort {
     /// It computed for longer than this.
     Exhausted(Duration),
     /// Its script holds more than this many bytes.
@@ -82,7 +81,7 @@ pub(super) struct Control {
     common: Arc<Common>,
     link: Arc<CallLink>,
     /// `None` for inline calls, which never wait.
-    waits: Option<mpsc::Sender<RhaiWait>>,
+    waits: Option<mpsc::Sender<BlockingWait>>,
     /// Restarts of the script when the call was created.
     restarts: u64,
     /// When the call was created, on the runtime's clock: tests may pause it, and threads of scripts do not read it.
@@ -125,7 +124,7 @@ impl Control {
     pub(super) fn new(
         common: Arc<Common>,
         link: Arc<CallLink>,
-        waits: Option<mpsc::Sender<RhaiWait>>,
+        waits: Option<mpsc::Sender<BlockingWait>>,
     ) -> Self {
         let restarts = common.restarts();
         Control {
@@ -316,7 +315,7 @@ impl Control {
 }
 
 /// Counts one operation of the running call; returns why the call has to end, if it has to.
-pub(super) fn progress() -> Option<Abort> {
+pub(in crate::scripting) fn progress() -> Option<Abort> {
     let left = LEFT.get();
     if left > 0 && heap::held() <= CEILING.get() {
         LEFT.set(left - 1);
@@ -327,7 +326,7 @@ pub(super) fn progress() -> Option<Abort> {
 
 /// Counts one operation of the engine; returns why the call ends here, if it does. Rhai replaces the position of such an end by that of the
 /// outermost call. So the next variable that the script reads ends the call instead ([`end_at_variable`]), unless there is none.
-pub(super) fn operation() -> Option<Abort> {
+pub(in crate::scripting) fn operation() -> Option<Abort> {
     let abort = progress()?;
     ENDING.set(true);
     match GRACE.get().checked_sub(1) {
@@ -338,18 +337,18 @@ pub(super) fn operation() -> Option<Abort> {
 }
 
 /// Fails if the running call has to end. At a variable, the error has the position of the variable and of all calls around it.
-pub(super) fn end_at_variable() -> Result<(), Box<EvalAltResult>> {
+pub(in crate::scripting) fn end_at_variable() -> Result<(), Abort> {
     if ENDING.get() { step() } else { Ok(()) }
 }
 
 /// Counts one step of a host function that runs for long. The error ends the call, even if the script catches it.
-pub(super) fn step() -> Result<(), Box<EvalAltResult>> {
-    progress().map_or(Ok(()), |abort| Err(abort.into_error()))
+pub(in crate::scripting) fn step() -> Result<(), Abort> {
+    progress().map_or(Ok(()), |abort| Err(abort.raised()))
 }
 
 /// Returns why the running call should have ended by now, if so: for host functions that run for long, and after functions of Rhai, some of
 /// which swallow the abort of a script function that they call.
-pub(super) fn overdue() -> Option<Abort> {
+pub(in crate::scripting) fn overdue() -> Option<Abort> {
     CURRENT.with_borrow(|current| {
         let control = current.as_ref()?;
         control.check(control.watch.get().elapsed())
@@ -357,17 +356,17 @@ pub(super) fn overdue() -> Option<Abort> {
 }
 
 /// Returns when the running call was created, on the runtime's clock.
-pub(super) fn began() -> Option<Instant> {
+pub(in crate::scripting) fn began() -> Option<Instant> {
     CURRENT.with_borrow(|current| current.as_ref().map(|it| it.began))
 }
 
 /// Returns whether the running call is inline, on the operator's thread.
-pub(super) fn is_inline() -> bool {
+pub(in crate::scripting) fn is_inline() -> bool {
     CURRENT.with_borrow(|current| current.as_ref().is_some_and(|it| it.waits.is_none()))
 }
 
 /// Keeps the result of the running call: from now on, it is not repeated.
-pub(super) fn keep_result() {
+pub(in crate::scripting) fn keep_result() {
     CURRENT.with_borrow(|current| {
         if let Some(control) = current.as_ref().filter(|it| it.is_repeatable.replace(false)) {
             control.raise_ceiling();
@@ -376,14 +375,14 @@ pub(super) fn keep_result() {
 }
 
 /// Returns whether the running call must be repeated on a thread.
-pub(super) fn must_repeat() -> bool {
+pub(in crate::scripting) fn must_repeat() -> bool {
     CURRENT.with_borrow(|current| {
         current.as_ref().is_some_and(|it| it.ended.get() == Some(Abort::Repeated))
     })
 }
 
 /// Returns how long the running call has computed so far. A short time includes that of others on a busy machine.
-pub(super) fn took() -> Duration {
+pub(in crate::scripting) fn took() -> Duration {
     /// Below this, the CPU time is not read: that takes some tenths of a microsecond.
     const SHORT: Duration = Duration::from_micros(20);
     CURRENT.with_borrow(|current| {
@@ -398,12 +397,12 @@ pub(super) fn took() -> Duration {
 }
 
 /// Returns the bytes that the script of the running call holds.
-pub(super) fn holds() -> isize {
+pub(in crate::scripting) fn holds() -> isize {
     CURRENT.with_borrow(|current| current.as_ref().map_or(0, Control::holds))
 }
 
 /// Stops counting everything that the script holds now, and returns how many bytes that was.
-pub(super) fn forgive() -> isize {
+pub(in crate::scripting) fn forgive() -> isize {
     CURRENT.with_borrow(|current| {
         let Some(control) = current else { return 0 };
         let holds = control.holds();
@@ -414,20 +413,20 @@ pub(super) fn forgive() -> isize {
 }
 
 /// Records that the running call, which is this one, is about to end.
-pub(super) fn leave(call: &Arc<Invocation>) {
+pub(in crate::scripting) fn leave(call: &Arc<Invocation>) {
     CURRENT
         .with_borrow(|current| current.as_ref().map(|it| given(|| it.common.ledger.ended(call))));
 }
 
 /// Checks how much the script still retains of calls that have ended, and counts it.
-pub(super) fn look_at_leftovers() {
+pub(in crate::scripting) fn look_at_leftovers() {
     CURRENT.with_borrow(|current| {
         current.as_ref().map(|it| given(|| it.common.ledger.look_at_leftovers()))
     });
 }
 
 /// Creates something for the host, which will free it: it counts as the script's memory only until the end of the turn.
-pub(super) fn given<T>(make: impl FnOnce() -> T) -> T {
+pub(in crate::scripting) fn given<T>(make: impl FnOnce() -> T) -> T {
     let (before, outer) = (heap::held(), GIVEN.get());
     let made = make();
     // The difference includes that of nested calls.
@@ -436,7 +435,7 @@ pub(super) fn given<T>(make: impl FnOnce() -> T) -> T {
 }
 
 /// Creates something for the host, as [`given`] does, unless it fails: an error remains the script's memory.
-pub(super) fn handed<T, E>(make: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+pub(in crate::scripting) fn handed<T, E>(make: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
     let outer = GIVEN.get();
     let made = given(make);
     if made.is_err() {
@@ -446,14 +445,14 @@ pub(super) fn handed<T, E>(make: impl FnOnce() -> Result<T, E>) -> Result<T, E> 
 }
 
 /// Copies something that the host created, for the script: freeing the original does not reduce the script's memory.
-pub(super) fn own<T: Clone>(original: T) -> T {
+pub(in crate::scripting) fn own<T: Clone>(original: T) -> T {
     let own = original.clone();
     given(|| drop(original));
     own
 }
 
 /// Returns the maximum bytes of a value that the running call stores in the host, and of one that it passes.
-pub(super) fn sizes() -> (usize, usize) {
+pub(in crate::scripting) fn sizes() -> (usize, usize) {
     /// Bytes, if there is no running call.
     const DEFAULT: usize = 4 << 20;
     let sizes = CURRENT.with_borrow(|current| {
@@ -463,7 +462,7 @@ pub(super) fn sizes() -> (usize, usize) {
 }
 
 /// Counts a tree of the host as the script's memory for as long as it is viewed; `None` if there is no running call.
-pub(super) fn hold(json: &SharedJson) -> Option<Arc<KeptTree>> {
+pub(in crate::scripting) fn hold(json: &SharedJson) -> Option<Arc<KeptTree>> {
     CURRENT.with_borrow(|current| current.as_ref().map(|it| KeptTree::of(&it.common, json)))
 }
 
@@ -471,16 +470,19 @@ pub(super) fn hold(json: &SharedJson) -> Option<Arc<KeptTree>> {
 ///
 /// # Errors
 /// The message for the script, if it is too large.
-pub(super) fn admit_to_index(call: &Invocation, result: &CallEnd) -> Result<(), String> {
+pub(in crate::scripting) fn admit_to_index(
+    call: &Invocation,
+    result: &CallEnd,
+) -> Result<(), String> {
     given(|| with_memos(|it| it.admit_to_index(call, result))).unwrap_or(Ok(()))
 }
 
-pub(super) fn with_memos<T>(ask: impl FnOnce(&Memos) -> T) -> Option<T> {
+pub(in crate::scripting) fn with_memos<T>(ask: impl FnOnce(&Memos) -> T) -> Option<T> {
     CURRENT.with_borrow(|current| current.as_ref().map(|it| ask(&it.common.ledger.memos)))
 }
 
 /// Checks, before a function allocates this many bytes at once, whether the script may hold them. The error ends the call.
-pub(super) fn reserve(bytes: usize) -> Result<(), Box<EvalAltResult>> {
+pub(in crate::scripting) fn reserve(bytes: usize) -> Result<(), Abort> {
     let bytes = isize::try_from(bytes).unwrap_or(isize::MAX);
     if heap::held().saturating_add(bytes) <= CEILING.get() {
         return Ok(());
@@ -492,7 +494,7 @@ pub(super) fn reserve(bytes: usize) -> Result<(), Box<EvalAltResult>> {
                 let full = control.full();
                 control.ended.set(control.ended.get().or(Some(full)));
                 LEFT.set(0);
-                Err(full.into_error())
+                Err(full.raised())
             }
             None => Ok(()),
         }
@@ -501,38 +503,35 @@ pub(super) fn reserve(bytes: usize) -> Result<(), Box<EvalAltResult>> {
 
 /// Blocks the thread of the running call until the future is done. `worked` returns how much of that was work of the call elsewhere, which
 /// restores no computing time. Fails if the call has to end.
-fn wait(
-    until: BoxFuture<'static, ()>,
-    worked: impl FnOnce() -> Duration,
-) -> Result<(), Box<EvalAltResult>> {
+fn wait(until: BoxFuture<'static, ()>, worked: impl FnOnce() -> Duration) -> Result<(), Abort> {
     let passed = CURRENT.with_borrow(|current| {
         let control = current.as_ref()?;
         let waits = control.waits.as_ref()?;
         control.step_aside();
         // Between turns, memory is not counted: the receiver frees what is sent.
         let (resume, resumed) = oneshot::channel();
-        let asked = waits.blocking_send(RhaiWait { until, resume }).ok();
+        let asked = waits.blocking_send(BlockingWait { until, resume }).ok();
         // The runtime drops its end if the call is aborted.
         let passed = asked.and_then(|()| resumed.blocking_recv().ok());
         control.pay_back(passed.unwrap_or_default().saturating_sub(worked()));
         control.resume();
         passed
     });
-    passed.map(drop).ok_or_else(|| overdue().unwrap_or(Abort::Cancelled).into_error())
+    passed.map(drop).ok_or_else(|| overdue().unwrap_or(Abort::Cancelled).raised())
 }
 
 /// Waits for a future and returns its output. Fails if the call has to end.
-pub(super) fn wait_for<T: Send + 'static>(
+pub(in crate::scripting) fn wait_for<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
-) -> Result<T, Box<EvalAltResult>> {
+) -> Result<T, Abort> {
     wait_for_work(work, || Duration::ZERO)
 }
 
 /// Waits for work of the call on another thread, which restores no computing time: `worked` returns its duration.
-pub(super) fn wait_for_work<T: Send + 'static>(
+pub(in crate::scripting) fn wait_for_work<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
     worked: impl FnOnce() -> Duration,
-) -> Result<T, Box<EvalAltResult>> {
+) -> Result<T, Abort> {
     let (work, mut done) = given(|| {
         let (tell, done) = oneshot::channel();
         let work: BoxFuture<'static, ()> = Box::pin(async move { drop(tell.send(work.await)) });
@@ -540,18 +539,18 @@ pub(super) fn wait_for_work<T: Send + 'static>(
     });
     wait(work, worked)?;
     let result = given(move || done.try_recv().ok());
-    result.ok_or_else(|| Abort::Cancelled.into_error())
+    result.ok_or_else(|| Abort::Cancelled.raised())
 }
 
 impl Abort {
-    /// Converts the reason into an error with a place and a trace. If the script catches it, the next operation ends the call.
-    pub(super) fn into_error(self) -> Box<EvalAltResult> {
+    /// Returns the abort as an error of the running call. If the script catches it, the next operation ends the call.
+    pub(in crate::scripting) fn raised(self) -> Self {
         ENDING.set(true);
         GRACE.set(0);
         LEFT.set(0);
         CURRENT.with_borrow(|current| {
             current.as_ref().map(|it| it.ended.set(it.ended.get().or(Some(self))))
         });
-        EvalAltResult::ErrorRuntime(Dynamic::from(self), Position::NONE).into()
+        self
     }
 }

@@ -1,5 +1,7 @@
 //! A VM that does not respond, and calls that are interrupted just before they wait.
 
+mod inline;
+
 use std::{
     io::{Read as _, Write as _},
     net::TcpStream,
@@ -18,7 +20,7 @@ use super::{
     host_table::Tools,
     push::Style,
     watchdog::{CpuBudget, Watchdog},
-    world::{VmLimits, World},
+    world::World,
 };
 use crate::call::{
     Cause, Invocation, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail, Scripts as _,
@@ -31,7 +33,7 @@ use crate::logic::{
     },
     object::{Object, ObjectRef, resource::Resource},
 };
-use crate::scripting::{Placement, ScriptHost, Source, Terms};
+use crate::scripting::{Placement, ScriptHost, Source, Terms, actor::script::VmLimits};
 use crate::settings::{Sandbox, Settings};
 use crate::telemetry::{Metrics, RestartLabels};
 

@@ -15,8 +15,11 @@ use futures::{
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    actor::{self, ActorRequest, ActorVm, To},
-    raised,
+    ActorVm,
+    life::{self, ActorRequest},
+    of_lost_vm,
+    reply::To,
+    shared_vm::SharedVm,
 };
 use crate::logic::handlers::outcome::Raised;
 
@@ -24,24 +27,24 @@ use crate::logic::handlers::outcome::Raised;
 pub(super) type Stuck = Shared<BoxFuture<'static, ()>>;
 
 /// Sends a request and waits for its response; dropping it cancels the call.
-pub(super) struct ActorResponse<T> {
+pub(super) struct ActorResponse<V, T> {
     /// Dropped once the request is sent.
     sending: Option<BoxFuture<'static, ()>>,
     answer: oneshot::Receiver<Box<T>>,
     /// Kept until the response: the actor of a replaced generation finishes its calls.
-    _requests: mpsc::Sender<ActorRequest>,
+    _requests: mpsc::Sender<ActorRequest<V>>,
     stuck: Stuck,
     /// Converts the error if there will be no response.
     gone: fn(Raised) -> T,
 }
 
-impl<T: Send + 'static> ActorResponse<T> {
+impl<V: ActorVm, T: Send + 'static> ActorResponse<V, T> {
     /// Creates a request that is not sent, or run inline, before the first poll.
     pub(super) fn new(
-        requests: mpsc::Sender<ActorRequest>,
+        requests: mpsc::Sender<ActorRequest<V>>,
         stuck: Stuck,
-        shared: Option<Arc<ActorVm>>,
-        request: impl FnOnce(To<T>) -> ActorRequest + Send + 'static,
+        shared: Option<Arc<SharedVm<V>>>,
+        request: impl FnOnce(To<T>) -> ActorRequest<V> + Send + 'static,
         gone: fn(Raised) -> T,
     ) -> Self {
         let (to, answer) = oneshot::channel();
@@ -49,7 +52,7 @@ impl<T: Send + 'static> ActorResponse<T> {
         let sending = async move {
             let request = request(to);
             let left = if let Some(shared) = shared {
-                actor::begin_inline(&shared, request)
+                life::begin_inline(&shared, request)
             } else {
                 Some(request)
             };
@@ -62,7 +65,7 @@ impl<T: Send + 'static> ActorResponse<T> {
     }
 }
 
-impl<T> Future for ActorResponse<T> {
+impl<V, T> Future for ActorResponse<V, T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
@@ -73,10 +76,8 @@ impl<T> Future for ActorResponse<T> {
         if self.sending.is_none()
             && let Poll::Ready(answer) = self.answer.poll_unpin(cx)
         {
-            return Poll::Ready(
-                answer.map_or_else(|_| (self.gone)(raised::of_lost_vm()), |it| *it),
-            );
+            return Poll::Ready(answer.map_or_else(|_| (self.gone)(of_lost_vm()), |it| *it));
         }
-        self.stuck.poll_unpin(cx).map(|()| (self.gone)(raised::of_lost_vm()))
+        self.stuck.poll_unpin(cx).map(|()| (self.gone)(of_lost_vm()))
     }
 }

@@ -4,15 +4,7 @@
 //! are coroutines; while one waits, the others continue. The same async function runs on a separate thread in production, and on the
 //! caller's runtime where the clock may be paused.
 
-use std::{
-    future::Future,
-    panic::{self, AssertUnwindSafe},
-    pin::{Pin, pin},
-    rc::Rc,
-    sync::Arc,
-    task::{Context, Poll, ready},
-    time::Duration,
-};
+use std::{panic::AssertUnwindSafe, pin::pin, rc::Rc, sync::Arc, time::Duration};
 
 use futures::{
     FutureExt as _, StreamExt as _,
@@ -26,10 +18,10 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    raised,
-    script::{LuaDeclarations, LuaScript, Print, Reason},
+    ActorVm, of_broken_script,
+    reply::{ActorReply, Answering, To, panicked, reply},
+    script::{ActorScript, Declarations, Print, Reason},
     shared_vm::{InlineEnd, SharedVm},
-    vm::{HandlerCall, Vm},
 };
 use crate::call::Invocation;
 use crate::heap;
@@ -45,28 +37,23 @@ pub(super) const QUEUE_MAX: usize = 1024;
 /// Maximum number of calls in the VM, most of them waiting. Beyond it, requests wait in the queue.
 const CALLS_MAX: usize = 100_000;
 
-/// The VM of an actor.
-pub(super) type ActorVm = SharedVm<Answering>;
-
-/// The channel of a response. Boxed, because most requests have no response yet.
-pub(super) type To<T> = oneshot::Sender<Box<T>>;
-
 /// A request to a script.
-pub(super) enum ActorRequest {
+pub(super) enum ActorRequest<V> {
     /// Call the function of a handler, and return how the call ended.
     Call(Arc<Invocation>, To<CallEnd>),
     /// Call another function: see [`job`].
-    Other(Job),
+    Other(Job<V>),
 }
 
 /// Begins a call in a VM, or responds with the error that there is no VM.
-pub(super) type Job = Box<dyn FnOnce(Result<Rc<Vm>, Raised>) -> LocalBoxFuture<'static, ()> + Send>;
+pub(super) type Job<V> =
+    Box<dyn FnOnce(Result<Rc<V>, Raised>) -> LocalBoxFuture<'static, ()> + Send>;
 
 /// Returns a job that begins a call with `begin` and sends its result to `to`.
-pub(super) fn job<T: 'static>(
+pub(super) fn job<V: 'static, T: 'static>(
     to: To<Result<T, Raised>>,
-    begin: impl FnOnce(Rc<Vm>) -> LocalBoxFuture<'static, Result<T, Raised>> + Send + 'static,
-) -> Job
+    begin: impl FnOnce(Rc<V>) -> LocalBoxFuture<'static, Result<T, Raised>> + Send + 'static,
+) -> Job<V>
 where
     To<Result<T, Raised>>: Send,
 {
@@ -84,7 +71,7 @@ where
 }
 
 /// The channel that reports the result of loading.
-pub(super) type Loading = oneshot::Sender<Result<LuaDeclarations, LoadError>>;
+pub(super) type Loading = oneshot::Sender<Result<Declarations, LoadError>>;
 
 /// How an actor starts.
 pub(super) enum Start {
@@ -105,21 +92,21 @@ const BROKEN: Duration = Duration::from_secs(10);
 /// Loads a script and serves its calls until all senders are dropped.
 ///
 /// `stuck` is cancelled when the VM does not respond; the actor is then abandoned.
-pub(super) async fn live(
-    script: Arc<LuaScript>,
-    shared: Arc<ActorVm>,
+pub(super) async fn live<V: ActorVm>(
+    script: Arc<ActorScript>,
+    shared: Arc<SharedVm<V>>,
     start: Start,
-    requests: mpsc::Receiver<ActorRequest>,
+    requests: mpsc::Receiver<ActorRequest<V>>,
     stuck: CancellationToken,
 ) {
     shared.turns(pin!(serve_all(&script, &shared, start, requests, stuck))).await;
 }
 
-async fn serve_all(
-    script: &Arc<LuaScript>,
-    shared: &ActorVm,
+async fn serve_all<V: ActorVm>(
+    script: &Arc<ActorScript>,
+    shared: &SharedVm<V>,
     start: Start,
-    mut requests: mpsc::Receiver<ActorRequest>,
+    mut requests: mpsc::Receiver<ActorRequest<V>>,
     stuck: CancellationToken,
 ) {
     let (mut present, print) = match start {
@@ -170,11 +157,11 @@ enum ServingEnd {
 }
 
 /// Loads a script; returns `None` if its caller no longer waits.
-async fn load_for(
+async fn load_for<V: ActorVm>(
     loading: &mut Loading,
-    script: &Arc<LuaScript>,
+    script: &Arc<ActorScript>,
     stuck: &CancellationToken,
-) -> Option<Result<(Rc<Vm>, LuaDeclarations), LoadError>> {
+) -> Option<Result<(Rc<V>, Declarations), LoadError>> {
     tokio::select! {
         // First: a load that was cancelled must not take another step.
         biased;
@@ -183,12 +170,12 @@ async fn load_for(
     }
 }
 
-async fn load(
-    script: &Arc<LuaScript>,
+async fn load<V: ActorVm>(
+    script: &Arc<ActorScript>,
     stuck: &CancellationToken,
-) -> Result<(Rc<Vm>, LuaDeclarations), LoadError> {
+) -> Result<(Rc<V>, Declarations), LoadError> {
     script.examine_text();
-    let loaded = AssertUnwindSafe(Vm::load(script, stuck.clone())).catch_unwind().await;
+    let loaded = AssertUnwindSafe(V::load(script, stuck.clone())).catch_unwind().await;
     loaded.unwrap_or_else(|_| {
         Err(LoadError {
             file: script.source.name.clone(),
@@ -202,11 +189,11 @@ async fn load(
 }
 
 /// Loads a VM that replaces another. Functions are identified by their position among the declarations, so these must be equal.
-async fn load_again(
-    script: &Arc<LuaScript>,
+async fn load_again<V: ActorVm>(
+    script: &Arc<ActorScript>,
     print: &Print,
     stuck: &CancellationToken,
-) -> Result<Rc<Vm>, String> {
+) -> Result<Rc<V>, String> {
     let (vm, declared) = load(script, stuck).await.map_err(|it| it.message)?;
     if Print::of(&declared) == *print {
         Ok(vm)
@@ -215,13 +202,13 @@ async fn load_again(
     }
 }
 
-async fn serve(
-    vm: Rc<Vm>,
-    shared: &ActorVm,
-    requests: &mut mpsc::Receiver<ActorRequest>,
+async fn serve<V: ActorVm>(
+    vm: Rc<V>,
+    shared: &SharedVm<V>,
+    requests: &mut mpsc::Receiver<ActorRequest<V>>,
     usage: &ScriptUsage,
 ) -> ServingEnd {
-    usage.set_memory(vm.lua().used_memory());
+    usage.set_memory(vm.used_memory());
     let mut calls = FuturesUnordered::new();
     // The number of requests since the last collection: in total, and when the timer last fired.
     let (mut begun, mut seen) = (0, 0);
@@ -241,7 +228,7 @@ async fn serve(
             // Calls that can continue do so before new ones start.
             biased;
             Some(()) = calls.next(), if !calls.is_empty() => {
-                usage.set_memory(vm.lua().used_memory());
+                usage.set_memory(vm.used_memory());
             }
             // Inline calls have moved here, or were many.
             () = shared.woken() => {}
@@ -273,7 +260,7 @@ async fn serve(
 }
 
 /// Fails all calls until it is time to load the script again.
-async fn refuse(requests: &mut mpsc::Receiver<ActorRequest>, problem: &str) -> ServingEnd {
+async fn refuse<V>(requests: &mut mpsc::Receiver<ActorRequest<V>>, problem: &str) -> ServingEnd {
     let over = tokio::time::sleep(BROKEN);
     let mut over = pin!(over);
     loop {
@@ -282,14 +269,14 @@ async fn refuse(requests: &mut mpsc::Receiver<ActorRequest>, problem: &str) -> S
             biased;
             () = &mut over => return ServingEnd::Renewed,
             request = requests.recv() => match request {
-                Some(request) => request.refuse(raised::of_broken_script(problem)),
+                Some(request) => request.refuse(of_broken_script(problem)),
                 None => return ServingEnd::Unused,
             },
         }
     }
 }
 
-impl ActorRequest {
+impl<V> ActorRequest<V> {
     /// Returns whether this is the call of a daemon, which may wait for long.
     fn is_of_daemon(&self) -> bool {
         matches!(self, ActorRequest::Call(call, _) if call.handler.kind == Kind::Daemon)
@@ -304,29 +291,15 @@ impl ActorRequest {
     }
 }
 
-/// The future of a request. Calls of handlers are stored inline, because very many may wait.
-pub(super) enum Answering {
-    Call(ActorReply<CallEnd, HandlerCall>),
-    Other(LocalBoxFuture<'static, ()>),
-}
-
-impl Future for Answering {
-    type Output = ();
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        match self.get_mut() {
-            Answering::Call(it) => it.poll_unpin(cx),
-            Answering::Other(it) => it.poll_unpin(cx),
-        }
-    }
-}
-
 /// Begins a request inline; returns it if the actor must begin it.
-pub(super) fn begin_inline(shared: &ActorVm, request: ActorRequest) -> Option<ActorRequest> {
+pub(super) fn begin_inline<V: ActorVm>(
+    shared: &SharedVm<V>,
+    request: ActorRequest<V>,
+) -> Option<ActorRequest<V>> {
     let ActorRequest::Call(invocation, to) = request else { return Some(request) };
     let mut to = Some(to);
-    let begin = |vm: &Rc<Vm>| vm.call(Arc::clone(&invocation));
-    let moved = |call| Answering::Call(ActorReply { call, to: to.take(), broken: CallEnd::Raised });
+    let begin = |vm: &Rc<V>| vm.call(Arc::clone(&invocation));
+    let moved = |call| Answering::Call(ActorReply::new(call, to.take(), CallEnd::Raised));
     let end = match shared.run(&invocation, begin, moved) {
         InlineEnd::NotInline => return Some(ActorRequest::Call(invocation, to?)),
         InlineEnd::Moved => return None,
@@ -339,7 +312,7 @@ pub(super) fn begin_inline(shared: &ActorVm, request: ActorRequest) -> Option<Ac
 }
 
 /// Begins a request in a VM.
-fn answer(vm: Rc<Vm>, request: ActorRequest) -> Answering {
+fn answer<V: ActorVm>(vm: Rc<V>, request: ActorRequest<V>) -> Answering<V> {
     match request {
         ActorRequest::Call(invocation, to) => {
             let call = reply(to, CallEnd::Raised, || vm.call(invocation));
@@ -347,56 +320,4 @@ fn answer(vm: Rc<Vm>, request: ActorRequest) -> Answering {
         }
         ActorRequest::Other(job) => Answering::Other(job(Ok(vm))),
     }
-}
-
-/// Begins a call that runs until it ends or its caller drops it. A panic of the host ends only this call; if it panics right at the start,
-/// the error is sent at once.
-fn reply<T, F>(
-    to: To<T>,
-    broken: fn(Raised) -> T,
-    begin: impl FnOnce() -> F,
-) -> Option<ActorReply<T, F>> {
-    // No code of the script runs yet: a call that was cancelled meanwhile is noticed before its first step.
-    if let Ok(call) = panic::catch_unwind(AssertUnwindSafe(begin)) {
-        Some(ActorReply { call, to: Some(to), broken })
-    } else {
-        drop(to.send(Box::new(broken(panicked()))));
-        None
-    }
-}
-
-/// A call and the channel of its result.
-pub(super) struct ActorReply<T, F> {
-    call: F,
-    /// `None` once the result is sent.
-    to: Option<To<T>>,
-    broken: fn(Raised) -> T,
-}
-
-// The call is never pinned through the reply.
-impl<T, F: Unpin> Unpin for ActorReply<T, F> {}
-
-impl<T, F: Future<Output = T> + Unpin> Future for ActorReply<T, F> {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        // A cancelled call must not take another step.
-        if self.to.as_mut().is_none_or(|it| it.poll_closed(cx).is_ready()) {
-            return Poll::Ready(());
-        }
-        let polled = panic::catch_unwind(AssertUnwindSafe(|| self.call.poll_unpin(cx)));
-        let result = match polled {
-            Ok(polled) => ready!(polled),
-            Err(_) => (self.broken)(panicked()),
-        };
-        if let Some(to) = self.to.take() {
-            // The caller may have cancelled the call meanwhile.
-            drop(to.send(Box::new(result)));
-        }
-        Poll::Ready(())
-    }
-}
-
-fn panicked() -> Raised {
-    Raised::of_host("internal error in this call; please report it")
 }

@@ -1,4 +1,4 @@
-//! Inline calls: calls of short functions (see `short.rs`) run where they are awaited, on the operator's thread.
+//! Inline calls: calls of short functions run where they are awaited, on the operator's thread.
 //!
 //! Such a call costs less than waking a thread of the script. The function itself bounds it, so no watchdog is needed; if it has loops,
 //! a call that takes long is aborted, and repeated on a thread. A script whose inline calls take longer than expected uses its threads
@@ -28,7 +28,7 @@ const MEMORY_SHARE: isize = 4;
 
 /// A function whose calls may run inline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum InlineFunction {
+pub(in crate::scripting) enum InlineFunction {
     /// Every call is short.
     Straight,
     /// Calls can be aborted and repeated: they have no effects. With its slot.
