@@ -19,9 +19,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     ActorVm, of_broken_script,
-    reply::{ActorReply, Answering, To, panicked, reply},
+    reply::{Answering, To, reply},
     script::{ActorScript, Declarations, Print, Reason},
-    shared_vm::{InlineEnd, SharedVm},
+    shared_vm::SharedVm,
 };
 use crate::call::Invocation;
 use crate::heap;
@@ -297,18 +297,8 @@ pub(super) fn begin_inline<V: ActorVm>(
     request: ActorRequest<V>,
 ) -> Option<ActorRequest<V>> {
     let ActorRequest::Call(invocation, to) = request else { return Some(request) };
-    let mut to = Some(to);
-    let begin = |vm: &Rc<V>| vm.call(Arc::clone(&invocation));
-    let moved = |call| Answering::Call(ActorReply::new(call, to.take(), CallEnd::Raised));
-    let end = match shared.run(&invocation, begin, moved) {
-        InlineEnd::NotInline => return Some(ActorRequest::Call(invocation, to?)),
-        InlineEnd::Moved => return None,
-        InlineEnd::Ended(end) => end,
-        InlineEnd::Panicked => CallEnd::Raised(panicked()),
-    };
-    // The caller is this one.
-    drop(to?.send(Box::new(end)));
-    None
+    let to = shared.run(&invocation, to)?;
+    Some(ActorRequest::Call(invocation, to))
 }
 
 /// Begins a request in a VM.

@@ -42,7 +42,7 @@ pub(super) fn reply<T, F>(
 ) -> Option<ActorReply<T, F>> {
     // No code of the script runs yet: a call that was cancelled meanwhile is noticed before its first step.
     if let Ok(call) = panic::catch_unwind(AssertUnwindSafe(begin)) {
-        Some(ActorReply { call, to: Some(to), broken })
+        Some(ActorReply::new(call, to, broken))
     } else {
         drop(to.send(Box::new(broken(panicked()))));
         None
@@ -62,8 +62,8 @@ impl<T, F: Unpin> Unpin for ActorReply<T, F> {}
 
 impl<T, F> ActorReply<T, F> {
     /// Creates the reply of a call that has begun; `broken` converts the error if the host panics.
-    pub(super) fn new(call: F, to: Option<To<T>>, broken: fn(Raised) -> T) -> Self {
-        ActorReply { call, to, broken }
+    pub(super) fn new(call: F, to: To<T>, broken: fn(Raised) -> T) -> Self {
+        ActorReply { call, to: Some(to), broken }
     }
 }
 

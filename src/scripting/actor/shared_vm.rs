@@ -10,6 +10,7 @@ use std::{
     panic::{self, AssertUnwindSafe},
     pin::Pin,
     rc::Rc,
+    sync::Arc,
     task::{Context, Poll, Waker},
     time::Duration,
 };
@@ -18,25 +19,18 @@ use futures::FutureExt as _;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::{ActorVm, functions::LENT, reply::Answering};
+use super::{
+    ActorVm,
+    functions::LENT,
+    reply::{ActorReply, Answering, To, panicked},
+};
 use crate::call::Invocation;
-use crate::logic::handlers::handler::Kind;
+use crate::logic::handlers::{handler::Kind, outcome::CallEnd};
 use crate::scripting::inline::{self, InlineShare, InlineSlice, LONG, LongFunctions, RealInstant};
 use crate::telemetry::ScriptUsage;
 
 /// Number of inline calls after which the actor is woken to count them.
 const COUNTED: usize = 500;
-
-/// What became of a call.
-pub(super) enum InlineEnd<T> {
-    /// The actor must make it, from the beginning if it was aborted.
-    NotInline,
-    /// It continues there.
-    Moved,
-    Ended(T),
-    /// The host panicked.
-    Panicked,
-}
 
 /// A VM that its actor and inline calls use in turn.
 pub(super) struct SharedVm<V: ActorVm> {
@@ -110,42 +104,39 @@ impl<V: ActorVm> SharedVm<V> {
         self.woken.notified().await;
     }
 
-    /// Begins a call inline with `begin`. If it moves to the actor, `moved` makes its continuation.
-    pub(super) fn run<F: Future + Unpin>(
-        &self,
-        call: &Invocation,
-        begin: impl FnOnce(&Rc<V>) -> F,
-        moved: impl FnOnce(F) -> Answering<V>,
-    ) -> InlineEnd<F::Output> {
+    /// Begins a call inline. Returns the channel of its result if the actor must make the call, from the beginning if it was aborted here.
+    pub(super) fn run(&self, call: &Arc<Invocation>, to: To<CallEnd>) -> Option<To<CallEnd>> {
         let began = RealInstant::now();
         if call.handler.kind == Kind::Daemon || !inline::admits(call) {
-            return InlineEnd::NotInline;
+            return Some(to);
         }
         // Taken if the actor computes, or if this call is awaited by a call of the same script.
-        let Some(_turn) = self.turn.try_lock() else { return InlineEnd::NotInline };
-        let Some(vm) = self.admit(call, began) else { return InlineEnd::NotInline };
+        let Some(_turn) = self.turn.try_lock() else { return Some(to) };
+        let Some(vm) = self.admit(call, began) else { return Some(to) };
         vm.set_inline(Some(InlineSlice::new(self.is_timed.then_some(began))));
         let polled = panic::catch_unwind(AssertUnwindSafe(|| {
-            let mut running = begin(&vm);
+            let mut running = vm.call(Arc::clone(call));
             let polled = running.poll_unpin(&mut Context::from_waker(Waker::noop()));
             (running, polled)
         }));
         let is_aborted = vm.set_inline(None).is_some_and(InlineSlice::is_aborted);
-        let end = match polled {
-            Err(_) => InlineEnd::Panicked,
-            Ok(_) if is_aborted => InlineEnd::NotInline,
-            Ok((_, Poll::Ready(end))) => InlineEnd::Ended(end),
+        let is_ended = matches!(polled, Ok((_, Poll::Ready(_))));
+        let left = match polled {
+            Ok(_) if is_aborted => Some(to),
             Ok((running, Poll::Pending)) => {
-                self.state.borrow_mut().moved.push(moved(running));
-                InlineEnd::Moved
+                let reply = ActorReply::new(running, to, CallEnd::Raised);
+                self.state.borrow_mut().moved.push(Answering::Call(reply));
+                None
             }
+            Ok((_, Poll::Ready(end))) => respond(to, end),
+            Err(_) => respond(to, CallEnd::Raised(panicked())),
         };
         self.usage.set_memory(vm.used_memory());
-        self.record(call, (began.elapsed(), is_aborted, matches!(end, InlineEnd::Ended(_))));
+        self.record(call, (began.elapsed(), is_aborted, is_ended));
         if vm.is_exhausted() {
             self.woken.notify_one();
         }
-        end
+        left
     }
 
     /// Returns the VM, if a call may begin inline now.
@@ -173,6 +164,13 @@ impl<V: ActorVm> SharedVm<V> {
             self.woken.notify_one();
         }
     }
+}
+
+/// Sends the result of an inline call. Returns that its channel is used up.
+fn respond(to: To<CallEnd>, end: CallEnd) -> Option<To<CallEnd>> {
+    // The receiver is the caller, which polls this.
+    drop(to.send(Box::new(end)));
+    None
 }
 
 /// The life of an actor. Each poll is a turn.
