@@ -3,12 +3,15 @@
 //! A script usually reads a few fields of an object. The hundreds of blocks of its tree would be allocated one by one, and freed much later,
 //! when the garbage collector of a VM finds that nothing refers to the tree: in Lua, that was almost half of the time of a review.
 
-use std::{collections::BTreeMap, fmt};
+mod reader;
 
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use std::collections::BTreeMap;
+
+use serde::de::Error as _;
 use serde_json::{Map, Number, Value};
 
-use super::{depth, tree::TreeLevel};
+use self::reader::TapeReader;
+use super::{managed_fields, tree};
 
 /// Lists and maps with more items than this have an index: in the others, a search is as fast.
 const WIDE: usize = 32;
@@ -20,9 +23,9 @@ const REPEATED: &str = "a key is repeated";
 pub struct Tape {
     /// In the order of the text: a list or a map, then its items, each with everything inside it. Before each field of a map: its key.
     nodes: Vec<Node>,
-    /// All strings and keys, one after the other.
+    /// The text without managed fields, which has most strings and keys, and then the strings and keys that were written with escapes.
     texts: String,
-    /// By the position of a list or a map that has more than [`WIDE`] items: the positions of its items, or of its keys in their order.
+    /// By the position of a list or a map that has more than [`WIDE`] items: the positions of its items, or of its keys by their hash.
     wide: BTreeMap<u32, Box<[u32]>>,
 }
 
@@ -71,16 +74,11 @@ impl Tape {
     /// # Errors
     /// Fails if the text is not JSON, is nested too deep, or has 4 GiB; also if a map repeats a key: only trees have a rule for that.
     pub fn parse(text: &[u8]) -> Result<Self, serde_json::Error> {
-        depth::read(text, |deserializer| {
-            // About as much as objects need, so that nothing is moved while it grows.
-            let (nodes, texts) =
-                (Vec::with_capacity(text.len() / 12), String::with_capacity(text.len()));
-            let mut tape = Tape { nodes, texts, wide: BTreeMap::new() };
-            TapeBuilder { tape: &mut tape, level: TreeLevel::Object }.deserialize(deserializer)?;
-            tape.nodes.shrink_to_fit();
-            tape.texts.shrink_to_fit();
-            Ok(tape)
-        })
+        let read = managed_fields::without(text).ok().and_then(|it| String::from_utf8(it).ok());
+        if let Some(tape) = read.and_then(|it| TapeReader::new(&it).read()) {
+            return Ok(tape);
+        }
+        Err(tree::body(text).err().unwrap_or_else(|| serde_json::Error::custom(REPEATED)))
     }
 
     /// Returns the whole object.
@@ -115,43 +113,33 @@ impl Tape {
         self.texts.get(index(start)..index(start) + index(len)).unwrap_or_default()
     }
 
-    fn push<E: Error>(&mut self, node: Node) -> Result<u32, E> {
-        let at = position(self.nodes.len())?;
-        self.nodes.push(node);
-        Ok(at)
-    }
-
-    fn push_text<E: Error>(&mut self, text: &str) -> Result<(), E> {
-        let (start, len) = (position(self.texts.len())?, position(text.len())?);
-        self.texts.push_str(text);
-        self.push(Node::Text(start, len)).map(drop)
-    }
-
-    /// Completes a list or a map.
-    fn close<E: Error>(
-        &mut self,
-        at: u32,
-        len: usize,
-        node: fn(u32, u32) -> Node,
-    ) -> Result<(), E> {
-        let end = position(self.nodes.len())?;
-        if let Some(place) = self.nodes.get_mut(index(at)) {
-            *place = node(position(len)?, end);
-        }
+    /// Completes the list or map at a position. `None` if it is a map that repeats a key.
+    fn close(&mut self, at: u32, node: Node) -> Option<()> {
+        *self.nodes.get_mut(index(at))? = node;
+        let (Node::List(len, _) | Node::Map(len, _)) = node else { return None };
         let whole = self.part(at);
-        if len <= WIDE {
-            return if whole.repeats_key() { Err(E::custom(REPEATED)) } else { Ok(()) };
+        if index(len) <= WIDE {
+            return (!whole.repeats_key()).then_some(());
         }
-        let mut places: Vec<u32> = whole.items().map(|it| it.at).collect();
-        if let Node::Map(..) = self.node(at) {
-            places = whole.keys().collect();
-            places.sort_unstable_by_key(|it| self.text(*it));
-            if !places.is_sorted_by(|one, next| self.text(*one) < self.text(*next)) {
-                return Err(E::custom(REPEATED));
-            }
-        }
-        self.wide.insert(at, places.into());
-        Ok(())
+        let places = match node {
+            Node::List(..) => whole.items().map(|it| it.at).collect(),
+            _ => self.by_hash(whole.keys())?,
+        };
+        self.wide.insert(at, places);
+        Some(())
+    }
+
+    /// Returns the positions of keys, by their hash and then by themselves. `None` if one is repeated.
+    fn by_hash(&self, keys: impl Iterator<Item = u32>) -> Option<Box<[u32]>> {
+        let mut keys: Vec<_> = keys.map(|at| (hash(self.text(at)), at)).collect();
+        keys.sort_unstable_by(|one, other| {
+            one.0.cmp(&other.0).then_with(|| self.text(one.1).cmp(self.text(other.1)))
+        });
+        let is_same = |one: &(u32, u32), next: &(u32, u32)| {
+            one.0 == next.0 && self.text(one.1) == self.text(next.1)
+        };
+        let repeats = keys.windows(2).any(|it| matches!(it, [one, next] if is_same(one, next)));
+        (!repeats).then(|| keys.into_iter().map(|(_, at)| at).collect())
     }
 }
 
@@ -230,7 +218,8 @@ impl<'a> TapePart<'a> {
             self.keys().find(|it| self.tape.text(*it) == key)?
         } else {
             let keys = self.tape.wide.get(&self.at)?;
-            let found = keys.binary_search_by_key(&key, |it| self.tape.text(*it));
+            let rank = |key| (hash(key), key);
+            let found = keys.binary_search_by_key(&rank(key), |it| rank(self.tape.text(*it)));
             *keys.get(found.ok()?)?
         };
         Some(TapePart { at: at + 1, ..self })
@@ -257,109 +246,10 @@ fn index(at: u32) -> usize {
     usize::try_from(at).unwrap_or(usize::MAX)
 }
 
-fn position<E: Error>(index: usize) -> Result<u32, E> {
-    u32::try_from(index).map_err(|_larger| E::custom("it is larger than 4 GiB"))
-}
-
-/// Adds one value to a tape.
-struct TapeBuilder<'t> {
-    tape: &'t mut Tape,
-    level: TreeLevel,
-}
-
-impl<'de> DeserializeSeed<'de> for TapeBuilder<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for TapeBuilder<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("any JSON")
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<(), E> {
-        self.tape.push(Node::Null).map(drop)
-    }
-
-    fn visit_bool<E: Error>(self, it: bool) -> Result<(), E> {
-        self.tape.push(Node::Bool(it)).map(drop)
-    }
-
-    fn visit_i64<E: Error>(self, it: i64) -> Result<(), E> {
-        self.tape.push(Node::Signed(it)).map(drop)
-    }
-
-    fn visit_u64<E: Error>(self, it: u64) -> Result<(), E> {
-        self.tape.push(Node::Unsigned(it)).map(drop)
-    }
-
-    fn visit_f64<E: Error>(self, it: f64) -> Result<(), E> {
-        self.tape.push(Node::Float(it)).map(drop)
-    }
-
-    fn visit_str<E: Error>(self, it: &str) -> Result<(), E> {
-        self.tape.push_text(it)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
-        let tape = self.tape;
-        let at = tape.push(Node::Null)?;
-        let mut len = 0_usize;
-        while list.next_element_seed(TapeBuilder { tape, level: TreeLevel::Inside })?.is_some() {
-            len += 1;
-        }
-        tape.close(at, len, Node::List)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let TapeBuilder { tape, level } = self;
-        let at = tape.push(Node::Null)?;
-        let mut len = 0_usize;
-        while let Some(below) = map.next_key_seed(KeyBuilder { tape, level })? {
-            let Some(level) = below else {
-                map.next_value::<IgnoredAny>()?;
-                continue;
-            };
-            map.next_value_seed(TapeBuilder { tape, level })?;
-            len += 1;
-        }
-        tape.close(at, len, Node::Map)
-    }
-}
-
-/// Adds a key to a tape, unless its value is left out. Returns the level of the value.
-struct KeyBuilder<'t> {
-    tape: &'t mut Tape,
-    level: TreeLevel,
-}
-
-impl<'de> DeserializeSeed<'de> for KeyBuilder<'_> {
-    type Value = Option<TreeLevel>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl Visitor<'_> for KeyBuilder<'_> {
-    type Value = Option<TreeLevel>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a key")
-    }
-
-    fn visit_str<E: Error>(self, key: &str) -> Result<Self::Value, E> {
-        let below = self.level.below(key);
-        if below.is_some() {
-            self.tape.push_text(key)?;
-        }
-        Ok(below)
-    }
+/// Returns a hash of a key.
+fn hash(key: &str) -> u32 {
+    key.bytes()
+        .fold(0, |hash: u32, it| (hash.rotate_left(5) ^ u32::from(it)).wrapping_mul(0x9E37_79B1))
 }
 
 #[cfg(test)]
@@ -404,6 +294,54 @@ mod tests {
             let (tape, tree) = (Tape::parse(text.as_bytes()), tree::body(text.as_bytes()));
             let told = |it: serde_json::Error| it.to_string();
             assert_eq!(tape.map(drop).map_err(told), tree.map(drop).map_err(told), "{text}");
+        }
+    }
+
+    /// Compares with trees, which serde_json reads. Only repeated keys may be refused in addition.
+    fn assert_reads_as_a_tree(text: &[u8]) {
+        let shown = || text.escape_ascii().to_string();
+        match (Tape::parse(text), tree::body(text)) {
+            (Ok(tape), Ok(tree)) => assert_eq!(tape.root().to_value(), tree, "{}", shown()),
+            (Err(error), Ok(_)) => assert_eq!(error.to_string(), REPEATED, "{}", shown()),
+            (tape, tree) => {
+                let told = |it: serde_json::Error| it.to_string();
+                assert_eq!(
+                    tape.map(drop).map_err(told),
+                    tree.map(drop).map_err(told),
+                    "{}",
+                    shown()
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_text_with_any_mistake_is_read_as_by_serde_json() {
+        let text = r#" {"a" : [1,-2 ,0, 1.50,1e2,"",true,false,null,{}], "long key":{"é":"\u00e9\\\"\n"},"n":12345678901234567890,"b":[[]]}"#;
+        let bytes = text.as_bytes();
+        assert_reads_as_a_tree(bytes);
+        for at in 0..bytes.len() {
+            let (before, [it, after @ ..]) = bytes.split_at(at) else { unreachable!("in range") };
+            assert_reads_as_a_tree(before);
+            assert_reads_as_a_tree(&[before, after].concat());
+            for other in b"\"\\{}[]:,-+.eEu019atfnr /\t\x00\x1f\x7f\x80\xe9\xff" {
+                assert_reads_as_a_tree(&[before, &[*other], after].concat());
+                assert_reads_as_a_tree(&[before, &[*other, *it], after].concat());
+            }
+        }
+    }
+
+    #[test]
+    fn special_characters_are_found_at_each_place() {
+        for len in 0..40 {
+            for at in 0..len {
+                for other in ["\"", "\\\"", "\\n", "\n", "\u{1f}", "\u{7f}", "\u{80}", "é", "🦀"]
+                {
+                    let mut value = "x".repeat(len);
+                    value.replace_range(at..=at, other);
+                    assert_reads_as_a_tree(format!("{{\"{value}\":\"{value}\"}}").as_bytes());
+                }
+            }
         }
     }
 
