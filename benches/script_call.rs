@@ -69,7 +69,9 @@ fn call(criterion: &mut Criterion, title: &str, source: Source, placement: Place
     let told = |errors: Vec<LoadError>| errors.iter().map(ToString::to_string).collect::<String>();
     let (host, handlers) = loaded.map_err(told).expect("the script loads");
     let handler = Arc::new(handlers.into_iter().next().expect("one handler"));
-    let first = testing::creation(&handler, body(), SharedPatch::default());
+    let text = Bytes::from(body().to_string());
+    let object = Object::parse(text.clone()).expect("an object");
+    let first = testing::creation_of(&handler, object, SharedPatch::default());
     let Cause::Object(cause) = &first.cause else { return };
     let of = |cause: ObjectCause| {
         Arc::new(Invocation {
@@ -84,7 +86,6 @@ fn call(criterion: &mut Criterion, title: &str, source: Source, placement: Place
     };
     // Each call is the first one for a new version of the object, whose header was read, as that of each event: the call reads the rest
     // of the text. Dropping the object is not measured.
-    let text = Bytes::from(body().to_string());
     criterion.bench_function(&format!("{title}, new version"), |bencher| {
         let new = || {
             let object = Arc::new(Object::parse(text.clone()).expect("an object"));

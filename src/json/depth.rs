@@ -37,9 +37,11 @@ pub fn depth(text: &[u8]) -> usize {
 
 /// Returns whether a JSON text may be nested deeper than `max`. False is exact, true is a guess; much faster than [`depth`].
 pub(super) fn may_exceed(text: &[u8], max: usize) -> bool {
-    // Each level needs an opening and a closing character. Counting is fast, because it does not depend on the order.
+    // Each level needs an opening and a closing character. Counting does not depend on the order, and many bytes are counted at once,
+    // as long as their number fits into a byte.
+    let closing = |some: &[u8]| some.iter().map(|it| u8::from(it | 0x20 == b'}')).sum::<u8>();
     text.len() > max.saturating_mul(2)
-        && text.iter().filter(|it| matches!(it, b'}' | b']')).count() > max
+        && text.chunks(128).map(|it| usize::from(closing(it))).sum::<usize>() > max
 }
 
 /// Reads a JSON text as deep as a list of objects may be. `parse` is called again if the text is deeper than usual.
@@ -88,7 +90,20 @@ pub fn value(text: &[u8]) -> Result<Value, serde_json::Error> {
 mod tests {
     use serde_json::Map;
 
-    use super::super::{containing, header, responses, tree};
+    use super::{
+        super::{containing, header, responses, tree},
+        may_exceed,
+    };
+
+    #[test]
+    fn closing_characters_are_counted() {
+        for count in [0, 1, 127, 128, 129, 255, 256, 1000] {
+            for text in ["}", "]"].map(|it| "x".repeat(3000) + &it.repeat(count) + "=\u{1d}") {
+                assert!(!may_exceed(text.as_bytes(), count));
+                assert_eq!(count > 0, may_exceed(text.as_bytes(), count.saturating_sub(1)));
+            }
+        }
+    }
 
     #[test]
     fn what_is_not_utf_8_is_refused_also_in_parts_that_are_skipped() {
