@@ -2,7 +2,7 @@
 //!
 //! Such a call costs less than waking a thread of the script. The function itself bounds it, so no watchdog is needed; if it has loops,
 //! a call that takes long is aborted, and repeated on a thread. A script whose inline calls take longer than expected uses its threads
-//! instead: for the rest of a time window, or for minutes after one long call.
+//! instead: for the rest of a time window, or for longer after one long call.
 
 use std::{
     panic::{self, AssertUnwindSafe},
@@ -21,8 +21,13 @@ use super::{
 use crate::scripting::inline::{ABORTED_AFTER, InlineShare, LONG, LongFunctions, RealInstant};
 use crate::telemetry::ScriptUsage;
 
-/// For how long the script uses its threads after a call that took longer than [`LONG`].
-const PROBATION: Duration = Duration::from_mins(10);
+/// For how long the script uses its threads after a call that took longer than [`LONG`]. One such call may be due to the machine: a call that
+/// touches new memory can take as long.
+const PROBATION_MIN: Duration = Duration::from_millis(100);
+/// The same after many such calls: each one that follows the last one soon doubles the time.
+const PROBATION_MAX: Duration = Duration::from_mins(10);
+/// A call follows soon within this many times the probation.
+const SOON: u32 = 10;
 /// Calls run inline while their script holds at most this fraction (one divided by it) of its memory limit.
 const MEMORY_SHARE: isize = 4;
 
@@ -47,8 +52,15 @@ pub(super) struct Inline {
 struct Spent {
     share: InlineShare,
     functions: LongFunctions,
-    /// When the last call ended that took longer than [`LONG`].
-    long: Option<RealInstant>,
+    probation: Option<Probation>,
+}
+
+/// A time without inline calls.
+#[derive(Clone, Copy)]
+struct Probation {
+    /// When the call ended that took longer than [`LONG`].
+    began: RealInstant,
+    length: Duration,
 }
 
 impl Inline {
@@ -100,7 +112,7 @@ impl Inline {
             spent.functions.record(slot, !is_repeated);
         }
         if is_timed {
-            spent.add(time, is_repeated);
+            spent.add(time, is_repeated, RealInstant::now());
         }
         (!is_repeated).then_some(Ok(result))
     }
@@ -109,30 +121,57 @@ impl Inline {
 impl Spent {
     /// Returns whether the script may use the operator's thread.
     fn admits(&mut self, now: RealInstant) -> bool {
-        self.long.is_none_or(|it| now.duration_since(it) >= PROBATION) && self.share.admits(now)
+        self.probation.is_none_or(|it| now.duration_since(it.began) >= it.length)
+            && self.share.admits(now)
     }
 
-    fn add(&mut self, time: Duration, is_repeated: bool) {
+    fn add(&mut self, time: Duration, is_repeated: bool, now: RealInstant) {
         self.share.add(time);
         // An aborted call was expected to be long.
         if time > if is_repeated { ABORTED_AFTER } else { LONG } {
-            self.long = Some(RealInstant::now());
+            let last = self.probation.filter(|it| now.duration_since(it.began) < it.length * SOON);
+            let length = last.map_or(PROBATION_MIN, |it| (it.length * 2).min(PROBATION_MAX));
+            self.probation = Some(Probation { began: now, length });
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{LONG, PROBATION, RealInstant, Spent};
+    use super::{LONG, PROBATION_MAX, PROBATION_MIN, RealInstant, SOON, Spent};
 
     #[test]
-    fn a_script_uses_its_threads_for_minutes_after_a_long_call() {
-        let mut spent = Spent::default();
-        spent.add(LONG * 2, true);
-        assert!(spent.admits(RealInstant::now() + LONG * 100));
-        spent.add(LONG * 2, false);
-        let now = RealInstant::now();
-        assert!(!spent.admits(now + PROBATION / 2));
-        assert!(spent.admits(now + PROBATION));
+    fn a_script_uses_its_threads_for_a_while_after_a_long_call() {
+        let (mut spent, now) = (Spent::default(), RealInstant::now());
+        spent.add(LONG * 2, true, now);
+        assert!(spent.admits(now));
+        spent.add(LONG * 2, false, now);
+        assert!(!spent.admits(now + PROBATION_MIN / 2));
+        assert!(spent.admits(now + PROBATION_MIN));
+    }
+
+    #[test]
+    fn long_calls_one_after_the_other_are_inline_less_and_less_often() {
+        let (mut spent, mut now) = (Spent::default(), RealInstant::now());
+        let end = now + PROBATION_MAX;
+        let mut calls = 0;
+        while now < end {
+            spent.add(LONG * 2, false, now);
+            while !spent.admits(now) {
+                now += PROBATION_MIN;
+            }
+            calls += 1;
+        }
+        assert_eq!(calls, 13);
+    }
+
+    #[test]
+    fn a_long_call_now_and_then_has_no_such_effect() {
+        let (mut spent, mut now) = (Spent::default(), RealInstant::now());
+        for _ in 0..100 {
+            spent.add(LONG * 2, false, now);
+            assert!(spent.admits(now + PROBATION_MIN));
+            now += PROBATION_MIN * SOON;
+        }
     }
 }
