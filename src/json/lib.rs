@@ -12,6 +12,7 @@ pub mod responses;
 pub mod review;
 pub mod shared;
 pub mod tape;
+pub mod tape_reader;
 pub mod tree;
 pub mod values;
 

@@ -31,7 +31,7 @@ use kopf_json::{
     managed_fields,
     shared::SharedJson,
     tape::Tape,
-    tree,
+    tape_reader, tree,
 };
 use serde_json::{Map, Value};
 
@@ -101,9 +101,9 @@ impl Object {
     /// Reads all of an object, without its tree.
     ///
     /// # Errors
-    /// Fails as [`Tape::parse`] does.
+    /// Fails as [`tape_reader::read`] does.
     pub fn parse_as_tape(raw: Bytes) -> Result<Self, serde_json::Error> {
-        let tape = OnceLock::from(Arc::new(Tape::parse(&raw)?));
+        let tape = OnceLock::from(Arc::new(tape_reader::read(&raw)?));
         Ok(Object { tape, ..Object::parse(raw)? })
     }
 
@@ -174,7 +174,7 @@ impl Object {
     fn tape(&self) -> Option<&Arc<Tape>> {
         let has_other = self.tape.get().is_some() || self.body.get().is_some();
         if !has_other && self.excess.is_none() {
-            let tape = Arc::new(Tape::parse(&self.raw).ok()?);
+            let tape = Arc::new(tape_reader::read(&self.raw).ok()?);
             return Some(self.tape.get_or_init(|| tape));
         }
         self.tape.get()

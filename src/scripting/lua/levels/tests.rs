@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kopf_json::{
     shared::{Part, SharedJson},
-    tape::Tape,
+    tape_reader,
 };
 use mlua::{Lua, Table, Value as LuaValue};
 use serde_json::{Map, Value, json};
@@ -188,7 +188,7 @@ async fn a_level_looks_as_if_it_had_been_filled_at_once() {
 
 /// Returns this JSON in both forms.
 fn forms(tree: &Value) -> [SharedJson; 2] {
-    let tape = Tape::parse(tree.to_string().as_bytes()).expect("JSON");
+    let tape = tape_reader::read(tree.to_string().as_bytes()).expect("JSON");
     [Arc::new(tree.clone()).into(), SharedJson::Tape(Arc::new(tape))]
 }
 

@@ -3,35 +3,27 @@
 //! A script usually reads a few fields of an object. The hundreds of blocks of its tree would be allocated one by one, and freed much later,
 //! when the garbage collector of a VM finds that nothing refers to the tree: in Lua, that was almost half of the time of a review.
 
-mod reader;
-
 use std::collections::BTreeMap;
 
-use serde::de::Error as _;
 use serde_json::{Map, Number, Value};
-
-use self::reader::TapeReader;
-use super::{managed_fields, tree};
 
 /// Lists and maps with more items than this have an index: in the others, a search is as fast.
 const WIDE: usize = 32;
-/// The error of a map that has two fields of the same key.
-const REPEATED: &str = "a key is repeated";
 
 /// An object without managed fields, in a form that is read in place.
 #[derive(Debug, Default)]
 pub struct Tape {
     /// In the order of the text: a list or a map, then its items, each with everything inside it. Before each field of a map: its key.
-    nodes: Vec<Node>,
-    /// The text without managed fields, which has most strings and keys, and then the strings and keys that were written with escapes.
-    texts: String,
+    pub(super) nodes: Vec<Node>,
+    /// The text without managed fields, for the strings and keys in it, then those that were written with escapes; or all, one after the other.
+    pub(super) texts: String,
     /// By the position of a list or a map that has more than [`WIDE`] items: the positions of its items, or of its keys by their hash.
-    wide: BTreeMap<u32, Box<[u32]>>,
+    pub(super) wide: BTreeMap<u32, Box<[u32]>>,
 }
 
 /// A value.
 #[derive(Clone, Copy, Debug)]
-enum Node {
+pub(super) enum Node {
     Null,
     Bool(bool),
     Signed(i64),
@@ -69,18 +61,6 @@ pub enum Shallow<'a> {
 }
 
 impl Tape {
-    /// Reads an object, without its managed fields.
-    ///
-    /// # Errors
-    /// Fails if the text is not JSON, is nested too deep, or has 4 GiB; also if a map repeats a key: only trees have a rule for that.
-    pub fn parse(text: &[u8]) -> Result<Self, serde_json::Error> {
-        let read = managed_fields::without(text).ok().and_then(|it| String::from_utf8(it).ok());
-        if let Some(tape) = read.and_then(|it| TapeReader::new(&it).read()) {
-            return Ok(tape);
-        }
-        Err(tree::body(text).err().unwrap_or_else(|| serde_json::Error::custom(REPEATED)))
-    }
-
     /// Returns the whole object.
     pub fn root(&self) -> TapePart<'_> {
         TapePart { tape: self, at: 0 }
@@ -113,17 +93,19 @@ impl Tape {
         self.texts.get(index(start)..index(start) + index(len)).unwrap_or_default()
     }
 
-    /// Completes the list or map at a position. `None` if it is a map that repeats a key.
-    fn close(&mut self, at: u32, node: Node) -> Option<()> {
-        *self.nodes.get_mut(index(at))? = node;
-        let (Node::List(len, _) | Node::Map(len, _)) = node else { return None };
+    /// Completes the list or map at a position, with its number of items. `None` if it is a map that repeats a key, or too large.
+    pub(super) fn close(&mut self, at: u32, len: u32, is_map: bool) -> Option<()> {
+        let end = u32::try_from(self.nodes.len()).ok()?;
+        *self.nodes.get_mut(index(at))? =
+            if is_map { Node::Map(len, end) } else { Node::List(len, end) };
         let whole = self.part(at);
         if index(len) <= WIDE {
             return (!whole.repeats_key()).then_some(());
         }
-        let places = match node {
-            Node::List(..) => whole.items().map(|it| it.at).collect(),
-            _ => self.by_hash(whole.keys())?,
+        let places = if is_map {
+            self.by_hash(whole.keys())?
+        } else {
+            whole.items().map(|it| it.at).collect()
         };
         self.wide.insert(at, places);
         Some(())
@@ -250,134 +232,4 @@ fn index(at: u32) -> usize {
 fn hash(key: &str) -> u32 {
     key.bytes()
         .fold(0, |hash: u32, it| (hash.rotate_left(5) ^ u32::from(it)).wrapping_mul(0x9E37_79B1))
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-    use crate::tree;
-
-    fn wide() -> Value {
-        let fields = (0..1000).map(|it| (format!("key{}", it * 7 % 1000), json!({ "at": it })));
-        json!({ "map": fields.collect::<Map<_, _>>(), "list": (0..1000).collect::<Vec<_>>() })
-    }
-
-    #[test]
-    fn a_tape_has_the_same_content_as_a_tree() {
-        for text in [
-            r#"{"a":null,"b":[true,false,-1,0,18446744073709551615,1.5,-0.0,1e300],"c":{"d":{},"e":[]},"f":"x\"\n\u00e9\ud83d\ude00"}"#,
-            r#"{"kind":"Pod","metadata":{"managedFields":[{"a":[1]}],"name":"x","labels":{"managedFields":"kept"}},"managedFields":1}"#,
-            "{}",
-            &wide().to_string(),
-        ] {
-            let tape = Tape::parse(text.as_bytes()).expect("JSON");
-            assert_eq!(
-                tape.root().to_value(),
-                tree::body(text.as_bytes()).expect("JSON"),
-                "{text}"
-            );
-        }
-    }
-
-    #[test]
-    fn what_is_no_json_is_refused_with_the_same_error_as_for_a_tree() {
-        for text in [
-            r#"{"a":"\ud800"}"#,
-            r#"{"a":1e999}"#,
-            r#"{"a":01}"#,
-            r#"{"a":"#,
-            "{}x",
-            "{\"\x01\":1}",
-        ] {
-            let (tape, tree) = (Tape::parse(text.as_bytes()), tree::body(text.as_bytes()));
-            let told = |it: serde_json::Error| it.to_string();
-            assert_eq!(tape.map(drop).map_err(told), tree.map(drop).map_err(told), "{text}");
-        }
-    }
-
-    /// Compares with trees, which serde_json reads. Only repeated keys may be refused in addition.
-    fn assert_reads_as_a_tree(text: &[u8]) {
-        let shown = || text.escape_ascii().to_string();
-        match (Tape::parse(text), tree::body(text)) {
-            (Ok(tape), Ok(tree)) => assert_eq!(tape.root().to_value(), tree, "{}", shown()),
-            (Err(error), Ok(_)) => assert_eq!(error.to_string(), REPEATED, "{}", shown()),
-            (tape, tree) => {
-                let told = |it: serde_json::Error| it.to_string();
-                assert_eq!(
-                    tape.map(drop).map_err(told),
-                    tree.map(drop).map_err(told),
-                    "{}",
-                    shown()
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn a_text_with_any_mistake_is_read_as_by_serde_json() {
-        let text = r#" {"a" : [1,-2 ,0, 1.50,1e2,"",true,false,null,{}], "long key":{"é":"\u00e9\\\"\n"},"n":12345678901234567890,"b":[[]]}"#;
-        let bytes = text.as_bytes();
-        assert_reads_as_a_tree(bytes);
-        for at in 0..bytes.len() {
-            let (before, [it, after @ ..]) = bytes.split_at(at) else { unreachable!("in range") };
-            assert_reads_as_a_tree(before);
-            assert_reads_as_a_tree(&[before, after].concat());
-            for other in b"\"\\{}[]:,-+.eEu019atfnr /\t\x00\x1f\x7f\x80\xe9\xff" {
-                assert_reads_as_a_tree(&[before, &[*other], after].concat());
-                assert_reads_as_a_tree(&[before, &[*other, *it], after].concat());
-            }
-        }
-    }
-
-    #[test]
-    fn special_characters_are_found_at_each_place() {
-        for len in 0..40 {
-            for at in 0..len {
-                for other in ["\"", "\\\"", "\\n", "\n", "\u{1f}", "\u{7f}", "\u{80}", "é", "🦀"]
-                {
-                    let mut value = "x".repeat(len);
-                    value.replace_range(at..=at, other);
-                    assert_reads_as_a_tree(format!("{{\"{value}\":\"{value}\"}}").as_bytes());
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn items_and_fields_are_found_also_in_wide_lists_and_maps() {
-        let value = wide();
-        let tape = Tape::parse(value.to_string().as_bytes()).expect("JSON");
-        let (map, list) = (tape.root().field("map"), tape.root().field("list"));
-        let (map, list) = (map.expect("a map"), list.expect("a list"));
-        for at in [0, 1, 31, 32, 33, 500, 999] {
-            assert_eq!(list.item(at).expect("an item").to_value(), value["list"][at]);
-            let key = format!("key{at}");
-            assert_eq!(map.field(&key).expect("a field").to_value(), value["map"][&key]);
-        }
-        assert!(list.item(1000).is_none() && map.item(0).is_none());
-        for key in ["", "key", "key1000", "zzz"] {
-            assert!(map.field(key).is_none() && list.field(key).is_none());
-        }
-        assert_eq!((map.shallow(), list.shallow()), (Shallow::Map(1000), Shallow::List(1000)));
-    }
-
-    #[test]
-    fn repeated_keys_are_left_to_trees() {
-        let many: Vec<_> = (0..100).map(|it| format!(r#""k{}":{it}"#, it % 99)).collect();
-        let many = format!("{{{}}}", many.join(","));
-        for text in [r#"{"b":{"a":1,"b":2,"a":3}}"#, &many] {
-            let error = Tape::parse(text.as_bytes()).expect_err("an error").to_string();
-            assert!(error.starts_with(REPEATED), "{error}");
-        }
-    }
-
-    #[test]
-    fn objects_are_read_as_deep_as_trees() {
-        let nested = |depth: usize| "{\"a\":".repeat(depth) + "1" + &"}".repeat(depth);
-        let tape = Tape::parse(nested(1000).as_bytes()).expect("JSON");
-        assert_eq!(tape.root().to_value(), tree::body(nested(1000).as_bytes()).expect("JSON"));
-        assert!(Tape::parse(nested(100_000).as_bytes()).is_err());
-    }
 }
