@@ -41,6 +41,10 @@ const RHAI: &str = r#"
 /// in Lua.
 const RESULT_SIZE: usize = 8 << 10;
 
+/// The maximum size of an object as JSON: API servers take no larger requests. Of a larger one, a tree and a tape may differ too much in
+/// memory for the same limit to be reached first.
+const OBJECT_MAX: usize = 3 << 20;
+
 /// The form of the object that scripts read.
 #[derive(Clone, Copy)]
 enum Form {
@@ -176,7 +180,9 @@ fn cut(text: &str) -> String {
 pub fn value_of(bytes: &[u8]) -> Value {
     let mut left = bytes.iter().copied();
     let mut items = 400;
-    value(&mut left, (0, &mut items))
+    let value = value(&mut left, (0, &mut items));
+    let size = value.to_string().len();
+    if size > OBJECT_MAX { size.into() } else { value }
 }
 
 fn value(left: &mut impl Iterator<Item = u8>, (depth, items): (usize, &mut usize)) -> Value {
