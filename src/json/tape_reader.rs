@@ -1,4 +1,4 @@
-//! Reads a text into a tape in one pass, in a third of the time of a visitor of `serde_json`.
+//! Reads a text into a tape in one pass, in half of the time of a visitor of `serde_json`.
 //!
 //! Only plain values are read here: strings without escapes and short integers. `serde_json` reads the others, and words all errors: a
 //! text that this reader refuses has none of its own.

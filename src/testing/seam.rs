@@ -179,7 +179,7 @@ fn cut(text: &str) -> String {
 /// Creates a value from bytes. Every sequence of bytes creates one.
 pub fn value_of(bytes: &[u8]) -> Value {
     let mut left = bytes.iter().copied();
-    let mut items = 400;
+    let mut items = 4_000;
     let value = value(&mut left, (0, &mut items));
     let size = value.to_string().len();
     if size > OBJECT_MAX { size.into() } else { value }
@@ -203,7 +203,14 @@ fn value(left: &mut impl Iterator<Item = u8>, (depth, items): (usize, &mut usize
         6 => text(left, 4).repeat(usize::from(size) * 16).into(),
         7 => list(left, usize::from(size) % 8, (depth, items)),
         8 | 9 => map(left, usize::from(size) % 8, (depth, items)),
-        10 => vec![value(left, (depth + 1, items)); usize::from(size) % 32].into(),
+        10 => {
+            let before = *items;
+            let inner = value(left, (depth + 1, items));
+            let each = before - *items + 1;
+            let copies = (usize::from(size) % 32).min(*items / each);
+            *items -= copies * each;
+            vec![inner; copies].into()
+        }
         _ => {
             let inner = value(left, (depth + usize::from(size), items));
             (0..size % 140).fold(inner, |inner, level| {
