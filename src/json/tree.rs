@@ -51,7 +51,7 @@ pub(super) fn without_nulls<'de, D: Deserializer<'de>>(object: D) -> Result<Valu
 
 /// The position in an object while its tree is built.
 #[derive(Clone, Copy)]
-pub(super) enum TreeLevel {
+enum TreeLevel {
     Object,
     Metadata,
     Inside,
@@ -59,7 +59,7 @@ pub(super) enum TreeLevel {
 
 impl TreeLevel {
     /// Returns the position below a key; `None` if its value is left out.
-    pub(super) fn below(self, key: &str) -> Option<Self> {
+    fn below(self, key: &str) -> Option<Self> {
         match self {
             TreeLevel::Object if key == "metadata" => Some(TreeLevel::Metadata),
             TreeLevel::Metadata if key == managed_fields::KEY => None,
