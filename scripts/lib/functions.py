@@ -3,6 +3,8 @@ import ctypes, hashlib, os, signal, subprocess
 from pathlib import Path
 
 LIST = Path(__file__).with_name("function-order.txt")
+# In that file: the functions above it are called for each object.
+END_OF_FREQUENT = "# The functions above are called for each object."
 TRACE_ME, GET_REGISTERS, SET_REGISTERS, CONTINUE, SET_OPTIONS = 0, 12, 13, 7, 0x4200
 # With a clone, the new thread is traced too; no process outlives the tracer.
 FOLLOW_CLONES, KILL_WITH_TRACER = 0x8, 0x100000
@@ -20,6 +22,14 @@ def key(name):
     return hashlib.blake2b(name.encode(), digest_size=5).hexdigest()
 
 
+def read_list():
+    """Returns the list's keys with their places, and the number of those that are called for each object."""
+    lines = LIST.read_text().splitlines()
+    before = lines[:lines.index(END_OF_FREQUENT)] if END_OF_FREQUENT in lines else []
+    keys = [it for it in lines if not it.startswith("#")]
+    return {it: number for number, it in enumerate(keys)}, sum(not it.startswith("#") for it in before)
+
+
 def symbols(binary, *options):
     """Returns (address, symbol) for each function of an unstripped binary."""
     told = subprocess.run(["nm", "--defined-only", *options, binary], capture_output=True, text=True, check=True).stdout
@@ -33,8 +43,20 @@ def readable_names(binary):
     return list(zip(names, (name for _, name in symbols(binary, "--no-sort", "--demangle")), strict=True))
 
 
+def text_sizes(binary):
+    """Returns the address of the first function, and the size of each; 0 for those that have the code of one before them."""
+    told = subprocess.run(["nm", "--defined-only", "--numeric-sort", "--print-size", binary], capture_output=True, text=True, check=True).stdout
+    rows = [row for row in (line.split(" ", 3) for line in told.splitlines()) if len(row) == 4 and row[2] in "tTwW"]
+    found, end = {}, 0
+    for address, size, _, name in rows:
+        address, size = int(address, 16), int(size, 16)
+        found[name] = size if address >= end else 0
+        end = max(end, address + size)
+    return int(rows[0][0], 16), found
+
+
 class Tracer:
-    """A program that stops at the first call of each function."""
+    """A program that stops at the first call of each function, in each round."""
 
     def __init__(self, command, environment, log, addresses):
         self.pid = os.fork()
@@ -48,6 +70,8 @@ class Tracer:
         libc.ptrace(SET_OPTIONS, self.pid, None, FOLLOW_CLONES | KILL_WITH_TRACER)
         self.memory = open(f"/proc/{self.pid}/mem", "r+b", buffering=0)
         self.saved = {}
+        self.pages = []
+        self.round, self.called = 1, set()
         self.base = self.set_breakpoints(command[0], addresses)
 
     def set_breakpoints(self, binary, addresses):
@@ -61,14 +85,22 @@ class Tracer:
             for at in (base + it for it in addresses if start <= base + it < end):
                 self.saved[at] = code[at - start]
                 code[at - start] = BREAKPOINT
-            self.memory.seek(start)
-            self.memory.write(code)
+            self.pages.append((start, code))
+            self.write(start, code)
         return base
 
+    def write(self, at, content):
+        os.pwrite(self.memory.fileno(), content, at)
+
+    def begin_round(self):
+        """Puts the breakpoints back. May be called by another thread than `run`."""
+        self.round, self.called = self.round + 1, set()
+        for start, code in self.pages:
+            self.write(start, code)
+
     def run(self):
-        """Runs the program until it ends. Yields the address of each function when it is called first."""
+        """Runs the program until it ends. Yields (round, address) of each function when it is called first in a round."""
         libc.ptrace(CONTINUE, self.pid, None, 0)
-        called = set()
         while True:
             thread, status = os.waitpid(-1, ALL_CHILDREN)
             if not os.WIFSTOPPED(status):
@@ -78,9 +110,9 @@ class Tracer:
             number = os.WSTOPSIG(status)
             if number == signal.SIGTRAP and status >> 16 == 0:
                 at = self.step_back(thread)
-                if at is not None and at not in called:
-                    called.add(at)
-                    yield at - self.base
+                if at is not None and at not in self.called:
+                    self.called.add(at)
+                    yield self.round, at - self.base
             # New threads begin with SIGSTOP.
             libc.ptrace(CONTINUE, thread, None, number if number not in (signal.SIGTRAP, signal.SIGSTOP) else 0)
 
@@ -92,8 +124,7 @@ class Tracer:
         at = registers[INSTRUCTION_POINTER] - 1
         if at not in self.saved:
             return None
-        self.memory.seek(at)
-        self.memory.write(bytes([self.saved[at]]))
+        self.write(at, bytes([self.saved[at]]))
         registers[INSTRUCTION_POINTER] = at
         libc.ptrace(SET_REGISTERS, thread, None, pointer)
         return at

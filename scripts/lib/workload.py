@@ -26,6 +26,8 @@ kopf.reconcile("kopfexamples", #{ id: "children", owns: ["configmaps"] }, |ctx| 
     #{ children: [child], status: #{ children: 1 } }
 });
 """
+# As LUA of control_plane.
+RHAI_CREATION = 'kopf.on_create("kopfexamples", #{ id: "create" }, |ctx| { print("HANDLED"); #{ name: ctx.name } });\n'
 SCRIPTS = {"handlers.lua": LUA, "handlers.rhai": RHAI}
 OBJECTS_PER_RUN = 200
 

@@ -18,6 +18,7 @@ use crate::cli::{
     logging::{self, Log},
     memory_trim,
     options::{LogOptions, Note, RunOptions, ScopeOption},
+    program_pages,
     report::{Exit, Report},
     scripts::{self, First, UnloadedScripts},
     signals::{self, StopSignal},
@@ -190,6 +191,7 @@ pub(super) async fn operate(
     let host = first.host;
     let mut tasks = JoinSet::new();
     tasks.spawn(memory_trim::release(stop.clone()));
+    tasks.spawn(program_pages::move_when_busy(stop.clone()));
     if let Some(background) = background {
         tasks.spawn(background(stop.clone()));
     }

@@ -4,17 +4,15 @@
 //! little of it is needed again. Released pages stay in the page cache of the system, and are mapped again without a disk access.
 #![cfg_attr(target_os = "linux", expect(unsafe_code, reason = "advice about memory by address"))]
 
+#[cfg(target_os = "linux")]
+use crate::cli::program_pages::mappings::{mapping, mappings};
+
 /// Releases the pages; an access maps them again.
 #[cfg(target_os = "linux")]
-pub(super) fn release() {
+pub(in crate::cli) fn release() {
     use rustix::mm::{Advice, madvise};
 
-    let Ok(maps) = std::fs::read_to_string("/proc/self/smaps") else { return };
-    let Some(program) =
-        std::env::current_exe().ok().and_then(|it| it.into_os_string().into_string().ok())
-    else {
-        return;
-    };
+    let Some((maps, program)) = mappings() else { return };
     for (start, length) in untouched(&maps, &program) {
         let start = std::ptr::with_exposed_provenance_mut(start);
         // SAFETY: releasing pages loses what was written to them, and nothing was: the range is one mapping of the file of the
@@ -30,7 +28,7 @@ pub(super) fn release() {
 
 /// Does nothing: not supported on other systems.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn release() {}
+pub(in crate::cli) fn release() {}
 
 /// Returns the unmodified, read-only mappings of the program file: addresses and lengths in bytes, from the text of
 /// `/proc/self/smaps`.
@@ -51,28 +49,8 @@ fn untouched(maps: &str, program: &str) -> Vec<(usize, usize)> {
     found
 }
 
-/// The first line about a mapping.
 #[cfg(target_os = "linux")]
-struct Mapping<'a> {
-    range: (usize, usize),
-    /// Not writable, and private.
-    is_fixed: bool,
-    path: &'a str,
-}
-
-/// Parses the first line of a mapping, such as `55d0c0a4d000-55d0c0e51000 r-xp 00604000 fe:00 1004   /kopf`.
-#[cfg(target_os = "linux")]
-fn mapping(line: &str) -> Option<Mapping<'_>> {
-    let mut fields = line.splitn(6, ' ');
-    let (start, end) = fields.next()?.split_once('-')?;
-    let address = |it| usize::from_str_radix(it, 16).ok();
-    let (start, end) = (address(start)?, address(end)?);
-    let is_fixed = matches!(fields.next()?, "r--p" | "r-xp");
-    let path = fields.nth(3)?.trim();
-    Some(Mapping { range: (start, end.checked_sub(start)?), is_fixed, path })
-}
-
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
     use super::{release, untouched};
 

@@ -1,0 +1,232 @@
+//! Moves the part of the program that runs for each object to one huge page, while the process is busy.
+//!
+//! That part has the size of some 450 small pages. Whenever the process wakes up after other programs have run, the processor has forgotten where
+//! most of them are, and finds each again with several memory accesses; a huge page of 2 MiB takes one. The linker places that part at
+//! the boundary of a huge page (`scripts/lib/ordered-linker`). The system has no huge pages for files on most disks, so the page is a
+//! copy, which is resident as a whole: a process that is seldom busy never makes it.
+//!
+//! Tools that read symbols from the program file do not find them for addresses in the copy. No copy is made if the system or the
+//! parent process forbids huge pages (`PR_SET_THP_DISABLE`) or new executable memory.
+
+use std::time::Duration;
+
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+
+use crate::cli::process::cpu_time;
+
+/// Interval of the checks whether the process is busy.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// A process that uses more than this CPU time between two checks is busy: some 70 creations per second do.
+const BUSY_MIN: Duration = Duration::from_millis(30);
+
+/// Moves that part once the process is busy, unless `stop` comes first. The time until the first check is the start, and does not count.
+pub(in crate::cli) async fn move_when_busy(stop: CancellationToken) {
+    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        return;
+    }
+    let mut checks = interval(CHECK_INTERVAL);
+    checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    checks.tick().await;
+    let mut last_check = None;
+    loop {
+        tokio::select! {
+            biased; // at the end of the process, nothing is moved anymore
+            () = stop.cancelled() => return,
+            _ = checks.tick() => {}
+        }
+        let now = cpu_time();
+        if last_check.replace(now).is_some_and(|it| now.saturating_sub(it) >= BUSY_MIN) {
+            break;
+        }
+    }
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    match page::move_around(page::frequent_function()) {
+        Ok(()) => tracing::debug!("The busiest part of the program is on a huge page."),
+        Err(reason) => tracing::debug!("No huge page for the program: {reason}."),
+    }
+}
+
+/// The page itself. Only for x86: other processors need to be told that memory has become program text.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod page {
+    #![expect(unsafe_code, reason = "replaces memory by address")]
+
+    use std::{
+        ffi::c_void,
+        ptr::{null_mut, with_exposed_provenance, with_exposed_provenance_mut},
+    };
+
+    use rustix::mm::{
+        Advice, MapFlags, MprotectFlags, MremapFlags, ProtFlags, madvise, mmap_anonymous, mprotect,
+        mremap_fixed, munmap,
+    };
+
+    use crate::cli::program_pages::mappings::{mapping, mappings};
+
+    /// The size of a huge page.
+    const HUGE: usize = 2 << 20;
+
+    /// Returns the address of a function that runs for each object.
+    pub(super) fn frequent_function() -> usize {
+        (kopf_json::header::header as *const ()).addr()
+    }
+
+    /// Replaces the program text around this address by a copy on one huge page.
+    ///
+    /// # Errors
+    /// Why there is none; then nothing has changed.
+    pub(super) fn move_around(address: usize) -> Result<(), String> {
+        let (maps, program) = mappings().ok_or("cannot read /proc/self/smaps")?;
+        let text = text_around(&maps, &program, address)
+            .ok_or("the program is not aligned to huge pages")?;
+        let spare = SparePage::new().map_err(|it| format!("no memory: {it}"))?;
+        let page = spare.start();
+        // SAFETY: both ranges have this size: the text is readable, and stays mapped while the program runs; the page is new.
+        unsafe {
+            madvise(page, HUGE, Advice::LinuxHugepage)
+                .map_err(|it| format!("the system has none: {it}"))?;
+            with_exposed_provenance::<u8>(text).copy_to_nonoverlapping(page.cast(), HUGE);
+        }
+        let (maps, _) = mappings().ok_or("cannot read /proc/self/smaps")?;
+        if !is_huge(&maps, page.addr()) {
+            return Err("the system gave small pages instead".to_owned());
+        }
+        // SAFETY: the page is ours. It takes the place of the text in one step, and has the same content: functions that run meanwhile, on
+        // this thread or others, go on in the copy. If one of the calls fails, nothing has changed: the system checks what it needs first.
+        unsafe {
+            mprotect(page, HUGE, MprotectFlags::READ | MprotectFlags::EXEC)
+                .map_err(|it| format!("new executable memory is not allowed: {it}"))?;
+            let text = with_exposed_provenance_mut(text);
+            mremap_fixed(page, HUGE, HUGE, MremapFlags::empty(), text)
+                .map_err(|it| format!("it cannot be moved: {it}"))?;
+        }
+        Ok(())
+    }
+
+    /// Returns where the huge page around this address begins, if all of it is program text.
+    fn text_around(maps: &str, program: &str, address: usize) -> Option<usize> {
+        let begin = address / HUGE * HUGE;
+        let mut texts = maps.lines().filter_map(mapping);
+        texts
+            .any(|it| {
+                let (start, length) = it.range;
+                let is_inside = start <= begin && begin - start + HUGE <= length;
+                it.is_executable && it.path == program && is_inside
+            })
+            .then_some(begin)
+    }
+
+    /// Returns whether the memory at this address is a huge page.
+    fn is_huge(maps: &str, address: usize) -> bool {
+        let mut is_there = false;
+        for line in maps.lines() {
+            if let Some(mapping) = mapping(line) {
+                let (start, length) = mapping.range;
+                is_there = (start..start + length).contains(&address);
+            } else if is_there && let Some(size) = line.strip_prefix("AnonHugePages:") {
+                return size.trim() != "0 kB";
+            }
+        }
+        false
+    }
+
+    /// New memory with a whole huge page in it. Freed when dropped, except for what was moved elsewhere.
+    struct SparePage(*mut c_void);
+
+    impl SparePage {
+        fn new() -> rustix::io::Result<Self> {
+            // SAFETY: new memory at an address of the system's choice.
+            let memory = unsafe {
+                let access = ProtFlags::READ | ProtFlags::WRITE;
+                mmap_anonymous(null_mut(), 2 * HUGE, access, MapFlags::PRIVATE)
+            };
+            memory.map(SparePage)
+        }
+
+        /// Returns the first address in it that is the boundary of a huge page.
+        fn start(&self) -> *mut c_void {
+            self.0.map_addr(|it| it.next_multiple_of(HUGE))
+        }
+    }
+
+    impl Drop for SparePage {
+        fn drop(&mut self) {
+            // SAFETY: the range is ours; the system ignores the part that has been moved. Nothing refers to the rest. If it fails, for
+            // want of memory, the pages stay.
+            let _freed = unsafe { munmap(self.0, 2 * HUGE) };
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use std::{
+            sync::atomic::{AtomicBool, Ordering},
+            thread,
+        };
+
+        use super::{HUGE, frequent_function, is_huge, mappings, move_around, text_around};
+
+        /// In the format of the kernel; most lines are left out.
+        const MAPS: &str = "\
+200000-400000 r--p 00000000 fe:00 1004     /opt/kopf
+AnonHugePages:         0 kB
+4f0000-a00000 r-xp 00600000 fe:00 1004     /opt/kopf
+AnonHugePages:         0 kB
+7f0000200000-7f0000600000 rw-p 00000000 00:00 0 
+Rss:                2048 kB
+AnonHugePages:      2048 kB
+7f0003000000-7f0003021000 rw-p 00000000 00:00 0 
+AnonHugePages:         0 kB
+";
+
+        #[test]
+        fn only_whole_huge_pages_of_program_text_are_moved() {
+            let around = |address| text_around(MAPS, "/opt/kopf", address);
+            assert_eq!(around(0x60_0000), Some(0x60_0000));
+            assert_eq!(around(0x7f_ffff), Some(0x60_0000));
+            assert_eq!(around(0x80_0000), Some(0x80_0000));
+            // Its huge page begins before the text.
+            assert_eq!(around(0x50_0000), None);
+            assert_eq!(around(0x20_0000), None);
+            assert_eq!(around(0x7f00_0020_0000), None);
+            assert_eq!(text_around(MAPS, "/opt/other", 0x60_0000), None);
+        }
+
+        #[test]
+        fn huge_pages_are_recognized() {
+            assert!(is_huge(MAPS, 0x7f00_0020_0000));
+            assert!(!is_huge(MAPS, 0x7f00_0300_0000));
+            assert!(!is_huge(MAPS, 0x60_0000));
+            assert!(!is_huge(MAPS, 0x1000));
+        }
+
+        #[test]
+        fn the_program_keeps_running_while_its_text_moves() {
+            let stop = AtomicBool::new(false);
+            let at_work = || {
+                let mut read = 0;
+                while !stop.load(Ordering::Relaxed) {
+                    let text = br#"{"apiVersion":"v1","kind":"Pod","metadata":{"uid":"u"}}"#;
+                    read += usize::from(kopf_json::header::header(text).is_ok());
+                }
+                read
+            };
+            // The second time, the text is no longer part of the program file.
+            let places =
+                [frequent_function(), (move_around as *const ()).addr(), frequent_function()];
+            thread::scope(|scope| {
+                let workers = [scope.spawn(at_work), scope.spawn(at_work)];
+                for place in places {
+                    let moved = move_around(place);
+                    let is_moved = is_huge(&mappings().unwrap().0, place / HUGE * HUGE);
+                    assert!(is_moved || moved.is_err(), "{moved:?}");
+                }
+                stop.store(true, Ordering::Relaxed);
+                for worker in workers {
+                    assert!(worker.join().unwrap() > 0);
+                }
+            });
+        }
+    }
+}
