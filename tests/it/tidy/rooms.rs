@@ -102,6 +102,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("logic/schedules", 500),
     ("logic/text", 300),
     ("lsp", 800),
+    ("luau", 1700),
     ("ports", 1300),
     ("reactor", 100),
     ("reactor/generation", 900),
@@ -117,7 +118,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("scripting/handles", 2000),
     ("scripting/host", 700),
     ("scripting/inline", 300),
-    ("scripting/lua", 5200),
+    ("scripting/lua", 3700),
     ("scripting/rhai", 4800),
     // One search of the sources for the ids of all indexes, on another thread than the operator's.
     ("scripting/script", 2900),

@@ -1,10 +1,9 @@
-//! Support for `natives.lua`: built-ins that neither run long without a time check nor allocate too much at once.
+//! Built-ins that know unfilled levels, neither run long without a time check nor allocate too much at once.
 
 use memchr::memmem;
 use mlua::{Lua, LuaString, Table, Value as LuaValue};
 
-use super::world::World;
-use crate::scripting::values::limits;
+use crate::levels;
 
 /// The characters that make a string a pattern.
 const SPECIALS: &[u8] = b"^$*+?.([%-";
@@ -12,20 +11,39 @@ const SPECIALS: &[u8] = b"^$*+?.([%-";
 /// Maximum length of a format of `os.date`, in bytes.
 const DATE_FORMAT_MAX: usize = 1000;
 
-/// Replaces built-ins, and adds to `host` what the prelude needs for the same purpose.
-pub(super) fn install(lua: &Lua, host: &Table) -> mlua::Result<()> {
-    let world = World::of(lua)?;
-    let sandbox = &world.limits.sandbox;
+/// The limits of built-ins, with the messages of errors.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Maximum length of a string or a buffer that is made at once, in bytes.
+    pub string_size: usize,
+    /// The message if a string or a buffer is longer.
+    pub too_long: String,
+    /// Maximum number of coroutines that are neither dead nor collected.
+    pub coroutines: usize,
+    /// The message if there are more.
+    pub too_many: String,
+}
+
+/// Replaces built-ins of a new VM, before other Lua code of the host keeps references to them.
+///
+/// Adds two functions to `host` that this code must use: `fill(value)` returns its argument, and fills it if it is an unfilled
+/// [level](levels); to be called before a table is passed to a built-in that is not replaced and reads it raw. `ended(coroutine)` must be
+/// called when a coroutine has ended, so that it no longer counts.
+///
+/// # Errors
+/// If the memory of the VM is full.
+pub fn install(lua: &Lua, host: &Table, limits: Limits) -> mlua::Result<()> {
+    levels::install(lua, host)?;
     host.set("search", lua.create_function(|_, it| Ok(search(it)))?)?;
-    host.set("string_size", sandbox.string_size)?;
-    host.set("too_long", limits::too_long_text(sandbox.string_size))?;
+    host.set("string_size", limits.string_size)?;
+    host.set("too_long", limits.too_long)?;
     host.set("date_format", DATE_FORMAT_MAX)?;
     host.set(
         "too_long_format",
         format!("os.date: the format is longer than {DATE_FORMAT_MAX} bytes"),
     )?;
-    host.set("coroutines_max", sandbox.coroutines)?;
-    host.set("too_many", limits::too_many_coroutines(sandbox.coroutines))?;
+    host.set("coroutines_max", limits.coroutines)?;
+    host.set("too_many", limits.too_many)?;
     host.set("collect", lua.create_function(|lua, ()| lua.gc_collect())?)?;
     lua.load(include_str!("natives.lua")).set_name("=kopf").call(host)
 }
