@@ -33,7 +33,7 @@ pub struct Trigger(Arc<Place>);
 #[derive(Debug)]
 struct Place {
     /// Null once the VM is closed.
-    place: AtomicPtr<*mut ()>,
+    address: AtomicPtr<*mut ()>,
     function: AtomicPtr<()>,
     /// Locked while another thread uses the place, and while the VM closes.
     in_use: Mutex<()>,
@@ -56,7 +56,7 @@ impl Interrupt {
         // SAFETY: aligned, and initialized by `set_interrupt`; no other thread knows the place yet.
         let function = unsafe { AtomicPtr::from_ptr(place) }.load(Ordering::Relaxed);
         let place = Arc::new(Place {
-            place: AtomicPtr::new(place),
+            address: AtomicPtr::new(place),
             function: AtomicPtr::new(function),
             in_use: Mutex::new(()),
         });
@@ -102,17 +102,17 @@ impl Place {
     /// Under the lock, or on the thread of the VM: it must not close meanwhile.
     #[inline]
     unsafe fn set(&self, function: *mut ()) {
-        let place = self.place.load(Ordering::Relaxed);
-        if !place.is_null() {
+        let address = self.address.load(Ordering::Relaxed);
+        if !address.is_null() {
             // SAFETY: `forget` has not run yet, so the VM still has its table of callbacks. Luau allows changes at any time.
-            unsafe { AtomicPtr::from_ptr(place) }.store(function, Ordering::Relaxed);
+            unsafe { AtomicPtr::from_ptr(address) }.store(function, Ordering::Relaxed);
         }
     }
 
     /// Forgets the place in the VM, which is about to be freed.
     fn forget(&self) {
         let _in_use = self.in_use.lock();
-        self.place.store(ptr::null_mut(), Ordering::Relaxed);
+        self.address.store(ptr::null_mut(), Ordering::Relaxed);
     }
 }
 
@@ -178,9 +178,9 @@ mod tests {
     fn once_the_vm_is_closed_nothing_is_left_to_arm() {
         let (lua, interrupt, calls) = interrupted();
         let trigger = interrupt.trigger();
-        assert!(!trigger.0.place.load(super::Ordering::Relaxed).is_null());
+        assert!(!trigger.0.address.load(super::Ordering::Relaxed).is_null());
         drop(lua);
-        assert!(trigger.0.place.load(super::Ordering::Relaxed).is_null());
+        assert!(trigger.0.address.load(super::Ordering::Relaxed).is_null());
         interrupt.arm();
         interrupt.disarm();
         trigger.arm();

@@ -1,4 +1,4 @@
-//! Built-ins that know unfilled levels, neither run long without a time check nor allocate too much at once.
+//! Replacements of built-ins: they know unfilled levels, and neither run long without a time check nor allocate too much at once.
 
 use memchr::memmem;
 use mlua::{Lua, LuaString, Table, Value as LuaValue};

@@ -5,6 +5,8 @@
 //!
 //! Unfilled levels keep JSON of the host alive, which the memory limit of the VM does not count, so it is counted here. Small parts are
 //! filled at once, and so are all parts while the JSON of a VM takes too much.
+//!
+//! The host must not change the metatable of a table that it got from [`Levels::push`], nor those of the tables in it.
 
 mod functions;
 mod raw;

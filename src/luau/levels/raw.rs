@@ -2,9 +2,9 @@
 //!
 //! # An unfilled level
 //! An unfilled level is a read-only table with the entry [`VALUE`]: a light userdata that points to its [`Value`], or is its position on a
-//! tape. Scripts can create neither the key nor the value. Its metatable belongs to one tree and one shape (map or list), and references a userdata with the
-//! tree or the tape, its [`Root`]. A level that is filled gets the metatable of its shape, and equals a table that [`push`](crate::push) creates: same
-//! keys, same layout, same order.
+//! tape. Scripts can create neither the key nor the value. Its metatable belongs to one tree and one shape (map or list), and references
+//! a userdata with the tree or the tape, its [`Root`]. A level that is filled gets the metatable of its shape, and equals a table that
+//! [`push`](crate::push) creates: same keys, same layout, same order.
 //!
 //! The first read of a level with few items fills it. A level with many items keeps its pointer, and each read looks up one item; tables
 //! among the items are stored in the level, so that each read returns the same table. Iterating fills the level.
@@ -12,7 +12,7 @@
 //! # Why the pointers are valid
 //! 1. Only [`push_unfilled`] sets `VALUE`, to a reference into the tree that the given metatables keep, and only [`fill`] removes it,
 //!    together with the metatable. The reference is into that tree, because `Levels::push` takes it from the tree itself.
-//! 2. While it is set, the table keeps its metatable (`__metatable` and read-only: scripts cannot replace it, and the host does not),
+//! 2. While it is set, the table keeps its metatable (`__metatable` and read-only: scripts cannot replace it, and the host must not),
 //!    the metatable keeps the userdata, and the userdata keeps the tree. A shared tree is never changed.
 //! 3. References are not kept across anything that can run code of a script: the functions here only read, allocate and set raw
 //!    entries. Meanwhile the table stays on the stack or in a reference of the host. The collector may run and drop other trees.

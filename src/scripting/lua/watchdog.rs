@@ -128,11 +128,11 @@ impl Watchdog {
         });
         let interrupted = Rc::clone(&meter);
         let interrupt = Interrupt::of(lua, move |lua| interrupted.interrupted(lua))?;
-        let watch = Watch::of(&slices, interrupt.trigger(), "lua-watchdog");
+        let watch = Watch::of(&slices, interrupt.trigger(), "lua-watchdog")?;
         // The meter is new, so it has none yet.
         drop(meter.interrupt.set(interrupt));
         gauge::watch(lua, Rc::clone(&meter));
-        Ok(Watchdog { watch: watch.map_err(mlua::Error::external)?, meter })
+        Ok(Watchdog { watch, meter })
     }
 
     /// Returns the meter of the running call.

@@ -53,7 +53,7 @@ const UPWARD: &[(&str, &str)] = &[
 ];
 
 /// The number of files that import themselves through others. May only fall.
-const FILES_IN_CYCLES: usize = 99;
+const FILES_IN_CYCLES: usize = 97;
 
 /// Maximum number of lines by which a room may be below its budget; beyond it, the budget must be lowered.
 const SLACK: usize = 200;
@@ -102,6 +102,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("logic/schedules", 500),
     ("logic/text", 300),
     ("lsp", 800),
+    // From scripting/lua, which has no unsafe code any more. New: threads may keep the interrupt of a VM that is closed.
     ("luau", 1700),
     ("ports", 1300),
     ("reactor", 100),
