@@ -70,3 +70,45 @@ fn search((text, part, init, plain): Arguments) -> Match {
     let first = found.map(|it| it + skipped + 1);
     (true, first, first.map(|it| it + part.len() - 1))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Limits, Lua, install};
+
+    /// Runs a script with these built-ins; `host` is what the host's own Lua code gets.
+    fn run(script: &str) -> mlua::Result<String> {
+        let lua = Lua::new();
+        let limits = Limits {
+            string_size: 1000,
+            too_long: "too long".into(),
+            coroutines: 2,
+            too_many: "too many".into(),
+        };
+        let host = lua.create_table()?;
+        install(&lua, &host, limits)?;
+        lua.globals().set("host", host)?;
+        lua.load(script).eval()
+    }
+
+    #[test]
+    fn strings_and_coroutines_have_limits() {
+        let fails = |script: &str| run(script).expect_err("it fails").to_string();
+        assert!(fails("return string.rep('ab', 501)").contains("too long"));
+        assert!(fails("return buffer.create(1001)").contains("too long"));
+        let create = "local kept = {} for i = 1, 3 do kept[i] = coroutine.create(print) end";
+        assert!(fails(create).contains("too many"));
+        let end = "for _ = 1, 3 do host.ended(coroutine.create(print)) end return 'ended'";
+        assert_eq!(run(end).expect("it runs"), "ended");
+    }
+
+    #[test]
+    fn long_searches_find_what_the_original_finds() {
+        let script = "
+            local text = string.rep('a', 900) .. 'b'
+            local long = text .. text .. text
+            local part = string.rep('a', 800) .. 'b'
+            local first, last = string.find(long, part, 200, true)
+            return table.concat({ first, last, #string.split(long, part) }, ' ')";
+        assert_eq!(run(script).expect("it runs"), "1002 1802 4");
+    }
+}
