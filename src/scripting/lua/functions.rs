@@ -2,6 +2,7 @@
 
 use std::{future, sync::Arc};
 
+use kopf_luau::push::Style;
 use mlua::{
     AnyUserData, Function as LuaFunction, IntoLua as _, IntoLuaMulti as _, Lua, MetaMethod,
     MultiValue, Table, UserData, UserDataFields, UserDataMethods, Value as LuaValue,
@@ -10,7 +11,6 @@ use serde_json::Value;
 
 use super::{
     host_table::Tools,
-    push::Style,
     raised,
     views::{self, CtxView, LuaPassed},
     world::World,

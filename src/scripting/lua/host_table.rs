@@ -2,39 +2,24 @@
 
 use std::io;
 
-use mlua::{AnyUserData, Function as LuaFunction, LightUserData, Lua, Table, Value as LuaValue};
+use kopf_luau::builtins;
+use mlua::{AnyUserData, Function as LuaFunction, Lua, Table, Value as LuaValue};
 
-use super::{
-    functions, levels, library, modules::LuaModules, natives, push::Shapes, raised, views,
-    world::World,
+use super::{functions, library, modules::LuaModules, raised, views, world::World};
+use crate::scripting::{
+    inline,
+    values::{limits, text},
 };
-use crate::scripting::{inline, values::text};
+use crate::settings::Sandbox;
 
 /// Built-ins that a sandbox must not have.
 const REMOVED: [&str; 6] =
     ["loadstring", "getfenv", "setfenv", "newproxy", "gcinfo", "collectgarbage"];
 
-/// Creates the metatables of tables made from JSON, for a new VM.
-pub(super) fn shapes(lua: &Lua) -> mlua::Result<Shapes> {
-    let shape = |name: &str| -> mlua::Result<Table> {
-        let meta = lua.create_table()?;
-        meta.set("__metatable", name)?;
-        meta.set("__tostring", lua.create_function(|lua, it: LuaValue| compact(lua, &it))?)?;
-        Ok(meta)
-    };
-    let shapes = Shapes { array: shape("array")?, object: shape("object")? };
-    shapes.array.set_readonly(true);
-    shapes.object.set_readonly(true);
-    let null = lua.create_table()?;
-    null.set("__metatable", "null")?;
-    null.set("__tostring", lua.create_function(|_, _: LuaValue| Ok("null"))?)?;
-    null.set_readonly(true);
-    lua.set_type_metatable::<LightUserData>(Some(null));
-    Ok(shapes)
-}
-
-fn compact(lua: &Lua, value: &LuaValue) -> mlua::Result<String> {
-    World::of(lua)?.read_as("tostring", value).map(|it| text::shown(&it))
+/// Returns the string of a table, as JSON.
+#[expect(clippy::needless_pass_by_value, reason = "the shape of a function for Lua")]
+pub(super) fn compact(lua: &Lua, value: LuaValue) -> mlua::Result<String> {
+    World::of(lua)?.read_as("tostring", &value).map(|it| text::shown(&it))
 }
 
 /// Functions of the prelude that let functions of the host wait and raise errors.
@@ -58,8 +43,7 @@ pub(super) fn install(lua: &Lua, modules: LuaModules) -> mlua::Result<LuaFunctio
         globals.raw_set(name, LuaValue::Nil)?;
     }
     let host = host_functions(lua, modules)?;
-    levels::install(lua, &host)?;
-    natives::install(lua, &host)?;
+    builtins::install(lua, &host, limits_of_builtins(&*World::of(lua)?))?;
     let prelude = lua.load(include_str!("prelude.lua")).set_name("=kopf");
     let (drive, wait, pausing, raising, result_of, locking, trying) =
         prelude.call::<PreludeResults>(host)?;
@@ -77,6 +61,17 @@ pub(super) fn install(lua: &Lua, modules: LuaModules) -> mlua::Result<LuaFunctio
     drop(World::of(lua)?.traceback.set(globals.get::<Table>("debug")?.get("traceback")?));
     lua.sandbox(true)?;
     Ok(drive)
+}
+
+/// Returns the limits of built-ins that make strings and coroutines.
+fn limits_of_builtins(world: &World) -> builtins::Limits {
+    let Sandbox { string_size, coroutines, .. } = world.limits.sandbox;
+    builtins::Limits {
+        string_size,
+        too_long: limits::too_long_text(string_size),
+        coroutines,
+        too_many: limits::too_many_coroutines(coroutines),
+    }
 }
 
 /// The results of the prelude: the function that resumes coroutines, the method `wait` of `ctx.stopped`, and [`Tools`].

@@ -3,6 +3,7 @@
 use std::{cell::OnceCell, rc::Rc, sync::Arc};
 
 use kopf_json::shared::Part;
+use kopf_luau::push::Style;
 use mlua::{
     AnyUserData, Function as LuaFunction, IntoLua as _, IntoLuaMulti as _, Lua, MultiValue, Table,
     Value as LuaValue, chunk::ChunkMode,
@@ -12,7 +13,6 @@ use serde_json::Value;
 use super::{
     functions::{Ended, close, location},
     host_table::Tools,
-    push::Style,
     streams, views,
     world::World,
 };

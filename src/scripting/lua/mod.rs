@@ -1,22 +1,15 @@
 //! The Lua engine: Luau in a sandboxed VM per script.
 //!
-//! `vm.rs` makes calls, for the actor of a script (`scripting/actor`); `views/`, `push.rs` and
-//! `levels/` convert values for scripts; `read.rs` and `raised.rs` convert results and errors back.
+//! `vm.rs` makes calls, for the actor of a script (`scripting/actor`); `views/` converts values for scripts, with the tables of
+//! [`kopf_luau`]; `read.rs` and `raised.rs` convert results and errors back. All that needs the raw API of Luau is in that package.
 
 mod functions;
-mod gauge;
-mod host_string;
 mod host_table;
-mod levels;
 mod library;
 mod modules;
-mod natives;
-mod push;
-mod pushed;
 mod raised;
 mod read;
 mod running;
-mod slim;
 mod streams;
 #[cfg(test)]
 mod tests;

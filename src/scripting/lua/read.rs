@@ -3,14 +3,14 @@
 use std::ffi::c_void;
 
 use kopf_json::{shared::Part, tape::Shallow};
+use kopf_luau::{
+    levels::Levels,
+    push::{self, Shapes},
+};
 use mlua::{LightUserData, Table, Value as LuaValue};
 use serde_json::{Map, Number, Value};
 
-use super::{
-    levels::Levels,
-    push::{self, NULLS, Shapes},
-    views,
-};
+use super::views;
 use crate::logic::object::measure;
 use crate::scripting::values::{
     account::Account,
@@ -136,7 +136,7 @@ impl<'a> LuaReader<'a> {
 
     fn read_entries(&mut self, table: &Table, like: Option<&Value>) -> Result<Value, Refused> {
         let (items, mut fields) = self.entries(table)?;
-        fields.extend(nulls(table).into_iter().map(|key| (key, LuaValue::NULL)));
+        fields.extend(push::nulls(table).into_iter().map(|key| (key, LuaValue::NULL)));
         fields.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         self.account.take_items(items.len() + fields.len())?;
         if !items.is_empty() && !fields.is_empty() {
@@ -294,13 +294,6 @@ impl<'a> LuaReader<'a> {
 }
 
 type TableEntries = (Vec<(i64, LuaValue)>, Vec<(String, LuaValue)>);
-
-/// Returns the keys of an object's null fields, which a frozen table does not contain.
-fn nulls(table: &Table) -> Vec<String> {
-    let meta = table.metatable();
-    let keys = meta.and_then(|it| it.raw_get::<Vec<String>>(NULLS.to_string_lossy()).ok());
-    keys.unwrap_or_default()
-}
 
 /// Returns the number, or the old one if they are equal: Lua does not distinguish `1.0` from `1`.
 fn number(read: Number, like: Option<&Value>) -> Value {

@@ -10,6 +10,12 @@ use std::{
 };
 
 use futures::FutureExt as _;
+use kopf_luau::{
+    levels::Levels,
+    push::{Shapes, Style},
+    pushed::Pushed,
+    slim::Slimmer,
+};
 use mlua::{
     Function as LuaFunction, IntoLuaMulti, Lua, LuaOptions, MultiValue, StdLib, Thread,
     Value as LuaValue,
@@ -21,13 +27,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     host_table,
-    levels::Levels,
     modules::LuaModules,
-    push::Style,
-    pushed::Pushed,
     raised,
     running::{CallFailure, CallPurpose, RunningCall},
-    slim::Slimmer,
     streams::Streams,
     views::CtxView,
     watchdog::{Abort, INLINE_MEMORY_MAX, Watchdog},
@@ -213,8 +215,8 @@ impl Vm {
         let sources = ScriptSources::default();
         sources.insert(&source.name, source.text.as_str().into());
         let limits = Rc::new(limits.clone());
-        let watchdog = Watchdog::of(&lua, &limits, stuck).map_err(mlua::Error::external)?;
-        let shapes = host_table::shapes(&lua)?;
+        let watchdog = Watchdog::of(&lua, &limits, stuck)?;
+        let shapes = Shapes::new(&lua, host_table::compact)?;
         let world = Rc::new(World {
             script: script.id,
             meter: Rc::clone(watchdog.meter()),

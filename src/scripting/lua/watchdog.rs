@@ -7,26 +7,25 @@
 //!
 //! An interrupt cannot stop a native function that does not return. The thread detects this and reports that the VM is stuck; its owner can
 //! only abandon the VM and create another.
-#![expect(unsafe_code, reason = "the place of Luau's interrupt is a C struct")]
+//!
+//! Strings that are too long, and calls that are nested too deep, arm the interrupt too ([`gauge`]). It raises an error of the script: at
+//! its next step, not within the native function that made the string; until then, the memory limit applies.
 
 use std::{
-    cell::{Cell, RefCell},
+    cell::{Cell, OnceCell, RefCell},
     rc::Rc,
-    sync::{
-        Arc,
-        atomic::{AtomicPtr, Ordering},
-    },
+    sync::Arc,
     time::Duration,
 };
 
-use mlua::{Lua, Thread, VmState, ffi};
+use kopf_luau::{
+    gauge::{self, Notice},
+    interrupt::{Interrupt, Trigger},
+};
+use mlua::{Lua, Thread, VmState, lua_State};
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    gauge::{self, Gauge, Noticed},
-    raised,
-    world::World,
-};
+use super::{raised, world::World};
 use crate::scripting::{
     actor::{
         script::VmLimits,
@@ -54,8 +53,8 @@ pub(super) enum Abort {
 
 /// The VM's side of a watchdog. Drop it before the VM.
 pub(super) struct Watchdog {
-    watch: Watch<Interrupt>,
-    gauge: Gauge,
+    watch: Watch<Trigger>,
+    meter: Rc<Meter>,
 }
 
 /// What the running call may still use; shared by the interrupt and the functions of the host.
@@ -63,8 +62,8 @@ pub(super) struct Meter {
     limits: Rc<VmLimits>,
     /// The running call; `None` between calls.
     present: Cell<Option<WatchedCall>>,
-    slices: Arc<Slices<Interrupt>>,
-    interrupt: Cell<Option<Interrupt>>,
+    slices: Arc<Slices<Trigger>>,
+    interrupt: OnceCell<Interrupt>,
     /// The stack at which the running call was first aborted. Kept because the script may catch the error.
     place: RefCell<String>,
     /// Whether the memory was full once: the VM may be unusable.
@@ -72,6 +71,17 @@ pub(super) struct Meter {
     noticed: Noticed,
     /// The slice that runs inline, if one does.
     inline: Cell<Option<InlineSlice>>,
+}
+
+/// What was detected and is not checked yet.
+#[derive(Default)]
+struct Noticed {
+    /// A string is longer than allowed.
+    long: Cell<bool>,
+    /// Calls may be nested deeper than allowed.
+    deep: Cell<bool>,
+    /// Steps until an error is raised again.
+    pause: Cell<u32>,
 }
 
 /// What one call has used. Each call keeps its own between slices, so it is small: many calls may wait.
@@ -89,18 +99,14 @@ struct WatchedCall {
     aborted: Option<Abort>,
     /// The coroutine of the call itself. Only this one may be suspended: a coroutine that the script created would look to the script as if
     /// it had yielded.
-    coroutine: *mut ffi::lua_State,
+    coroutine: *mut lua_State,
 }
 
-/// Where the VM stores its interrupt function, and that function.
-#[derive(Clone, Copy)]
-struct Interrupt {
-    place: *mut *mut (),
-    function: *mut (),
+impl Arm for Trigger {
+    fn arm(&self) {
+        Trigger::arm(self);
+    }
 }
-
-// SAFETY: the place is only written atomically; other threads write only under the lock that the VM's side takes before it drops the VM.
-unsafe impl Send for Interrupt {}
 
 impl Watchdog {
     /// Watches this VM from a separate thread; `stuck` is cancelled when the VM no longer responds.
@@ -108,27 +114,30 @@ impl Watchdog {
         lua: &Lua,
         limits: &Rc<VmLimits>,
         stuck: CancellationToken,
-    ) -> std::io::Result<Self> {
+    ) -> mlua::Result<Self> {
         let slices = Arc::new(Slices::new(stuck));
         let meter = Rc::new(Meter {
             limits: Rc::clone(limits),
             present: Cell::default(),
             slices: Arc::clone(&slices),
-            interrupt: Cell::new(None),
+            interrupt: OnceCell::new(),
             place: RefCell::default(),
             exhausted: Cell::new(false),
             noticed: Noticed::default(),
             inline: Cell::default(),
         });
-        let interrupt = Interrupt::of(lua, Rc::clone(&meter));
-        meter.interrupt.set(Some(interrupt));
-        let watch = Watch::of(&slices, interrupt, "lua-watchdog")?;
-        Ok(Watchdog { watch, gauge: Gauge::of(lua, meter) })
+        let interrupted = Rc::clone(&meter);
+        let interrupt = Interrupt::of(lua, move |lua| interrupted.interrupted(lua))?;
+        let watch = Watch::of(&slices, interrupt.trigger(), "lua-watchdog")?;
+        // The meter is new, so it has none yet.
+        drop(meter.interrupt.set(interrupt));
+        gauge::watch(lua, Rc::clone(&meter));
+        Ok(Watchdog { watch, meter })
     }
 
     /// Returns the meter of the running call.
     pub(super) fn meter(&self) -> &Rc<Meter> {
-        self.gauge.meter()
+        &self.meter
     }
 
     /// Returns the check that long-running functions of the host use: whether the running call must end.
@@ -174,6 +183,32 @@ impl Watchdog {
 impl Deadline for Meter {
     fn is_over(&self) -> bool {
         Meter::is_over(self)
+    }
+}
+
+impl Notice for Meter {
+    fn notice(&self, text: Option<usize>, is_deeper: bool) {
+        let is_long = text.is_some_and(|it| it > self.limits.sandbox.string_size);
+        if is_long {
+            self.noticed.long.set(true);
+        }
+        if is_deeper {
+            self.noticed.deep.set(true);
+        }
+        if is_long || is_deeper {
+            self.arm();
+        }
+    }
+}
+
+impl Noticed {
+    /// Returns whether an error may be raised at this step. After one, its handlers need some steps at the same depth.
+    fn may_raise(&self) -> bool {
+        /// More than the host's own handler needs, and little for a script that ignores the error.
+        const PAUSE: u32 = 256;
+        let pause = self.pause.get();
+        self.pause.set(pause.checked_sub(1).unwrap_or(PAUSE));
+        pause == 0
     }
 }
 
@@ -236,20 +271,6 @@ impl Meter {
     /// Runs host code that others may block, such as a write to a pipe.
     pub(super) fn outside<T>(&self, something: impl FnOnce() -> T) -> T {
         self.slices.outside(something)
-    }
-
-    /// Records that a string of this length was made, or that calls are nested deeper. The VM may be in any state meanwhile.
-    pub(super) fn notice(&self, text: Option<usize>, is_deeper: bool) {
-        let is_long = text.is_some_and(|it| it > self.limits.sandbox.string_size);
-        if is_long {
-            self.noticed.long.set(true);
-        }
-        if is_deeper {
-            self.noticed.deep.set(true);
-        }
-        if is_long || is_deeper {
-            self.arm();
-        }
     }
 
     /// Ignores long strings that were made just now: they belong to the host.
@@ -355,35 +376,6 @@ impl Drop for Slice<'_> {
     fn drop(&mut self) {
         // After `end`, this does nothing.
         let _ended = self.0.end();
-    }
-}
-
-impl Interrupt {
-    /// Installs the interrupt in this VM, not armed.
-    fn of(lua: &Lua, meter: Rc<Meter>) -> Self {
-        lua.set_interrupt(move |lua| meter.interrupted(lua));
-        // SAFETY: the state is alive, and its table of callbacks lives as long as the state.
-        let place = unsafe { &raw mut (*ffi::lua_callbacks(lua.state())).interrupt };
-        // `Option` of a function pointer has the layout of a nullable pointer.
-        let place = place.cast::<*mut ()>();
-        // SAFETY: aligned, and initialized by `set_interrupt`; no other thread knows the place yet.
-        let function = unsafe { AtomicPtr::from_ptr(place) }.load(Ordering::Relaxed);
-        let interrupt = Interrupt { place, function };
-        interrupt.disarm();
-        interrupt
-    }
-
-    fn disarm(&self) {
-        // SAFETY: called on the VM's thread, while the VM is alive.
-        unsafe { AtomicPtr::from_ptr(self.place) }.store(std::ptr::null_mut(), Ordering::Relaxed);
-    }
-}
-
-impl Arm for Interrupt {
-    fn arm(&self) {
-        // SAFETY: the VM is alive: other threads hold the lock while it contains `Some`, and the VM's thread runs in it. Luau rereads the
-        // place at every safe point and allows changes at any time.
-        unsafe { AtomicPtr::from_ptr(self.place) }.store(self.function, Ordering::Relaxed);
     }
 }
 

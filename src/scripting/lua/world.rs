@@ -8,18 +8,15 @@ use std::{
 };
 
 use kopf_json::shared::{Part, SharedJson};
-use mlua::{Function as LuaFunction, Lua, MultiValue, Value as LuaValue};
-use serde_json::Value;
-
-use super::{
+use kopf_luau::{
     levels::Levels,
     push::{self, Shapes, Style},
     pushed::Pushed,
-    read::LuaReader,
-    running::LuaWait,
-    streams::Streams,
-    watchdog::Meter,
 };
+use mlua::{Function as LuaFunction, Lua, MultiValue, Value as LuaValue};
+use serde_json::Value;
+
+use super::{read::LuaReader, running::LuaWait, streams::Streams, watchdog::Meter};
 use crate::call::Invocation;
 use crate::logic::handlers::function::{Function, ScriptId};
 use crate::scripting::{
@@ -120,14 +117,15 @@ impl World {
         pushed
     }
 
-    /// Converts a part of shared JSON to a read-only Lua value; `bytes` estimates the memory of the whole.
+    /// Converts the part of shared JSON that `pick` returns, if any, to a read-only Lua value; `bytes` estimates the memory of the whole.
     pub(super) fn push_part(
         &self,
         lua: &Lua,
-        part: (&SharedJson, Part<'_>),
+        json: &SharedJson,
+        pick: impl for<'a> FnOnce(&'a SharedJson) -> Option<Part<'a>>,
         bytes: impl FnOnce() -> usize,
-    ) -> mlua::Result<LuaValue> {
-        let pushed = self.levels.push((lua, &self.shapes), part, bytes);
+    ) -> mlua::Result<Option<LuaValue>> {
+        let pushed = self.levels.push((lua, &self.shapes), json, pick, bytes);
         self.meter.forget_texts();
         pushed
     }

@@ -53,7 +53,7 @@ const UPWARD: &[(&str, &str)] = &[
 ];
 
 /// The number of files that import themselves through others. May only fall.
-const FILES_IN_CYCLES: usize = 99;
+const FILES_IN_CYCLES: usize = 97;
 
 /// Maximum number of lines by which a room may be below its budget; beyond it, the budget must be lowered.
 const SLACK: usize = 200;
@@ -103,6 +103,8 @@ const BUDGETS: &[(&str, usize)] = &[
     ("logic/schedules", 500),
     ("logic/text", 300),
     ("lsp", 800),
+    // From scripting/lua, which has no unsafe code any more. New: threads may keep the interrupt of a VM that is closed.
+    ("luau", 1700),
     ("ports", 1300),
     ("reactor", 100),
     ("reactor/generation", 900),
@@ -118,7 +120,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("scripting/handles", 2000),
     ("scripting/host", 700),
     ("scripting/inline", 300),
-    ("scripting/lua", 5200),
+    ("scripting/lua", 3700),
     ("scripting/rhai", 4800),
     // One search of the sources for the ids of all indexes, on another thread than the operator's.
     ("scripting/script", 2900),

@@ -1,6 +1,7 @@
 //! A VM that does not respond, and calls that are interrupted just before they wait.
 
 mod inline;
+mod levels;
 
 use std::{
     io::{Read as _, Write as _},
@@ -11,6 +12,7 @@ use std::{
 };
 
 use kopf_json::shared::SharedJson;
+use kopf_luau::push::Style;
 use mlua::{Function as LuaFunction, Lua, MultiValue, Value as LuaValue};
 use serde_json::Value;
 use tokio::{io::AsyncReadExt as _, net::TcpListener};
@@ -18,7 +20,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     host_table::Tools,
-    push::Style,
     watchdog::{CpuBudget, Watchdog},
     world::World,
 };

@@ -6,7 +6,8 @@ use std::{
     sync::Arc,
 };
 
-use kopf_json::shared::SharedJson;
+use kopf_json::shared::{Part, SharedJson};
+use kopf_luau::push::Style;
 use mlua::{
     Function as LuaFunction, Lua, MetaMethod, UserData, UserDataFields, UserDataMethods,
     Value as LuaValue,
@@ -21,7 +22,7 @@ use crate::scripting::{
         ctx::{self, Kwarg},
         leftovers,
     },
-    lua::{push::Style, world::World},
+    lua::world::World,
     values::text,
 };
 
@@ -83,18 +84,16 @@ impl CtxView {
             },
             Kwarg::Value(it) => frozen(&it),
             Kwarg::Part(json, keys) => world.pushed.table(&json, Some(keys), || {
-                let part = keys.iter().try_fold(json.root(), |part, key| part.field(key));
-                match part.filter(|it| it.is_map()) {
-                    Some(part) => world.push_part(lua, (&json, part), || {
-                        leftovers::weight_of(&json, self.object().map_or(0, |it| it.size()))
-                    }),
-                    None => frozen(&Value::Object(Map::new())),
-                }
+                let bytes = || leftovers::weight_of(&json, self.object().map_or(0, |it| it.size()));
+                let part = world.push_part(lua, &json, |it| map_at(it, keys), bytes)?;
+                part.map_or_else(|| frozen(&Value::Object(Map::new())), Ok)
             }),
             Kwarg::Tree(tree) => {
                 let json = SharedJson::Tree(tree);
                 world.pushed.table(&json, None, || {
-                    world.push_part(lua, (&json, json.root()), || leftovers::weight_of(&json, 0))
+                    let bytes = || leftovers::weight_of(&json, 0);
+                    let tree = world.push_part(lua, &json, |it| Some(it.root()), bytes)?;
+                    Ok(tree.unwrap_or(LuaValue::Nil))
                 })
             }
             Kwarg::Logger(logger) => {
@@ -130,6 +129,12 @@ impl CtxView {
     pub(super) fn object(&self) -> Option<Arc<Object>> {
         self.invocation.object()
     }
+}
+
+/// Returns the map under these keys.
+fn map_at<'a>(json: &'a SharedJson, keys: &[&str]) -> Option<Part<'a>> {
+    let part = keys.iter().try_fold(json.root(), |part, key| part.field(key));
+    part.filter(|it| it.is_map())
 }
 
 impl UserData for CtxView {

@@ -6,6 +6,7 @@ mod logger;
 use std::cell::RefCell;
 
 use futures::FutureExt as _;
+use kopf_luau::push::Style;
 use mlua::{
     AnyUserData, Function as LuaFunction, Lua, MetaMethod, MultiValue, UserData, UserDataFields,
     UserDataMethods, UserDataRef, Value as LuaValue,
@@ -13,7 +14,7 @@ use mlua::{
 use serde_json::Value;
 
 pub(super) use self::ctx::CtxView;
-use super::{push::Style, world::World};
+use super::world::World;
 use crate::call::{Index, Unsent};
 use crate::heap;
 use crate::scripting::{

@@ -7,11 +7,13 @@ thread_local! {
 }
 
 /// Sets whether the next long string that a VM of this thread allocates is the host's own.
-pub(super) fn expect(is_expected: bool) {
+#[inline]
+pub(crate) fn expect(is_expected: bool) {
     EXPECTED.set(is_expected);
 }
 
 /// Returns whether it is, and resets the mark.
-pub(super) fn take() -> bool {
+#[inline]
+pub(crate) fn take() -> bool {
     EXPECTED.take()
 }

@@ -7,41 +7,62 @@
 use std::ffi::{CStr, c_int};
 
 use kopf_json::tape::Shallow;
-use mlua::{Lua, Table, Value as LuaValue, ffi, lua_State};
+use mlua::{Function, LightUserData, Lua, Table, Value as LuaValue, ffi, lua_State};
 use serde_json::Value;
 
 /// The largest integer up to which a Lua number represents every integer.
 const EXACT_MAX: u64 = 1 << 53;
 /// The key under which the metatable of an object with null fields stores their names.
-pub(super) const NULLS: &CStr = c"__nulls";
+const NULLS: &CStr = c"__nulls";
 /// Stack slots of one level: the table, a key or the metatable, a value or the list of nulls, and an item of that list.
 const SLOTS_PER_LEVEL: c_int = 4;
 
-/// The metatables that mark what a table was in JSON.
+/// The metatables that mark what a table was in JSON. They have the fields `__metatable` and `__tostring`, and are read-only.
 #[derive(Clone)]
-pub(super) struct Shapes {
+pub struct Shapes {
     /// The metatable of arrays.
-    pub(super) array: Table,
+    pub array: Table,
     /// Of objects that came from the host.
-    pub(super) object: Table,
+    pub object: Table,
+}
+
+impl Shapes {
+    /// Creates the metatables in a new VM; `text` returns the strings of such tables. Also gives null a metatable.
+    ///
+    /// # Errors
+    /// If the memory of the VM is full.
+    pub fn new(
+        lua: &Lua,
+        text: impl Fn(&Lua, LuaValue) -> mlua::Result<String> + 'static,
+    ) -> mlua::Result<Self> {
+        let meta = |name: &str, text: &Function| -> mlua::Result<Table> {
+            let meta = lua.create_table()?;
+            meta.set("__metatable", name)?;
+            meta.set("__tostring", text)?;
+            meta.set_readonly(true);
+            Ok(meta)
+        };
+        let text = lua.create_function(move |lua, it: LuaValue| text(lua, it))?;
+        let null = lua.create_function(|_, _: LuaValue| Ok("null"))?;
+        lua.set_type_metatable::<LightUserData>(Some(meta("null", &null)?));
+        Ok(Shapes { array: meta("array", &text)?, object: meta("object", &text)? })
+    }
 }
 
 /// How tables are created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Style {
+pub enum Style {
     /// Read-only; nulls in maps read as absent.
     Frozen,
     /// Mutable, and read back without loss: nulls are kept. Maps are plain tables.
     Mutable,
 }
 
-/// Converts a value to Lua. Null is nil at the top and `kopf.null` in lists.
-pub(super) fn push(
-    lua: &Lua,
-    shapes: &Shapes,
-    value: &Value,
-    style: Style,
-) -> mlua::Result<LuaValue> {
+/// Converts a value to Lua. Null is nil at the top, and a light userdata that is a null pointer in lists.
+///
+/// # Errors
+/// If the memory of the VM is full, or the value has too many levels for its stack.
+pub fn push(lua: &Lua, shapes: &Shapes, value: &Value, style: Style) -> mlua::Result<LuaValue> {
     // SAFETY: the closure balances its stack, and holds nothing that needs dropping when Lua raises an error through it.
     unsafe {
         lua.exec_raw((&shapes.array, &shapes.object), |state| {
@@ -60,11 +81,8 @@ pub(super) fn push(
 const ARRAY_META: c_int = 1;
 const OBJECT_META: c_int = 2;
 
-/// Pushes one value.
-///
-/// # Safety
-/// To be called in protected mode, with the metatables at their positions.
-pub(super) unsafe fn push_value(state: *mut lua_State, value: &Value, style: Style) {
+/// Pushes one value. To be called in protected mode, with the metatables at their positions.
+unsafe fn push_value(state: *mut lua_State, value: &Value, style: Style) {
     // SAFETY: each arm leaves one value; `push_array` and `push_object` reserve the slots.
     unsafe {
         match value {
@@ -82,7 +100,7 @@ pub(super) unsafe fn push_value(state: *mut lua_State, value: &Value, style: Sty
 ///
 /// # Safety
 /// To be called in protected mode.
-pub(super) unsafe fn push_scalar(state: *mut lua_State, value: &Shallow<'_>) {
+pub(crate) unsafe fn push_scalar(state: *mut lua_State, value: &Shallow<'_>) {
     // SAFETY: each arm leaves one value.
     unsafe {
         match value {
@@ -144,7 +162,7 @@ unsafe fn push_object(
 ///
 /// # Safety
 /// To be called in protected mode.
-pub(super) unsafe fn push_meta_with_nulls<'a>(
+pub(crate) unsafe fn push_meta_with_nulls<'a>(
     state: *mut lua_State,
     nulls: impl Iterator<Item = &'a str>,
     object: c_int,
@@ -181,7 +199,8 @@ unsafe fn finish(state: *mut lua_State, style: Style) {
 ///
 /// # Safety
 /// To be called in protected mode.
-pub(super) unsafe fn push_str(state: *mut lua_State, text: &str) {
+#[inline]
+pub(crate) unsafe fn push_str(state: *mut lua_State, text: &str) {
     // SAFETY: the pointer and the length are of one string; Lua copies it.
     unsafe { ffi::lua_pushlstring_(state, text.as_ptr().cast(), text.len()) }
 }
@@ -200,17 +219,24 @@ unsafe fn push_number(state: *mut lua_State, number: &serde_json::Number) {
 }
 
 /// The first read of a level with up to this many items fills it, which costs about as much as two reads. See `levels`.
-pub(super) const FEW: usize = 8;
+pub(crate) const FEW: usize = 8;
 
 /// Returns the number of fields to reserve for a frozen map, so that its layout and order do not depend on how it was filled. Lua
 /// rounds sizes up to powers of two; a lazy map with many fields also needs space for the entry of an unfilled level.
-pub(super) fn frozen_size(fields: usize) -> usize {
+pub(crate) fn frozen_size(fields: usize) -> usize {
     let is_full = fields > FEW && fields.is_power_of_two();
     fields + usize::from(is_full)
 }
 
+/// Returns the keys of an object's null fields, which its frozen table does not contain. None for every other table.
+pub fn nulls(table: &Table) -> Vec<String> {
+    let meta = table.metatable();
+    let keys = meta.and_then(|it| it.raw_get::<Vec<String>>(NULLS.to_string_lossy()).ok());
+    keys.unwrap_or_default()
+}
+
 /// Returns the number that a round trip through Lua results in.
-pub(super) fn in_lua(number: &serde_json::Number) -> serde_json::Number {
+pub fn in_lua(number: &serde_json::Number) -> serde_json::Number {
     if let Some(integer) = number.as_i64() {
         return integer.into();
     }
@@ -226,6 +252,6 @@ pub(super) fn in_lua(number: &serde_json::Number) -> serde_json::Number {
 }
 
 /// Returns a size hint; a wrong one only costs time.
-pub(super) fn capacity(len: usize) -> c_int {
+pub(crate) fn capacity(len: usize) -> c_int {
     c_int::try_from(len).unwrap_or(0)
 }

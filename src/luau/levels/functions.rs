@@ -1,7 +1,7 @@
 //! Replacements of built-ins that read tables raw: they fill unfilled levels first.
 //!
-//! They are C functions like the originals, with the same checks and errors. `natives.lua` and the prelude call [`fill`] before
-//! they pass a table to any other built-in that reads it raw.
+//! They are C functions like the originals, with the same checks and errors. `natives.lua` and the host's own Lua code call [`fill`]
+//! before they pass a table to any other built-in that reads it raw.
 #![expect(unsafe_code, reason = "the raw API of Lua")]
 
 use std::ffi::{CStr, c_int};
@@ -11,7 +11,7 @@ use mlua::{Function as LuaFunction, Lua, Table, ffi, lua_State};
 use super::raw;
 
 /// Replaces the built-ins. Must run before the Lua code of the host, which keeps references to them. Adds `fill` to `host`.
-pub(in crate::scripting::lua) fn install(lua: &Lua, host: &Table) -> mlua::Result<()> {
+pub(crate) fn install(lua: &Lua, host: &Table) -> mlua::Result<()> {
     let globals = lua.globals();
     let empty = lua.create_table()?;
     // The function that `ipairs` returns to loops; no global holds it.

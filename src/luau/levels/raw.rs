@@ -2,18 +2,18 @@
 //!
 //! # An unfilled level
 //! An unfilled level is a read-only table with the entry [`VALUE`]: a light userdata that points to its [`Value`], or is its position on a
-//! tape. Scripts can create neither the key nor the value. Its metatable belongs to one tree and one shape (map or list), and references a userdata with the
-//! tree or the tape, its [`Root`]. A level that is filled gets the metatable of its shape, and equals a table that [`push`](super::super::push) creates: same
-//! keys, same layout, same order.
+//! tape. Scripts can create neither the key nor the value. Its metatable belongs to one tree and one shape (map or list), and references
+//! a userdata with the tree or the tape, its [`Root`]. A level that is filled gets the metatable of its shape, and equals a table that
+//! [`push`](crate::push) creates: same keys, same layout, same order.
 //!
 //! The first read of a level with few items fills it. A level with many items keeps its pointer, and each read looks up one item; tables
 //! among the items are stored in the level, so that each read returns the same table. Iterating fills the level.
 //!
 //! # Why the pointers are valid
 //! 1. Only [`push_unfilled`] sets `VALUE`, to a reference into the tree that the given metatables keep, and only [`fill`] removes it,
-//!    together with the metatable.
-//! 2. While it is set, the table keeps its metatable (`__metatable` and read-only: scripts cannot replace it), the metatable keeps
-//!    the userdata, and the userdata keeps the tree. A shared tree is never changed.
+//!    together with the metatable. The reference is into that tree, because `Levels::push` takes it from the tree itself.
+//! 2. While it is set, the table keeps its metatable (`__metatable` and read-only: scripts cannot replace it, and the host must not),
+//!    the metatable keeps the userdata, and the userdata keeps the tree. A shared tree is never changed.
 //! 3. References are not kept across anything that can run code of a script: the functions here only read, allocate and set raw
 //!    entries. Meanwhile the table stays on the stack or in a reference of the host. The collector may run and drop other trees.
 //!
@@ -35,10 +35,8 @@ use kopf_json::{
 use mlua::{Function as LuaFunction, Lua, Table, Value as LuaValue, ffi, lua_State};
 use serde_json::Value;
 
-use crate::scripting::lua::{
-    host_string,
-    push::{self, FEW},
-};
+use crate::host_string;
+use crate::push::{self, FEW};
 
 /// The tag of the host's light userdata; the one that scripts have (`kopf.null`) is untagged.
 const TAG: c_int = 77;
@@ -54,11 +52,29 @@ const SHAPE: *const c_void = ptr::without_provenance(3);
 const ROOT: *const c_void = ptr::without_provenance(4);
 
 /// Keeps a tree or a tape alive for its unfilled levels, and counts its bytes.
-pub(super) struct Root {
-    pub(super) json: SharedJson,
+struct Root {
+    json: SharedJson,
+    bytes: usize,
+    /// The bytes of all roots of the VM.
+    held: Rc<Cell<usize>>,
+}
+
+/// What a root is made of. It owns nothing.
+#[derive(Clone, Copy)]
+pub(super) struct Kept<'a> {
+    pub(super) json: &'a SharedJson,
     pub(super) bytes: usize,
     /// The bytes of all roots of the VM.
-    pub(super) held: Rc<Cell<usize>>,
+    pub(super) held: &'a Rc<Cell<usize>>,
+}
+
+impl Root {
+    /// Creates the root, and counts its bytes.
+    fn of(kept: Kept<'_>) -> Self {
+        let Kept { json, bytes, held } = kept;
+        held.set(held.get() + bytes);
+        Root { json: json.clone(), bytes, held: Rc::clone(held) }
+    }
 }
 
 impl Drop for Root {
@@ -78,44 +94,50 @@ pub(super) fn complete(lua: &Lua, template: &Table, shape: &Table) -> mlua::Resu
     unsafe { lua.exec_raw((template, shape), |state| complete_template(state)) }
 }
 
-/// Creates the table of a map or a list, which must be part of the tree of the root.
+/// Creates the table of a map or a list, which must be part of the JSON that is kept.
 pub(super) fn push(
     lua: &Lua,
     (map, list): (&Table, &Table),
     value: Part<'_>,
-    root: impl FnOnce() -> Root,
+    kept: Kept<'_>,
 ) -> mlua::Result<LuaValue> {
     // SAFETY: the templates are where `push_tree` expects them; the stack of a C function has room. The closure owns nothing before the
     // root is written into its userdata.
     unsafe {
         lua.exec_raw((map, list), |state| {
-            push_tree(state, value, root);
+            push_tree(state, value, kept);
             ffi::lua_replace(state, 1);
             ffi::lua_settop(state, 1);
         })
     }
 }
 
-/// Reads the value of an unfilled level; `None` for every other table. `origin` is the function of [`push_origin`].
-pub(super) fn read<T>(
-    origin: &LuaFunction,
-    table: &Table,
-    read: impl FnOnce(Part<'_>) -> T,
-) -> mlua::Result<Option<T>> {
-    let (value, root) = origin.call::<(LuaValue, LuaValue)>(table)?;
+/// The value of an unfilled level. Keeps the tree or the tape, whatever happens to the table meanwhile.
+pub(super) struct Origin {
+    json: SharedJson,
+    value: *mut c_void,
+}
+
+impl Origin {
+    /// Returns the value.
+    pub(super) fn part(&self) -> Option<Part<'_>> {
+        match &self.json {
+            // SAFETY: it points into the tree, which is kept; see `origin`.
+            SharedJson::Tree(_) => unsafe { self.value.cast::<Value>().as_ref() }.map(Part::Tree),
+            SharedJson::Tape(tape) => position(self.value).map(|at| Part::Tape(tape.part(at))),
+        }
+    }
+}
+
+/// Returns the value of an unfilled level; `None` for every other table. `function` is the function of [`push_origin`].
+pub(super) fn origin(function: &LuaFunction, table: &Table) -> mlua::Result<Option<Origin>> {
+    let (value, root) = function.call::<(LuaValue, LuaValue)>(table)?;
     let (LuaValue::LightUserData(value), LuaValue::LightUserData(root)) = (value, root) else {
         return Ok(None);
     };
-    // SAFETY: both were valid when they were returned, and the table still keeps them: nothing has run since.
-    let Some(root) = (unsafe { root.0.cast::<Root>().as_ref() }) else { return Ok(None) };
-    // Keeps the tree or the tape, whatever happens to the table meanwhile.
-    let json = root.json.clone();
-    let part = match &json {
-        // SAFETY: as above.
-        SharedJson::Tree(_) => unsafe { value.0.cast::<Value>().as_ref() }.map(Part::Tree),
-        SharedJson::Tape(tape) => position(value.0).map(|at| Part::Tape(tape.part(at))),
-    };
-    Ok(part.map(read))
+    // SAFETY: it was valid when it was returned, and the table still keeps it: nothing has run since.
+    let root = unsafe { root.0.cast::<Root>().as_ref() };
+    Ok(root.map(|it| Origin { json: it.json.clone(), value: value.0 }))
 }
 
 /// Returns the position on a tape that [`VALUE`] stands for: one less than its address, which must not be null.
@@ -142,14 +164,14 @@ unsafe fn complete_template(state: *mut lua_State) {
 }
 
 /// Pushes the level of a value. The templates of maps and lists are at 1 and 2.
-unsafe fn push_tree(state: *mut lua_State, value: Part<'_>, root: impl FnOnce() -> Root) {
+unsafe fn push_tree(state: *mut lua_State, value: Part<'_>, kept: Kept<'_>) {
     // SAFETY: pushes the two metatables and the level; the root is written right after its memory is allocated.
     unsafe {
         ffi::lua_clonetable(state, 1);
         ffi::lua_clonetable(state, 2);
         let metas = Metas { map: ffi::lua_gettop(state) - 1, list: ffi::lua_gettop(state) };
         let memory = ffi::lua_newuserdatadtor(state, size_of::<Root>(), drop_root);
-        memory.cast::<Root>().write(root());
+        memory.cast::<Root>().write(Root::of(kept));
         ffi::lua_pushvalue(state, -1);
         ffi::lua_rawsetptagged(state, metas.map, ROOT, TAG);
         ffi::lua_rawsetptagged(state, metas.list, ROOT, TAG);
@@ -307,7 +329,7 @@ unsafe fn push_text(state: *mut lua_State, text: &str) {
 ///
 /// # Safety
 /// The reference is valid as long as the level is unfilled and reachable.
-pub(super) unsafe fn value_at<'a>(state: *mut lua_State, at: c_int) -> Option<Part<'a>> {
+unsafe fn value_at<'a>(state: *mut lua_State, at: c_int) -> Option<Part<'a>> {
     // SAFETY: only `push_unfilled` creates such light userdata, and its values live as long as their levels.
     unsafe {
         if ffi::lua_type(state, at) != ffi::LUA_TTABLE {

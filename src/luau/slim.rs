@@ -57,8 +57,8 @@ struct CallInfo {
 }
 
 /// Shrinks coroutines, if Luau is as expected.
-#[derive(Clone, Copy)]
-pub(super) struct Slimmer {
+#[derive(Clone, Copy, Debug)]
+pub struct Slimmer {
     is_able: bool,
 }
 
@@ -71,7 +71,10 @@ unsafe extern "C-unwind" {
 
 impl Slimmer {
     /// Looks at a new coroutine of this VM.
-    pub(super) fn of(lua: &Lua) -> mlua::Result<Self> {
+    ///
+    /// # Errors
+    /// If the memory of the VM is full.
+    pub fn of(lua: &Lua) -> mlua::Result<Self> {
         let mut is_able = false;
         // SAFETY: the new coroutine is on the stack while it is looked at, and larger than what is read of it.
         let new = unsafe {
@@ -87,13 +90,18 @@ impl Slimmer {
     ///
     /// # Errors
     /// If the memory is full: shrinking needs new blocks.
-    pub(super) fn shrink(self, lua: &Lua, thread: &Thread) -> mlua::Result<()> {
+    pub fn shrink(self, lua: &Lua, thread: &Thread) -> mlua::Result<()> {
         if !self.is_able {
             return Ok(());
         }
-        // SAFETY: the fields are as expected, and the thread keeps the coroutine alive. The closure owns nothing: Luau may raise an
-        // error through it.
-        unsafe { lua.exec_raw((), |_| shrink(thread.state())) }
+        // SAFETY: the fields are as expected, and the coroutine is one of this VM, and on the stack. The closure owns nothing: Luau may
+        // raise an error through it.
+        unsafe {
+            lua.exec_raw(thread, |state| {
+                shrink(ffi::lua_tothread(state, 1));
+                ffi::lua_settop(state, 0);
+            })
+        }
     }
 }
 
