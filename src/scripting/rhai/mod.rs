@@ -8,9 +8,8 @@ mod errors;
 mod functions;
 mod handles;
 mod modules;
+mod rules;
 mod script;
-mod shadowed;
-mod short;
 mod store;
 #[cfg(test)]
 mod tests;

@@ -17,6 +17,7 @@ use std::{
 /// The layers from the inside out: a module may use those before it.
 const LAYERS: &[&str] = &[
     "json",
+    "rhai",
     "heap",
     "sorted",
     "settings",
