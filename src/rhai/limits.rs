@@ -2,7 +2,7 @@
 
 use rhai::EvalAltResult;
 
-use super::Fallible;
+use super::errors::Fallible;
 
 /// The limits of the running call of a script, and the errors of a call that reaches them.
 ///

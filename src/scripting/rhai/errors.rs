@@ -1,6 +1,6 @@
 //! Errors of a script: what they mean for the handler, and where they happened.
 
-pub(super) use kopf_rhai::problem;
+use kopf_rhai::problem;
 use rhai::{Dynamic, EvalAltResult, FnPtr, ParseErrorType, Position};
 
 use super::{api, value::text};

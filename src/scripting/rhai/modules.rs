@@ -7,17 +7,14 @@ use std::{
     thread::{self, ThreadId},
 };
 
+use kopf_rhai::problem;
 use parking_lot::Mutex;
 use rhai::{
     Engine, EvalAltResult, GlobalRuntimeState, Module, ModuleResolver, Position, Scope,
     Shared as SharedModule,
 };
 
-use super::{
-    api,
-    errors::{ErrorSources, problem},
-    rules,
-};
+use super::{api, errors::ErrorSources, rules};
 use crate::scripting::{Source, blocking::control, script::modules};
 
 /// Resolves the imports of one script.

@@ -7,9 +7,8 @@ use kopf_rhai::{
     replaced::{self, ReplacedCall},
     short::{self, Rules, ShortFunctions},
 };
-use rhai::{AST, Dynamic};
+use rhai::{AST, Dynamic, EvalAltResult};
 
-use super::errors::raise;
 use crate::call::Invocation;
 use crate::logic::handlers::declare::DeclareError;
 use crate::scripting::{
@@ -75,7 +74,45 @@ pub(super) fn check_calls(ast: &AST) -> Fallible<()> {
         format!("`{owner}.{name}(…)` would call the function `{name}` of this script"),
         format!("write `{owner}::{name}(…)`, or rename the function"),
     );
-    let mut error = raise(refused.into());
-    error.set_position(position);
-    Err(error)
+    Err(EvalAltResult::ErrorRuntime(Dynamic::from(refused), position).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use rhai::Engine;
+
+    use super::{BTreeMap, BTreeSet, Short};
+
+    #[test]
+    fn what_the_host_offers_is_known_to_be_short_or_not() {
+        let find = |body: &str| {
+            let ast = Engine::new().compile(format!("fn f(ctx) {{ {body} }}")).unwrap();
+            let found = Short::find(&ast, &BTreeSet::from(["f".to_owned()]), &BTreeMap::new()).0;
+            (found.straight.contains("f"), found.repeatable.contains("f"))
+        };
+        for body in [
+            "ctx.spec?.items[0].name ?? ctx.status.x",
+            "ctx.patch.metadata.labels.app = ctx.labels.get(`app`, `x`).to_upper()",
+            "ctx.logger.info(`done`, #{ n: 1 }); ctx.logger.warn(`done`)",
+            "if ctx.spec.size < 0 { kopf.fail(`no`) } else { throw kopf::TemporaryError(`later`, 10) }",
+        ] {
+            assert_eq!(find(body), (true, false), "{body}");
+        }
+        assert_eq!(find("for it in ctx.spec.items { kopf.fail(it.len()) }"), (false, true));
+        for body in [
+            "kopf.sleep(1)",
+            "kopf::copy(ctx.spec)",
+            "http.get(ctx.name)",
+            "ctx.stopped.wait()",
+            "ctx[`memo`].x",
+            "ctx.patch.status.x",
+            "ctx.diff",
+            "ctx.old.spec",
+            "ctx.children.pods",
+            "ctx.settings.x",
+            "for i in 0..3 { ctx.logger.error(`x`) }",
+        ] {
+            assert_eq!(find(body), (false, false), "{body}");
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use kopf_rhai::names;
+use kopf_rhai::{names, problem};
 use parking_lot::{Mutex, MutexGuard};
 use rhai::{
     AST, ASTNode, Caches, Dynamic, Engine, EvalAltResult, EvalContext, FnPtr, GlobalRuntimeState,
@@ -15,11 +15,10 @@ use serde_json::Value;
 
 use super::{
     api::{self, Kopf},
-    builtins,
     context::{self, Ctx},
-    errors::{self, ErrorSources, problem},
+    errors::{self, ErrorSources},
     functions::Functions,
-    handles,
+    handles, limits,
     modules::RhaiModules,
     rules::{self, Short},
     value,
@@ -166,7 +165,7 @@ impl Shared {
             None => scope.get(name),
         };
         if let Some(value) = local {
-            builtins::check_size(value)?;
+            limits::check_size(value)?;
             let is_main = context.source() == Some(self.name.as_str());
             let is_copied =
                 self.is_handle(name, value) || (is_main && self.is_of_loop(name, value));
@@ -175,7 +174,7 @@ impl Shared {
         // A module has its own variables.
         let main = context.source() == Some(self.name.as_str());
         let global = if main { self.globals().get(name).cloned() } else { None };
-        global.iter().try_for_each(builtins::check_size)?;
+        global.iter().try_for_each(limits::check_size)?;
         Ok(global.or_else(|| api::library(name)))
     }
 
@@ -263,7 +262,7 @@ fn engine(shared: &Arc<Shared>, source: &Source, limits: &Sandbox) -> Engine {
         control::end_at_variable()?;
         names.resolve(name, index, &context)
     });
-    builtins::register(&mut engine);
+    limits::register(&mut engine);
     value::register(&mut engine);
     view::register(&mut engine);
     context::register(&mut engine, shared);
