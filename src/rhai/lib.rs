@@ -2,7 +2,7 @@
 //!
 //! A separate package, because it knows nothing of operators. The program that runs the scripts passes what is specific to it:
 //!
-//! - [`builtins`] replaces Rhai's own functions by ones that check limits while they run. The program implements [`Limits`].
+//! - [`builtins`] replaces Rhai's own functions with ones that check limits while they run. The program implements [`Limits`].
 //! - [`short`] finds the functions of a script that never compute for long. The program passes [`short::Rules`]: which of its functions
 //!   and fields are short.
 //! - [`replaced`] finds calls of the program's functions that Rhai would turn into calls of the script's functions.
