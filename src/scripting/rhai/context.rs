@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
+use kopf_rhai::problem;
 use parking_lot::Mutex;
 use rhai::{
     Dynamic, Engine, EvalAltResult, FuncRegistration, ImmutableString, Map, NativeCallContext,
@@ -9,7 +10,6 @@ use rhai::{
 use serde_json::Value;
 
 use super::{
-    errors::problem,
     handles::{self, Holding, RhaiPassed, is_handle, is_same_handle},
     script::Shared,
     store,

@@ -1,5 +1,6 @@
 //! Errors of a script: what they mean for the handler, and where they happened.
 
+use kopf_rhai::problem;
 use rhai::{Dynamic, EvalAltResult, FnPtr, ParseErrorType, Position};
 
 use super::{api, value::text};
@@ -28,11 +29,6 @@ pub(super) fn raise(failed: CallError) -> Box<EvalAltResult> {
         CallError::Raised(error) => Dynamic::from(error),
     };
     EvalAltResult::ErrorRuntime(value, Position::NONE).into()
-}
-
-/// Returns a runtime error with this message.
-pub(super) fn problem(message: impl Into<String>) -> Box<EvalAltResult> {
-    EvalAltResult::ErrorRuntime(message.into().into(), Position::NONE).into()
 }
 
 /// The texts and the limits of a script, which its error messages need.

@@ -2,6 +2,7 @@
 
 use std::{any::TypeId, sync::Arc};
 
+use kopf_rhai::problem;
 use rhai::{
     Array, Dynamic, Engine, EvalAltResult, FnPtr, FuncRegistration, INT, ImmutableString, Map,
     Module, Position,
@@ -10,7 +11,6 @@ use serde_json::Value;
 
 use super::{
     api::HostFn,
-    errors::problem,
     script::Shared,
     value::{account, json_of, plain, same, to_json, to_kept, to_refusable},
     view::View,

@@ -2,15 +2,14 @@
 #![expect(clippy::unnecessary_box_returns, reason = "Rhai takes and gives its errors boxed")]
 
 mod api;
-mod builtins;
 mod context;
 mod errors;
 mod functions;
 mod handles;
+mod limits;
 mod modules;
+mod rules;
 mod script;
-mod shadowed;
-mod short;
 mod store;
 #[cfg(test)]
 mod tests;

@@ -7,17 +7,14 @@ use std::{
     thread::{self, ThreadId},
 };
 
+use kopf_rhai::problem;
 use parking_lot::Mutex;
 use rhai::{
     Engine, EvalAltResult, GlobalRuntimeState, Module, ModuleResolver, Position, Scope,
     Shared as SharedModule,
 };
 
-use super::{
-    api,
-    errors::{ErrorSources, problem, raise},
-    shadowed,
-};
+use super::{api, errors::ErrorSources, rules};
 use crate::scripting::{Source, blocking::control, script::modules};
 
 /// Resolves the imports of one script.
@@ -64,11 +61,7 @@ impl RhaiModules {
         // If a limit is reached, the parser stops early, with an error that does not say so.
         control::step()?;
         let mut ast = compiled.map_err(|error| within(error.into()))?;
-        if let Some((position, refused)) = shadowed::find(&ast) {
-            let mut error = raise(refused.into());
-            error.set_position(position);
-            return Err(within(error));
-        }
+        rules::check_calls(&ast).map_err(within)?;
         ast.set_source(shown.as_str());
         // The calls around the import still count: they are on the same stack.
         let mut global = engine.new_global_runtime_state();

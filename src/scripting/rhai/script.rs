@@ -5,23 +5,22 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+use kopf_rhai::{names, problem};
 use parking_lot::{Mutex, MutexGuard};
 use rhai::{
-    AST, ASTNode, Caches, Dynamic, Engine, EvalAltResult, EvalContext, Expr, FnPtr,
-    GlobalRuntimeState, ImmutableString, LexError, NativeCallContext, Position, Scope, Stmt, Token,
+    AST, ASTNode, Caches, Dynamic, Engine, EvalAltResult, EvalContext, FnPtr, GlobalRuntimeState,
+    ImmutableString, LexError, NativeCallContext, Position, Scope, Stmt, Token,
 };
 use serde_json::Value;
 
 use super::{
     api::{self, Kopf},
-    builtins,
     context::{self, Ctx},
-    errors::{self, ErrorSources, problem},
+    errors::{self, ErrorSources},
     functions::Functions,
-    handles,
+    handles, limits,
     modules::RhaiModules,
-    shadowed,
-    short::{self, Short},
+    rules::{self, Short},
     value,
     view::{self, View},
 };
@@ -45,6 +44,8 @@ use crate::settings::Sandbox;
 pub(super) const EXPRESSION_DEPTHS_MAX: (usize, usize) = (64, 64);
 /// Maximum number of modules of one script.
 const MODULES_MAX: usize = 64;
+/// Maximum number of properties that get a getter, which takes memory of the script: more than long scripts have.
+const PROPERTIES_MAX: usize = 300;
 
 /// State that the host functions share with the script.
 pub(super) struct Shared {
@@ -164,7 +165,7 @@ impl Shared {
             None => scope.get(name),
         };
         if let Some(value) = local {
-            builtins::check_size(value)?;
+            limits::check_size(value)?;
             let is_main = context.source() == Some(self.name.as_str());
             let is_copied =
                 self.is_handle(name, value) || (is_main && self.is_of_loop(name, value));
@@ -173,7 +174,7 @@ impl Shared {
         // A module has its own variables.
         let main = context.source() == Some(self.name.as_str());
         let global = if main { self.globals().get(name).cloned() } else { None };
-        global.iter().try_for_each(builtins::check_size)?;
+        global.iter().try_for_each(limits::check_size)?;
         Ok(global.or_else(|| api::library(name)))
     }
 
@@ -217,22 +218,17 @@ pub(super) fn load(id: ScriptId, source: &Source, terms: &Terms) -> Result<Loade
     control::step().map_err(|abort| failed(abort.into()))?;
     let mut ast = compiled.map_err(|error| failed(error.into()))?;
     ast.set_source(source.name.as_str());
-    if let Some((position, refused)) = shadowed::find(&ast) {
-        let mut error = errors::raise(refused.into());
-        error.set_position(position);
-        return Err(failed(error));
-    }
-    let assigned = shared.assigned.get_or_init(|| assigned(&ast));
-    shared.loops.get_or_init(|| loops(&ast, assigned));
-    shared.arities.get_or_init(|| arities(&ast));
-    view::register_fields(&mut engine, properties(&ast));
+    rules::check_calls(&ast).map_err(failed)?;
+    let assigned = shared.assigned.get_or_init(|| names::assigned(&ast));
+    shared.loops.get_or_init(|| names::loop_constants(&ast, assigned));
+    shared.arities.get_or_init(|| names::functions(&ast));
+    view::register_fields(&mut engine, names::properties(&ast, PROPERTIES_MAX));
     let global = run_top_level(&engine, &ast, &shared);
     shared.surroundings.scratch.free(None);
     let global = global.map_err(failed)?;
     source.modules.settle();
     let (handlers, lifecycles) = shared.top_level.finish();
-    let globals = shared.globals().iter().map(|it| (it.0.clone(), short::is_plain(it.1))).collect();
-    let short = short::find(&ast, &shared.functions.names(), &globals);
+    let short = Short::find(&ast, &shared.functions.names(), &shared.globals());
     let script = RhaiScript { engine, shared, global, kept: Vec::new(), short };
     Ok((script, handlers, lifecycles))
 }
@@ -266,7 +262,7 @@ fn engine(shared: &Arc<Shared>, source: &Source, limits: &Sandbox) -> Engine {
         control::end_at_variable()?;
         names.resolve(name, index, &context)
     });
-    builtins::register(&mut engine);
+    limits::register(&mut engine);
     value::register(&mut engine);
     view::register(&mut engine);
     context::register(&mut engine, shared);
@@ -316,80 +312,10 @@ fn returns(ast: &AST) -> bool {
     })
 }
 
-fn arities(ast: &AST) -> BTreeMap<String, Vec<usize>> {
-    let mut arities = BTreeMap::<String, Vec<usize>>::new();
-    for function in ast.iter_functions() {
-        arities.entry(function.name.to_owned()).or_default().push(function.params.len());
-    }
-    arities
-}
-
 fn too_many_parameters(pointer: &FnPtr, count: usize, gets: &str) -> String {
     let name = pointer.fn_name();
     let name = if errors::is_anonymous(name) { "the function".into() } else { format!("`{name}`") };
     format!("{name} has {count} parameters: {gets}")
-}
-
-/// Returns the names on the left of assignments, in the whole script.
-fn assigned(ast: &AST) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
-    ast.walk(&mut |path| {
-        if let Some(ASTNode::Stmt(Stmt::Assignment(assignment))) = path.last()
-            && let Expr::Variable(variable, ..) = &assignment.1.lhs
-        {
-            names.insert(variable.1.to_string());
-        }
-        true
-    });
-    names
-}
-
-/// Returns the names of properties, up to a limit: each getter takes memory of the script.
-fn properties(ast: &AST) -> BTreeSet<ImmutableString> {
-    /// More than long scripts have.
-    const MAX: usize = 300;
-    let mut names = BTreeSet::new();
-    ast.walk(&mut |path| {
-        if let Some(ASTNode::Expr(Expr::Property(property, _))) = path.last() {
-            names.insert(property.2.clone());
-        }
-        names.len() < MAX
-    });
-    names
-}
-
-/// Returns the loop variables that are never assigned to, nor changed by a method.
-fn loops(ast: &AST, assigned: &BTreeSet<String>) -> BTreeSet<String> {
-    /// The methods that change a string.
-    const CHANGING: [&str; 13] = [
-        "append",
-        "clear",
-        "crop",
-        "make_lower",
-        "make_upper",
-        "pad",
-        "pop",
-        "push",
-        "remove",
-        "replace",
-        "set",
-        "trim",
-        "truncate",
-    ];
-    let (mut names, mut changed) = (BTreeSet::new(), assigned.clone());
-    ast.walk(&mut |path| {
-        if let Some(ASTNode::Stmt(Stmt::For(variables, _))) = path.last() {
-            names.insert(variables.0.name.to_string());
-        }
-        if let Some(ASTNode::Expr(Expr::Dot(dot, ..))) = path.last()
-            && let (Expr::Variable(variable, ..), Expr::MethodCall(call, _)) = (&dot.lhs, &dot.rhs)
-            && CHANGING.contains(&call.name.as_str())
-        {
-            changed.insert(variable.1.to_string());
-        }
-        true
-    });
-    names.difference(&changed).cloned().collect()
 }
 
 impl Drop for RhaiScript {
@@ -411,9 +337,9 @@ impl RhaiScript {
     /// Returns how a call of this function can run inline, if it can.
     pub(super) fn inline(&self, function: &Function, call: &Invocation) -> Option<InlineFunction> {
         let is_one_of = |names| self.shared.functions.is_one_of(names, function);
-        let kind = if is_one_of(&self.short.straight) {
+        let kind = if is_one_of(&self.short.0.straight) {
             InlineFunction::Straight
-        } else if is_one_of(&self.short.repeatable) {
+        } else if is_one_of(&self.short.0.repeatable) {
             InlineFunction::Repeatable(function.slot)
         } else {
             return None;

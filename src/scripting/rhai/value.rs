@@ -2,7 +2,8 @@
 //!
 //! Values that JSON cannot represent are refused with their path. Integers stay `i64`, floats stay floats, `()` is null.
 
-use rhai::{Array, Dynamic, Engine, FnPtr, Map};
+use kopf_rhai::{Fallible, problem};
+use rhai::{Array, Dynamic, Engine, FnPtr, FuncRegistration, Map};
 use serde_json::Value;
 
 use super::{errors, handles, view::View};
@@ -19,6 +20,9 @@ use crate::scripting::{
 
 /// The text of a value that is not data is cut after this many bytes.
 const SKETCH_BYTES_MAX: usize = 16 * 1024;
+
+/// Bytes that one item of a document takes while it is parsed: in the tree, and as a Rhai value.
+const BYTES_PER_ITEM: usize = 160;
 
 /// Returns a plain Rhai value, deeply copied: for `kopf.copy`, and for lists that a script may change.
 pub(super) fn plain(value: &Value) -> Dynamic {
@@ -223,11 +227,34 @@ pub(super) fn same(a: &Dynamic, b: &Dynamic) -> bool {
     }
 }
 
-/// Makes lists and maps print as compact JSON, as views do.
+/// Registers `to_json` and `parse_json`, which are strict, and bounded in depth and memory. Makes lists and maps print as compact JSON, as
+/// views do.
 pub(super) fn register(engine: &mut Engine) {
+    FuncRegistration::new("to_json")
+        .with_purity(true)
+        .register_into_engine(engine, |map: &mut Map| write_json(&Dynamic::from_map(map.clone())));
+    FuncRegistration::new("to_json")
+        .with_purity(true)
+        .register_into_engine(engine, |list: &mut Array| {
+            write_json(&Dynamic::from_array(list.clone()))
+        });
+    engine.register_fn("parse_json", read_json);
     for name in ["to_string", "print", "debug", "to_debug"] {
         engine
             .register_fn(name, |it: Array| text(&Dynamic::from_array(it)))
             .register_fn(name, |it: Map| text(&Dynamic::from_map(it)));
     }
+}
+
+fn write_json(value: &Dynamic) -> Fallible<String> {
+    to_json("to_json", value).map(|it| it.to_string()).map_err(problem)
+}
+
+fn read_json(text: &str) -> Fallible<Dynamic> {
+    let is_mark = |it: &u8| matches!(it, b',' | b':' | b'[' | b'{');
+    let items = text.bytes().filter(|it| is_mark(it)).count() + 1;
+    control::reserve(items.saturating_mul(BYTES_PER_ITEM).saturating_add(text.len()))?;
+    let value: Value =
+        serde_json::from_str(text).map_err(|error| problem(format!("parse_json: {error}")))?;
+    Ok(plain(&value))
 }

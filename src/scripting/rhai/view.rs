@@ -10,11 +10,11 @@ use kopf_json::{
     shared::{Part, SharedJson},
     tape::Shallow,
 };
+use kopf_rhai::problem;
 use rhai::{Array, Dynamic, Engine, EvalAltResult, FuncRegistration, ImmutableString};
 use serde_json::Value;
 
 use super::{
-    errors::problem,
     handles::register_equality,
     value::{number, plain, same},
 };

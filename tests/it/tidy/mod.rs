@@ -18,6 +18,7 @@ use std::{
 const LAYERS: &[&str] = &[
     "json",
     "luau",
+    "rhai",
     "heap",
     "sorted",
     "settings",

@@ -112,6 +112,8 @@ const BUDGETS: &[(&str, usize)] = &[
     ("reactor/observer", 1100),
     ("reactor/operator", 1300),
     ("reactor/streams", 1300),
+    // What belongs to Rhai itself, without anything of operators: it was a fifth of scripting/rhai.
+    ("rhai", 1200),
     ("scripting", 200),
     // Everything of the engines that needs no VM: 1,200 lines of Lua, 1,700 of Rhai, and their seams.
     ("scripting/actor", 1500),
@@ -121,7 +123,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("scripting/host", 700),
     ("scripting/inline", 300),
     ("scripting/lua", 3700),
-    ("scripting/rhai", 4800),
+    ("scripting/rhai", 3800),
     // One search of the sources for the ids of all indexes, on another thread than the operator's.
     ("scripting/script", 2900),
     ("scripting/surface", 2900),

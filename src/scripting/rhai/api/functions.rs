@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use kopf_rhai::problem;
 use rhai::{
     Dynamic, Engine, EvalAltResult, FLOAT, FnPtr, INT, ImmutableString, Module, NativeCallContext,
 };
@@ -27,7 +28,7 @@ use crate::scripting::{
     handles::AnyHandle,
     rhai::{
         context::Ctx,
-        errors::{described, problem, raise},
+        errors::{described, raise},
         handles::{self, RhaiPassed, native},
         script::Shared,
         value::{plain, text},

@@ -9,6 +9,7 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
+use kopf_rhai::problem;
 use parking_lot::Mutex;
 use rhai::{
     Dynamic, Engine, EvalAltResult, FnPtr, INT, ImmutableString, Map, Module, NativeCallContext,
@@ -27,7 +28,7 @@ use crate::scripting::{
     },
     rhai::{
         context,
-        errors::{problem, raise},
+        errors::raise,
         script::{self, EXPRESSION_DEPTHS_MAX},
         value::{plain, to_refusable},
     },

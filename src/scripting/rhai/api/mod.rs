@@ -9,13 +9,14 @@ mod streams;
 
 use std::{any::TypeId, sync::Arc};
 
+use kopf_rhai::problem;
 use rhai::{
     Dynamic, Engine, EvalAltResult, FnNamespace, FuncRegistration, ImmutableString, Module,
     NativeCallContext, plugin::RhaiFunc,
 };
 
 pub(super) use self::library::{is_library, misused, module as library_module, value as library};
-use super::{errors::problem, script::Shared};
+use super::script::Shared;
 use crate::scripting::functions::names;
 
 /// The value of the variable `kopf`.

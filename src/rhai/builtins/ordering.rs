@@ -7,36 +7,36 @@ use std::cmp::Ordering;
 
 use rhai::{Array, Dynamic, Engine, EvalAltResult, FLOAT, FnPtr, INT, NativeCallContext};
 
-use super::{Fallible, equality::equal};
-use crate::scripting::{blocking::control::step, rhai::errors::problem};
+use super::super::{Fallible, Limits, problem};
+use super::equality::equal;
 
 /// Registers the replacements of sorting functions.
-pub(super) fn register(engine: &mut Engine) {
+pub(super) fn register<L: Limits>(engine: &mut Engine) {
     for name in ["sort", "sort_by"] {
         engine.register_fn(name, |context: NativeCallContext<'_>, array: &mut Array, by: FnPtr| {
-            *array = sorted(array, |a, b| compared(&context, &by, a, b))?;
+            *array = sorted::<L>(array, |a, b| compared(&context, &by, a, b))?;
             Ok::<_, Box<EvalAltResult>>(())
         });
     }
     for name in ["order", "order_by"] {
         engine.register_fn(name, |context: NativeCallContext<'_>, array: Array, by: FnPtr| {
-            sorted(&array, |a, b| compared(&context, &by, a, b))
+            sorted::<L>(&array, |a, b| compared(&context, &by, a, b))
         });
     }
     let sort = |array: &mut Array, descending: bool| {
-        *array = naturally(array, descending)?;
+        *array = naturally::<L>(array, descending)?;
         Ok::<_, Box<EvalAltResult>>(())
     };
     engine
         .register_fn("sort", move |array: &mut Array| sort(array, false))
         .register_fn("sort_desc", move |array: &mut Array| sort(array, true))
-        .register_fn("order", |array: Array| naturally(&array, false))
-        .register_fn("order_desc", |array: Array| naturally(&array, true))
+        .register_fn("order", |array: Array| naturally::<L>(&array, false))
+        .register_fn("order_desc", |array: Array| naturally::<L>(&array, true))
         .register_fn("dedup", |context: NativeCallContext<'_>, array: &mut Array| {
-            dedup(array, |a, b| equal(&context, a, b))
+            dedup::<L>(array, |a, b| equal::<L>(&context, a, b))
         })
         .register_fn("dedup", |context: NativeCallContext<'_>, array: &mut Array, by: FnPtr| {
-            dedup(array, |a, b| {
+            dedup::<L>(array, |a, b| {
                 let same = by.call_raw(&context, None, [a.clone(), b.clone()])?;
                 Ok(same.as_bool().unwrap_or(false))
             })
@@ -44,15 +44,15 @@ pub(super) fn register(engine: &mut Engine) {
 }
 
 /// Returns the items in order; equal ones keep their order. A merge sort, because a comparison may fail, or be inconsistent with others.
-fn sorted(
+fn sorted<L: Limits>(
     items: &Array,
     mut compare: impl FnMut(&Dynamic, &Dynamic) -> Fallible<Ordering>,
 ) -> Fallible<Array> {
-    let order = merge_sorted(items.iter().collect(), &mut compare)?;
+    let order = merge_sorted::<L>(items.iter().collect(), &mut compare)?;
     Ok(order.into_iter().cloned().collect())
 }
 
-fn merge_sorted<'a>(
+fn merge_sorted<'a, L: Limits>(
     mut left: Vec<&'a Dynamic>,
     compare: &mut impl FnMut(&Dynamic, &Dynamic) -> Fallible<Ordering>,
 ) -> Fallible<Vec<&'a Dynamic>> {
@@ -61,10 +61,10 @@ fn merge_sorted<'a>(
     }
     let right = left.split_off(left.len() / 2);
     let mut merged = Vec::with_capacity(left.len() + right.len());
-    let mut left = merge_sorted(left, compare)?.into_iter().peekable();
-    let mut right = merge_sorted(right, compare)?.into_iter().peekable();
+    let mut left = merge_sorted::<L>(left, compare)?.into_iter().peekable();
+    let mut right = merge_sorted::<L>(right, compare)?.into_iter().peekable();
     while let (Some(a), Some(b)) = (left.peek(), right.peek()) {
-        step()?;
+        L::step()?;
         // This way around: a function that returns whether its first argument comes first says false for equal items.
         let next = if compare(b, a)?.is_lt() { right.next() } else { left.next() };
         merged.extend(next);
@@ -92,12 +92,12 @@ fn compared(
 }
 
 /// Sorts by the values themselves. Fails if they have several types, or a type without an order.
-fn naturally(items: &Array, descending: bool) -> Fallible<Array> {
+fn naturally<L: Limits>(items: &Array, descending: bool) -> Fallible<Array> {
     let kind = items.first().map(Dynamic::type_id);
     if items.iter().any(|it| Some(it.type_id()) != kind) {
         return Err(problem("elements of different types cannot be sorted"));
     }
-    sorted(items, |a, b| {
+    sorted::<L>(items, |a, b| {
         let order = natural(a, b)
             .ok_or_else(|| problem(format!("elements of {} cannot be sorted", a.type_name())))?;
         Ok(if descending { order.reverse() } else { order })
@@ -124,13 +124,13 @@ fn natural(a: &Dynamic, b: &Dynamic) -> Option<Ordering> {
 }
 
 /// Removes items that are equal to the item before them.
-fn dedup(
+fn dedup<L: Limits>(
     array: &mut Array,
     mut same: impl FnMut(&Dynamic, &Dynamic) -> Fallible<bool>,
 ) -> Fallible<()> {
     let mut kept = Array::with_capacity(array.len());
     for item in &*array {
-        step()?;
+        L::step()?;
         let repeats = kept.last().map_or(Ok(false), |last| same(last, item))?;
         if !repeats {
             kept.push(item.clone());

@@ -4,17 +4,13 @@ use std::ops::{Range, RangeInclusive};
 
 use rhai::{Array, Dynamic, Engine, FuncRegistration, INT, ImmutableString};
 
-use super::{Fallible, too_long, too_many};
-use crate::scripting::{
-    blocking::control::{reserve, sizes, step},
-    values::limits::ITEMS_MAX,
-};
+use super::super::{Fallible, Limits};
 
 /// Maximum bytes of a piece of a string in addition to its characters: a value, and what it points to.
 const BYTES_PER_PIECE: usize = 80;
 
 /// Registers the replacements of string functions.
-pub(super) fn register(engine: &mut Engine) {
+pub(super) fn register<L: Limits>(engine: &mut Engine) {
     macro_rules! pure {
         ($name:expr, $function:expr) => {
             FuncRegistration::new($name).with_purity(true).register_into_engine(engine, $function);
@@ -22,53 +18,55 @@ pub(super) fn register(engine: &mut Engine) {
     }
     pure!("to_chars", |text: &mut ImmutableString| {
         let chars = text.chars().count();
-        if chars > ITEMS_MAX {
-            return Err(too_many("a list"));
+        if chars > L::ITEMS_MAX {
+            return Err(L::too_many("a list"));
         }
         Ok(text.chars().map(Dynamic::from_char).collect::<Array>())
     });
     pure!("split", |text: &mut ImmutableString| {
-        let pieces = text.split_whitespace().take(ITEMS_MAX + 1);
-        if text.is_empty() { Ok(vec![text.clone().into()]) } else { list(pieces) }
+        let pieces = text.split_whitespace().take(L::ITEMS_MAX + 1);
+        if text.is_empty() { Ok(vec![text.clone().into()]) } else { list::<L>(pieces) }
     });
-    pure!("split", |text: &mut ImmutableString, by: ImmutableString| list(text.split(&*by)));
-    pure!("split", |text: &mut ImmutableString, by: char| list(text.split(by)));
-    pure!("split_rev", |text: &mut ImmutableString, by: ImmutableString| list(text.rsplit(&*by)));
-    pure!("split_rev", |text: &mut ImmutableString, by: char| list(text.rsplit(by)));
+    pure!("split", |text: &mut ImmutableString, by: ImmutableString| list::<L>(text.split(&*by)));
+    pure!("split", |text: &mut ImmutableString, by: char| list::<L>(text.split(by)));
+    pure!("split_rev", |text: &mut ImmutableString, by: ImmutableString| list::<L>(
+        text.rsplit(&*by)
+    ));
+    pure!("split_rev", |text: &mut ImmutableString, by: char| list::<L>(text.rsplit(by)));
     pure!("split", |text: &mut ImmutableString, by: ImmutableString, most: INT| {
-        list(text.splitn(pieces(most), &*by))
+        list::<L>(text.splitn(pieces(most), &*by))
     });
     pure!("split", |text: &mut ImmutableString, by: char, most: INT| {
-        list(text.splitn(pieces(most), by))
+        list::<L>(text.splitn(pieces(most), by))
     });
     pure!("split_rev", |text: &mut ImmutableString, by: ImmutableString, most: INT| {
-        list(text.rsplitn(pieces(most), &*by))
+        list::<L>(text.rsplitn(pieces(most), &*by))
     });
     pure!("split_rev", |text: &mut ImmutableString, by: char, most: INT| {
-        list(text.rsplitn(pieces(most), by))
+        list::<L>(text.rsplitn(pieces(most), by))
     });
     engine
         .register_fn("pad", |text: &mut ImmutableString, len: INT, with: char| {
-            pad(text, len, with.encode_utf8(&mut [0; 4]))
+            pad::<L>(text, len, with.encode_utf8(&mut [0; 4]))
         })
         .register_fn("pad", |text: &mut ImmutableString, len: INT, with: ImmutableString| {
-            pad(text, len, &with)
+            pad::<L>(text, len, &with)
         });
-    register_parts(engine);
-    register_replace(engine);
+    register_parts::<L>(engine);
+    register_replace::<L>(engine);
 }
 
 /// Pads a string to this number of characters. Rhai's own adds one at a time, and never ends with an empty string.
-fn pad(text: &mut ImmutableString, len: INT, with: &str) -> Fallible<()> {
+fn pad<L: Limits>(text: &mut ImmutableString, len: INT, with: &str) -> Fallible<()> {
     let missing = usize::try_from(len).unwrap_or(0).saturating_sub(text.chars().count());
     let chars = with.chars().count();
     if missing == 0 || chars == 0 {
         return Ok(());
     }
     let times = missing / chars;
-    let longest = sizes().1;
+    let longest = L::string_size();
     if times.saturating_mul(with.len()).saturating_add(text.len()) > longest {
-        return Err(too_long());
+        return Err(L::too_long());
     }
     let mut padded = text.to_string();
     padded.push_str(&with.repeat(times));
@@ -82,15 +80,15 @@ fn pieces(most: INT) -> usize {
     usize::try_from(most).unwrap_or(0).max(1)
 }
 
-fn list<'a>(pieces: impl Iterator<Item = &'a str>) -> Fallible<Array> {
+fn list<'a, L: Limits>(pieces: impl Iterator<Item = &'a str>) -> Fallible<Array> {
     let mut list = Array::new();
     for piece in pieces {
-        if list.len() == ITEMS_MAX {
-            return Err(too_many("a list"));
+        if list.len() == L::ITEMS_MAX {
+            return Err(L::too_many("a list"));
         }
         // Even short pieces need an allocation each.
         if list.len().is_multiple_of(1024) {
-            reserve(1024 * BYTES_PER_PIECE)?;
+            L::reserve(1024 * BYTES_PER_PIECE)?;
         }
         list.push(piece.into());
     }
@@ -98,20 +96,20 @@ fn list<'a>(pieces: impl Iterator<Item = &'a str>) -> Fallible<Array> {
 }
 
 /// Replaces one string with another, wherever it is found.
-fn replace(text: &mut ImmutableString, find: &str, with: &str) -> Fallible<()> {
+fn replace<L: Limits>(text: &mut ImmutableString, find: &str, with: &str) -> Fallible<()> {
     // As in Rhai: an empty string stays empty.
     if text.is_empty() {
         return Ok(());
     }
-    let longest = sizes().1;
+    let longest = L::string_size();
     let (mut made, mut done) = (String::new(), 0);
     for (place, found) in text.match_indices(find) {
-        step()?;
+        L::step()?;
         made.push_str(text.get(done..place).unwrap_or_default());
         made.push_str(with);
         done = place + found.len();
         if made.len() > longest {
-            return Err(too_long());
+            return Err(L::too_long());
         }
     }
     made.push_str(text.get(done..).unwrap_or_default());
@@ -149,7 +147,7 @@ fn span(start: INT, end: INT) -> (INT, INT) {
 
 /// Registers `sub_string`, which returns a part of a string, and `crop`, which keeps only that part. Rhai's own create a list of all
 /// characters.
-fn register_parts(engine: &mut Engine) {
+fn register_parts<L: Limits>(engine: &mut Engine) {
     type Text = ImmutableString;
     let give = |text: &Text, start, len| Text::from(part(text, start, len));
     let crop = |text: &mut Text, start, len| *text = Text::from(part(text, start, len));
@@ -175,9 +173,9 @@ fn register_parts(engine: &mut Engine) {
             let (start, len) = inclusive(&range);
             crop(it, start, len);
         })
-        .register_fn("remove", |it: &mut Text, what: Text| replace(it, &what, ""))
+        .register_fn("remove", |it: &mut Text, what: Text| replace::<L>(it, &what, ""))
         .register_fn("remove", |it: &mut Text, what: char| {
-            replace(it, what.encode_utf8(&mut [0; 4]), "")
+            replace::<L>(it, what.encode_utf8(&mut [0; 4]), "")
         })
         .register_fn("pop", |it: &mut Text, len: INT| {
             let kept = it.chars().count().saturating_sub(usize::try_from(len).unwrap_or(0));
@@ -188,27 +186,27 @@ fn register_parts(engine: &mut Engine) {
         });
 }
 
-fn register_replace(engine: &mut Engine) {
+fn register_replace<L: Limits>(engine: &mut Engine) {
     engine
         .register_fn(
             "replace",
             move |text: &mut ImmutableString, find: ImmutableString, with: ImmutableString| {
-                replace(text, &find, &with)
+                replace::<L>(text, &find, &with)
             },
         )
         .register_fn(
             "replace",
             move |text: &mut ImmutableString, find: ImmutableString, with: char| {
-                replace(text, &find, &with.to_string())
+                replace::<L>(text, &find, &with.to_string())
             },
         )
         .register_fn(
             "replace",
             move |text: &mut ImmutableString, find: char, with: ImmutableString| {
-                replace(text, &find.to_string(), &with)
+                replace::<L>(text, &find.to_string(), &with)
             },
         )
         .register_fn("replace", move |text: &mut ImmutableString, find: char, with: char| {
-            replace(text, &find.to_string(), &with.to_string())
+            replace::<L>(text, &find.to_string(), &with.to_string())
         });
 }

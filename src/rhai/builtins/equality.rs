@@ -2,33 +2,32 @@
 
 use rhai::{Array, Dynamic, Engine, EvalAltResult, FuncRegistration, INT, Map, NativeCallContext};
 
-use super::Fallible;
-use crate::scripting::{
-    blocking::control::step, rhai::errors::problem, values::refused::DEPTH_MAX,
-};
+use super::super::{Fallible, Limits, problem};
 
 /// Registers the replacements. All of them are pure, so that they accept constants.
-pub(super) fn register(engine: &mut Engine) {
+pub(super) fn register<L: Limits>(engine: &mut Engine) {
     macro_rules! pure {
         ($name:expr, $function:expr) => {
             FuncRegistration::new($name).with_purity(true).register_into_engine(engine, $function);
         };
     }
     pure!("==", |context: NativeCallContext<'_>, a: &mut Array, b: Array| {
-        lists(&context, a, &b, 0)
+        lists::<L>(&context, a, &b, 0)
     });
     pure!("!=", |context: NativeCallContext<'_>, a: &mut Array, b: Array| {
-        lists(&context, a, &b, 0).map(|it| !it)
+        lists::<L>(&context, a, &b, 0).map(|it| !it)
     });
-    pure!("==", |context: NativeCallContext<'_>, a: &mut Map, b: Map| maps(&context, a, &b, 0));
+    pure!("==", |context: NativeCallContext<'_>, a: &mut Map, b: Map| maps::<L>(
+        &context, a, &b, 0
+    ));
     pure!("!=", |context: NativeCallContext<'_>, a: &mut Map, b: Map| {
-        maps(&context, a, &b, 0).map(|it| !it)
+        maps::<L>(&context, a, &b, 0).map(|it| !it)
     });
     pure!("contains", |context: NativeCallContext<'_>, array: &mut Array, value: Dynamic| {
-        Ok::<_, Box<EvalAltResult>>(place(&context, array, &value, 0)?.is_some())
+        Ok::<_, Box<EvalAltResult>>(place::<L>(&context, array, &value, 0)?.is_some())
     });
     pure!("index_of", |context: NativeCallContext<'_>, array: &mut Array, value: Dynamic| {
-        place(&context, array, &value, 0).map(index)
+        place::<L>(&context, array, &value, 0).map(index)
     });
     pure!("index_of", |context: NativeCallContext<'_>,
                        array: &mut Array,
@@ -40,7 +39,7 @@ pub(super) fn register(engine: &mut Engine) {
             Ok(start) => start,
             Err(_) => array.len().saturating_sub(from_end),
         };
-        place(&context, array, &value, start).map(index)
+        place::<L>(&context, array, &value, start).map(index)
     });
 }
 
@@ -48,14 +47,14 @@ fn index(place: Option<usize>) -> INT {
     place.and_then(|it| INT::try_from(it).ok()).unwrap_or(-1)
 }
 
-fn place(
+fn place<L: Limits>(
     context: &NativeCallContext<'_>,
     array: &Array,
     value: &Dynamic,
     start: usize,
 ) -> Fallible<Option<usize>> {
     for (index, item) in array.iter().enumerate().skip(start) {
-        if equal(context, item, value)? {
+        if equal::<L>(context, item, value)? {
             return Ok(Some(index));
         }
     }
@@ -63,17 +62,21 @@ fn place(
 }
 
 /// Returns whether two values are equal in Rhai; values of types that cannot be compared are not.
-pub(super) fn equal(context: &NativeCallContext<'_>, a: &Dynamic, b: &Dynamic) -> Fallible<bool> {
-    compare(context, a, b, 0)
+pub(super) fn equal<L: Limits>(
+    context: &NativeCallContext<'_>,
+    a: &Dynamic,
+    b: &Dynamic,
+) -> Fallible<bool> {
+    compare::<L>(context, a, b, 0)
 }
 
-fn compare(
+fn compare<L: Limits>(
     context: &NativeCallContext<'_>,
     a: &Dynamic,
     b: &Dynamic,
     depth: usize,
 ) -> Fallible<bool> {
-    step()?;
+    L::step()?;
     if let (Ok(a), Ok(b)) = (a.as_immutable_string_ref(), b.as_immutable_string_ref()) {
         return Ok(*a == *b);
     }
@@ -84,10 +87,10 @@ fn compare(
         return Ok(a.is_unit() && b.is_unit());
     }
     if let (Ok(a), Ok(b)) = (a.as_array_ref(), b.as_array_ref()) {
-        return lists(context, &a, &b, depth + 1);
+        return lists::<L>(context, &a, &b, depth + 1);
     }
     if let (Ok(a), Ok(b)) = (a.as_map_ref(), b.as_map_ref()) {
-        return maps(context, &a, &b, depth + 1);
+        return maps::<L>(context, &a, &b, depth + 1);
     }
     let compared = context.call_native_fn_raw("==", true, &mut [&mut a.clone(), &mut b.clone()]);
     match compared.map_err(|it| *it) {
@@ -97,26 +100,36 @@ fn compare(
     }
 }
 
-fn lists(context: &NativeCallContext<'_>, a: &Array, b: &Array, depth: usize) -> Fallible<bool> {
-    shallow(depth)?;
+fn lists<L: Limits>(
+    context: &NativeCallContext<'_>,
+    a: &Array,
+    b: &Array,
+    depth: usize,
+) -> Fallible<bool> {
+    shallow::<L>(depth)?;
     if a.len() != b.len() {
         return Ok(false);
     }
     for (a, b) in a.iter().zip(b) {
-        if !compare(context, a, b, depth)? {
+        if !compare::<L>(context, a, b, depth)? {
             return Ok(false);
         }
     }
     Ok(true)
 }
 
-fn maps(context: &NativeCallContext<'_>, a: &Map, b: &Map, depth: usize) -> Fallible<bool> {
-    shallow(depth)?;
+fn maps<L: Limits>(
+    context: &NativeCallContext<'_>,
+    a: &Map,
+    b: &Map,
+    depth: usize,
+) -> Fallible<bool> {
+    shallow::<L>(depth)?;
     if a.len() != b.len() {
         return Ok(false);
     }
     for (key, a) in a {
-        let same = b.get(key).map_or(Ok(false), |b| compare(context, a, b, depth))?;
+        let same = b.get(key).map_or(Ok(false), |b| compare::<L>(context, a, b, depth))?;
         if !same {
             return Ok(false);
         }
@@ -125,9 +138,10 @@ fn maps(context: &NativeCallContext<'_>, a: &Map, b: &Map, depth: usize) -> Fall
 }
 
 /// Fails if a value is nested deeper than data may be.
-fn shallow(depth: usize) -> Fallible<()> {
-    if depth <= DEPTH_MAX {
+fn shallow<L: Limits>(depth: usize) -> Fallible<()> {
+    let max = L::DEPTH_MAX;
+    if depth <= max {
         return Ok(());
     }
-    Err(problem(format!("==: nested deeper than {DEPTH_MAX} levels")))
+    Err(problem(format!("==: nested deeper than {max} levels")))
 }

@@ -1,12 +1,11 @@
 //! Short functions: they neither wait nor compute for long, whatever their arguments are.
 //!
-//! A short function is code of a few dozen nodes that reads parts of the object, compares them, and assigns to the patch. Its calls need
-//! neither a thread nor a watchdog (see `blocking/inline.rs`), so the rules are strict: only nodes that are known to be short are allowed. Not
-//! allowed are recursion, closures, parts of `ctx` that may be large or wait, and variables of the script other than constants: Rhai
-//! sleeps when another call holds their lock.
+//! A short function is code of a few dozen nodes that reads parts of its arguments, compares them, and assigns to one part. Its calls need
+//! no watchdog, so the rules are strict: only nodes that are known to be short are allowed. Not allowed are recursion, closures, fields
+//! that may be large or wait, and variables of the script other than constants: Rhai sleeps when another call holds their lock.
 //!
-//! Loops are allowed in functions without effects, such as those that only accept or reject an object: a call that takes long is aborted,
-//! and repeated on a thread.
+//! Loops are allowed in functions without effects, such as those that only accept or reject an object: the program can end a call that
+//! takes long, and repeat it elsewhere.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,36 +15,42 @@ use std::{
 
 use rhai::{AST, ASTFlags, ASTNode, BinaryExpr, Dynamic, Expr, FnCallExpr, INT, Stmt};
 
-use crate::call::Invocation;
-use crate::scripting::{functions::names::LOG_METHODS, inline, surface::KWARGS};
-
 /// Maximum cost of a function: a node costs 1, one that may touch a whole object [`TOUCH`].
 const COST_MAX: usize = 200;
 const TOUCH: usize = 10;
-/// Maximum nesting of nodes: they are evaluated on the stack of the operator.
+/// Maximum nesting of nodes: they are evaluated on whatever stack the caller has.
 const DEPTH_MAX: usize = 40;
 /// Maximum size of a string constant in bytes, and of a constant list or map in items.
 const CONSTANT_MAX: usize = 1024;
 /// Scripts with more functions have no short ones: the search takes quadratic time.
 const FUNCTIONS_MAX: usize = 500;
 
-/// Parts of `ctx` that are small: scalars, and parts of the object that copy nothing.
-const PARTS: &str = "annotations body dry dryrun labels logger meta name namespace operation reason resource retry runtime spec \
-                     started status type uid";
-/// Methods of strings, lists, maps and views that take one pass.
-const METHODS: &str = "contains ends_with get is_empty keys len starts_with sub_string to_lower to_string to_upper values";
-/// Functions of `kopf` that only raise or create an error.
-const RAISING: &str = "AdmissionError PermanentError TemporaryError fail retry";
+/// What the program that runs the scripts knows of its functions and fields. Everything else is what Rhai itself has, or not allowed.
+#[derive(Debug)]
+pub struct Rules {
+    /// The name of the value and module with the functions of the program, as in `host.fail("no")` and `host::fail("no")`.
+    pub host: &'static str,
+    /// Functions of `host` that only create or raise an error.
+    pub raising: BTreeSet<&'static str>,
+    /// Functions and methods without effects that take at most one pass over their arguments.
+    pub methods: BTreeSet<&'static str>,
+    /// Methods with effects that take at most one pass over their arguments, such as those that write to a log.
+    pub acting: BTreeSet<&'static str>,
+    /// Fields that may be large, copy much, or wait. They are not allowed, whatever value they are read from.
+    pub large: BTreeSet<&'static str>,
+    /// The one of them whose parts can be assigned to, as in `value.written.a.b = 1`.
+    pub written: &'static str,
+}
 
 /// The short functions of a script. A function with several definitions is short if all of them are.
-#[derive(Default)]
-pub(super) struct Short {
+#[derive(Debug, Default)]
+pub struct ShortFunctions {
     /// Those without loops.
-    pub(super) straight: BTreeSet<String>,
-    /// Those with loops: their calls can be repeated.
-    pub(super) repeatable: BTreeSet<String>,
-    /// The names of all parts that they read.
-    parts: BTreeSet<String>,
+    pub straight: BTreeSet<String>,
+    /// Those with loops, and without effects: their calls can be repeated.
+    pub repeatable: BTreeSet<String>,
+    /// The names of all fields that they read or write; possibly also some of other functions.
+    pub fields: BTreeSet<String>,
 }
 
 /// What is known of the calls of a function.
@@ -60,8 +65,13 @@ struct FunctionCost {
 
 /// Returns the short ones of these functions of a script.
 ///
-/// `globals` are the variables of the script, and whether they are plain constants.
-pub(super) fn find(ast: &AST, names: &BTreeSet<String>, globals: &BTreeMap<String, bool>) -> Short {
+/// `globals` are the variables of the script. Those that are shared, and so can change, are not allowed.
+pub fn find(
+    ast: &AST,
+    names: &BTreeSet<String>,
+    globals: &BTreeMap<String, Dynamic>,
+    rules: &Rules,
+) -> ShortFunctions {
     let mut imports = false;
     ast.walk(&mut |path| {
         imports |= matches!(path.last(), Some(ASTNode::Stmt(Stmt::Import(..))));
@@ -69,13 +79,14 @@ pub(super) fn find(ast: &AST, names: &BTreeSet<String>, globals: &BTreeMap<Strin
     });
     // Functions of modules can replace methods.
     if imports || ast.iter_functions().count() > FUNCTIONS_MAX {
-        return Short::default();
+        return ShortFunctions::default();
     }
     let functions = &ast.clone_functions_only();
     let defined = functions.iter_functions().map(|it| it.name).collect();
-    let costs = BTreeMap::new();
-    let mut search = Search { functions, globals, defined, costs, parts: BTreeSet::new() };
-    let mut short = Short::default();
+    let constants = globals.iter().filter(|it| is_constant(it.1)).map(|it| it.0.as_str()).collect();
+    let (costs, fields) = (BTreeMap::new(), BTreeSet::new());
+    let mut search = Search { functions, globals, constants, rules, defined, costs, fields };
+    let mut short = ShortFunctions::default();
     for name in names {
         match search.cost_of(name) {
             Some(FunctionCost { loops: false, .. }) => short.straight.insert(name.clone()),
@@ -83,32 +94,22 @@ pub(super) fn find(ast: &AST, names: &BTreeSet<String>, globals: &BTreeMap<Strin
             Some(_) | None => false,
         };
     }
-    Short { parts: search.parts, ..short }
-}
-
-/// Returns whether the value of a variable of the script is plain: a constant, which other calls never lock, with little data.
-pub(super) fn is_plain(value: &Dynamic) -> bool {
-    !value.is_shared() && items(value).is_some_and(|it| it <= CONSTANT_MAX)
-}
-
-impl Short {
-    /// Returns whether they are short for this call: the object is small, and none of them reads an index, which is a part of `ctx`.
-    pub(super) fn is_for(&self, call: &Invocation) -> bool {
-        inline::is_about_small_object(call)
-            && !call.services.indexes.all().any(|it| self.parts.contains(&**it.id()))
-    }
+    ShortFunctions { fields: search.fields, ..short }
 }
 
 /// The search for the short functions of a script.
 struct Search<'a> {
     /// Without statements at the top level.
     functions: &'a AST,
-    globals: &'a BTreeMap<String, bool>,
+    globals: &'a BTreeMap<String, Dynamic>,
+    /// Those of them that are constants with little data.
+    constants: BTreeSet<&'a str>,
+    rules: &'a Rules,
     defined: BTreeSet<&'a str>,
     /// The costs of functions that were examined; `None` if they are not short.
     costs: BTreeMap<String, Option<FunctionCost>>,
-    /// The names of the parts that they read.
-    parts: BTreeSet<String>,
+    /// The names of the fields that they read or write.
+    fields: BTreeSet<String>,
 }
 
 /// A function that is examined.
@@ -145,8 +146,7 @@ impl Search<'_> {
             true
         });
         variables.retain(|it| !self.globals.contains_key(it));
-        let constants = self.globals.iter().filter(|it| *it.1).map(|it| it.0.clone());
-        variables.extend(constants);
+        variables.extend(self.constants.iter().map(|it| (*it).to_owned()));
         let is_defined = self.defined.contains(name);
         let sum = FunctionCost::default();
         let function = ExaminedFunction { search: self, variables, allowed: Vec::new(), sum };
@@ -183,8 +183,8 @@ impl ExaminedFunction<'_, '_> {
             if matches!(sides.lhs, Expr::Variable(..)) {
                 return Some(TOUCH);
             }
-            let patch = written_patch(&sides.lhs).filter(|_| !operator.is_op_assignment())?;
-            self.allowed.push(patch);
+            let written = self.written(&sides.lhs).filter(|_| !operator.is_op_assignment())?;
+            self.allowed.push(written);
             self.sum.acts = true;
             return Some(TOUCH);
         }
@@ -213,12 +213,12 @@ impl ExaminedFunction<'_, '_> {
             return (is_local || self.is_allowed(expression)).then_some(1);
         }
         if let Expr::Property(property, _) = expression {
-            self.search.parts.insert(property.2.to_string());
-            let is_allowed = is_small_part(&property.2) || self.is_allowed(expression);
+            self.search.fields.insert(property.2.to_string());
+            let is_allowed = self.is_small(&property.2) || self.is_allowed(expression);
             return is_allowed.then_some(1);
         }
         if let Expr::Dot(dot, ..) = expression {
-            self.allowed.extend(raising(dot));
+            self.allowed.extend(self.raising(dot));
             return Some(1);
         }
         if let Expr::Index(index, flags, _) = expression {
@@ -231,8 +231,8 @@ impl ExaminedFunction<'_, '_> {
             };
             let is_allowed = match key(place) {
                 Some(key) => {
-                    self.search.parts.insert(key.to_owned());
-                    is_small_part(key)
+                    self.search.fields.insert(key.to_owned());
+                    self.is_small(key)
                 }
                 None => matches!(place, Expr::IntegerConstant(..)),
             };
@@ -281,14 +281,15 @@ impl ExaminedFunction<'_, '_> {
             self.sum.acts |= acts;
             return Some(nodes + TOUCH);
         }
-        let is_logged = call.namespace.is_empty() && LOG_METHODS.iter().any(|it| it.0 == name);
-        self.sum.acts |= is_logged;
+        let rules = self.search.rules;
+        let acts = call.namespace.is_empty() && rules.acting.contains(name);
+        self.sum.acts |= acts;
         let is_known = if call.namespace.is_empty() {
-            is_one_of(METHODS, name) || is_one_of(RAISING, name) || is_logged
+            rules.methods.contains(name) || rules.raising.contains(name) || acts
         } else {
             call.namespace.path.len() == 1
-                && call.namespace.root() == "kopf"
-                && is_one_of(RAISING, name)
+                && call.namespace.root() == rules.host
+                && rules.raising.contains(name)
         };
         is_known.then_some(TOUCH)
     }
@@ -296,21 +297,29 @@ impl ExaminedFunction<'_, '_> {
     fn is_allowed(&self, expression: &Expr) -> bool {
         self.allowed.contains(&ptr::from_ref(expression))
     }
-}
 
-/// Returns the `patch` in `ctx.patch.a.b`. Only assignments may contain it: reading the patch may copy what other handlers have written.
-fn written_patch(place: &Expr) -> Option<*const Expr> {
-    let Expr::Dot(dot, ..) = place else { return None };
-    let Expr::Dot(rest, ..) = &dot.rhs else { return None };
-    let is_patch = matches!(&rest.lhs, Expr::Property(name, _) if name.2 == "patch");
-    (is_patch && is_path(&rest.rhs)).then(|| ptr::from_ref(&rest.lhs))
-}
+    /// Returns whether reading a field of this name is short.
+    fn is_small(&self, field: &str) -> bool {
+        !self.search.rules.large.contains(field)
+    }
 
-/// Returns the `kopf` in `kopf.fail(…)`.
-fn raising(dot: &BinaryExpr) -> Option<*const Expr> {
-    let is_kopf = matches!(&dot.lhs, Expr::Variable(variable, ..) if variable.1 == "kopf");
-    let is_raised = matches!(&dot.rhs, Expr::MethodCall(call, _) if is_one_of(RAISING, &call.name));
-    (is_kopf && is_raised).then(|| ptr::from_ref(&dot.lhs))
+    /// Returns the `written` in `value.written.a.b`. Only assignments may contain it: reading it may copy much.
+    fn written(&self, place: &Expr) -> Option<*const Expr> {
+        let Expr::Dot(dot, ..) = place else { return None };
+        let Expr::Dot(rest, ..) = &dot.rhs else { return None };
+        let is_written =
+            matches!(&rest.lhs, Expr::Property(name, _) if name.2 == self.search.rules.written);
+        (is_written && is_path(&rest.rhs)).then(|| ptr::from_ref(&rest.lhs))
+    }
+
+    /// Returns the `host` in `host.fail(…)`.
+    fn raising(&self, dot: &BinaryExpr) -> Option<*const Expr> {
+        let Rules { host, raising, .. } = self.search.rules;
+        let is_host = matches!(&dot.lhs, Expr::Variable(variable, ..) if variable.1 == *host);
+        let is_raised =
+            matches!(&dot.rhs, Expr::MethodCall(call, _) if raising.contains(call.name.as_str()));
+        (is_host && is_raised).then(|| ptr::from_ref(&dot.lhs))
+    }
 }
 
 fn key(expression: &Expr) -> Option<&str> {
@@ -325,13 +334,9 @@ fn is_path(expression: &Expr) -> bool {
     matches!(expression, Expr::Property(..))
 }
 
-fn is_one_of(words: &str, name: &str) -> bool {
-    words.split(' ').any(|it| it == name)
-}
-
-/// Returns whether a part of this name is small, even if it is a part of `ctx`.
-fn is_small_part(name: &str) -> bool {
-    is_one_of(PARTS, name) || !(name == "patch" || KWARGS.iter().any(|it| it.name == name))
+/// Returns whether a variable of the script is a constant with little data: other calls never lock it.
+fn is_constant(value: &Dynamic) -> bool {
+    !value.is_shared() && items(value).is_some_and(|it| it <= CONSTANT_MAX)
 }
 
 /// Returns the number of items in a constant, nested ones included, plus the bytes of its strings; `None` if it is not data.
@@ -352,17 +357,30 @@ fn items(value: &Dynamic) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use rhai::Engine;
+    use rhai::{Dynamic, Engine};
 
-    use super::{BTreeMap, BTreeSet, Short, find};
+    use super::{BTreeMap, BTreeSet, Rules, ShortFunctions, find};
+
+    fn rules() -> Rules {
+        Rules {
+            host: "kopf",
+            raising: ["AdmissionError", "fail", "retry"].into(),
+            methods: ["contains", "get", "keys", "len", "starts_with", "to_upper"].into(),
+            acting: ["info"].into(),
+            large: ["children", "diff", "memo", "old", "patch", "settings", "stopped"].into(),
+            written: "patch",
+        }
+    }
 
     /// Returns whether the function `f` of this script is short without loops, and with loops, if `kept` is a variable of the script and
     /// `CONSTANT` a constant.
     fn shortness(text: &str) -> (bool, bool) {
         let ast = Engine::new().set_max_expr_depths(0, 0).compile(text).unwrap();
         let names = BTreeSet::from(["f".to_owned()]);
-        let globals = BTreeMap::from([("kept".to_owned(), false), ("CONSTANT".to_owned(), true)]);
-        let Short { straight, repeatable, .. } = find(&ast, &names, &globals);
+        let (kept, constant) = (Dynamic::ONE.into_shared(), Dynamic::ONE);
+        let globals =
+            BTreeMap::from([("kept".to_owned(), kept), ("CONSTANT".to_owned(), constant)]);
+        let ShortFunctions { straight, repeatable, .. } = find(&ast, &names, &globals, &rules());
         (!straight.is_empty(), !repeatable.is_empty())
     }
 
@@ -461,13 +479,13 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_that_are_read_are_known() {
+    fn the_fields_that_are_read_are_known() {
         let text = "fn f(ctx) { ctx.by_name; ctx[`other`].x; ctx.patch.status.y = g(ctx) } fn g(ctx) { ctx.spec?.z }";
         let ast = Engine::new().compile(text).unwrap();
-        let found = find(&ast, &BTreeSet::from(["f".to_owned()]), &BTreeMap::new());
+        let found = find(&ast, &BTreeSet::from(["f".to_owned()]), &BTreeMap::new(), &rules());
         assert!(found.straight.contains("f"));
-        let parts = ["by_name", "other", "patch", "spec", "status", "x", "y", "z"];
-        assert!(parts.iter().all(|it| found.parts.contains(*it)), "{:?}", found.parts);
+        let fields = ["by_name", "other", "patch", "spec", "status", "x", "y", "z"];
+        assert!(fields.iter().all(|it| found.fields.contains(*it)), "{:?}", found.fields);
     }
 
     #[test]
