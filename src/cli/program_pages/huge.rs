@@ -2,8 +2,8 @@
 //!
 //! That part has the size of some 450 small pages. Whenever the process wakes up after other programs have run, the processor has forgotten where
 //! most of them are, and finds each again with several memory accesses; a huge page of 2 MiB takes one. The linker places that part at
-//! the boundary of a huge page (`scripts/lib/ordered-linker`). The system has no huge pages for files on most disks, so the page is a
-//! copy, which is resident as a whole: a process that is seldom busy never makes it.
+//! the boundary of a huge page (`scripts/lib/ordered-linker`). Few systems have huge pages for files, so the page is a copy,
+//! which is resident as a whole: a process that is seldom busy never makes it.
 //!
 //! Tools that read symbols from the program file do not find them for addresses in the copy. No copy is made if the system or the
 //! parent process forbids huge pages (`PR_SET_THP_DISABLE`) or new executable memory.
@@ -28,15 +28,14 @@ pub(in crate::cli) async fn move_when_busy(stop: CancellationToken) {
     let mut checks = interval(CHECK_INTERVAL);
     checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     checks.tick().await;
-    let mut last_check = None;
+    let mut load = Load::default();
     loop {
         tokio::select! {
             biased; // at the end of the process, nothing is moved anymore
             () = stop.cancelled() => return,
             _ = checks.tick() => {}
         }
-        let now = cpu_time();
-        if last_check.replace(now).is_some_and(|it| now.saturating_sub(it) >= BUSY_MIN) {
+        if load.is_busy(cpu_time()) {
             break;
         }
     }
@@ -44,6 +43,17 @@ pub(in crate::cli) async fn move_when_busy(stop: CancellationToken) {
     match page::move_around(page::frequent_function()) {
         Ok(()) => tracing::debug!("The busiest part of the program is on a huge page."),
         Err(reason) => tracing::debug!("No huge page for the program: {reason}."),
+    }
+}
+
+/// The CPU time at the last check; `None` before the first one.
+#[derive(Default)]
+struct Load(Option<Duration>);
+
+impl Load {
+    /// Returns whether the process was busy since the last check.
+    fn is_busy(&mut self, cpu_time: Duration) -> bool {
+        self.0.replace(cpu_time).is_some_and(|it| cpu_time.saturating_sub(it) >= BUSY_MIN)
     }
 }
 
@@ -228,5 +238,17 @@ AnonHugePages:         0 kB
                 }
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Duration, Load};
+
+    #[test]
+    fn the_start_is_not_busy_and_much_work_later_is() {
+        let mut load = Load::default();
+        let checks = [400, 410, 439, 469].map(|it| load.is_busy(Duration::from_millis(it)));
+        assert_eq!(checks, [false, false, false, true]);
     }
 }

@@ -1,7 +1,8 @@
 //! Releases the pages of the program text.
 //!
 //! A page of the program that was read once stays resident, with its neighbors: after the start that is most of the program, though
-//! little of it is needed again. Released pages stay in the page cache of the system, and are mapped again without a disk access.
+//! little of it is needed again. Released pages stay in the page cache of the system, and are mapped again without a disk access. From then
+//! on, the system maps small pages: a huge one for each part that is needed would make most of the program resident again.
 #![cfg_attr(target_os = "linux", expect(unsafe_code, reason = "advice about memory by address"))]
 
 #[cfg(target_os = "linux")]
@@ -18,7 +19,11 @@ pub(in crate::cli) fn release() {
         // SAFETY: releasing pages loses what was written to them, and nothing was: the range is one mapping of the file of the
         // program, it is not writable, and the system has just reported that it contains no page that differs from the file. Only
         // the loader ever makes such a range writable, before `main`. A page that is needed again is read again.
-        let advised = unsafe { madvise(start, length, Advice::LinuxDontNeed) };
+        let advised = unsafe {
+            // Some systems have no huge pages, and know no such advice.
+            let _small = madvise(start, length, Advice::LinuxNoHugepage);
+            madvise(start, length, Advice::LinuxDontNeed)
+        };
         if advised.is_err() {
             // Nothing has changed, and the next call would fail, too.
             return;
