@@ -108,7 +108,7 @@ mod page {
             mprotect(page, HUGE, MprotectFlags::READ | MprotectFlags::EXEC)
                 .map_err(|it| format!("new executable memory is not allowed: {it}"))?;
             let text = with_exposed_provenance_mut(text);
-            mremap_fixed(page, HUGE, HUGE, MremapFlags::empty(), text)
+            mremap_fixed(page, HUGE, HUGE, MremapFlags::MAYMOVE, text)
                 .map_err(|it| format!("it cannot be moved: {it}"))?;
         }
         Ok(())
@@ -190,6 +190,13 @@ AnonHugePages:      2048 kB
 AnonHugePages:         0 kB
 ";
 
+        /// What a system may do; everything else is a mistake.
+        const REFUSALS: [&str; 3] = [
+            "the system has none",
+            "the system gave small pages",
+            "new executable memory is not allowed",
+        ];
+
         #[test]
         fn only_whole_huge_pages_of_program_text_are_moved() {
             let around = |address| text_around(MAPS, "/opt/kopf", address);
@@ -230,7 +237,10 @@ AnonHugePages:         0 kB
                 for place in places {
                     let moved = move_around(place);
                     let is_moved = is_huge(&mappings().unwrap().0, place / HUGE * HUGE);
-                    assert!(is_moved || moved.is_err(), "{moved:?}");
+                    let is_refused = moved
+                        .as_ref()
+                        .is_err_and(|reason| REFUSALS.iter().any(|it| reason.starts_with(it)));
+                    assert!(is_moved || is_refused, "{moved:?}");
                 }
                 stop.store(true, Ordering::Relaxed);
                 for worker in workers {
