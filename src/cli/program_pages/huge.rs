@@ -91,7 +91,7 @@ mod page {
         let text = text_around(&maps, &program, address)
             .ok_or("the program is not aligned to huge pages")?;
         let spare = SparePage::new().map_err(|it| format!("no memory: {it}"))?;
-        let page = spare.start();
+        let page = spare.0;
         // SAFETY: both ranges have this size: the text is readable, and stays mapped while the program runs; the page is new.
         unsafe {
             madvise(page, HUGE, Advice::LinuxHugepage)
@@ -107,11 +107,10 @@ mod page {
         unsafe {
             mprotect(page, HUGE, MprotectFlags::READ | MprotectFlags::EXEC)
                 .map_err(|it| format!("new executable memory is not allowed: {it}"))?;
-            let text = with_exposed_provenance_mut(text);
-            mremap_fixed(page, HUGE, HUGE, MremapFlags::MAYMOVE, text)
-                .map_err(|it| format!("it cannot be moved: {it}"))?;
+            spare
+                .move_to(with_exposed_provenance_mut(text))
+                .map_err(|it| format!("it cannot be moved: {it}"))
         }
-        Ok(())
     }
 
     /// Returns where the huge page around this address begins, if all of it is program text.
@@ -141,30 +140,41 @@ mod page {
         false
     }
 
-    /// New memory with a whole huge page in it. Freed when dropped, except for what was moved elsewhere.
+    /// New memory of the size of a huge page, and aligned to it. Freed when dropped.
     struct SparePage(*mut c_void);
 
     impl SparePage {
         fn new() -> rustix::io::Result<Self> {
-            // SAFETY: new memory at an address of the system's choice.
-            let memory = unsafe {
+            // SAFETY: new memory at an address of the system's choice. What is before and after the page in it is freed; nothing refers to it.
+            unsafe {
                 let access = ProtFlags::READ | ProtFlags::WRITE;
-                mmap_anonymous(null_mut(), 2 * HUGE, access, MapFlags::PRIVATE)
-            };
-            memory.map(SparePage)
+                let memory = mmap_anonymous(null_mut(), 2 * HUGE, access, MapFlags::PRIVATE)?;
+                let page = SparePage(memory.map_addr(|it| it.next_multiple_of(HUGE)));
+                let before = page.0.addr() - memory.addr();
+                if before > 0 {
+                    munmap(memory, before)?;
+                }
+                munmap(page.0.byte_add(HUGE), HUGE - before)?;
+                Ok(page)
+            }
         }
 
-        /// Returns the first address in it that is the boundary of a huge page.
-        fn start(&self) -> *mut c_void {
-            self.0.map_addr(|it| it.next_multiple_of(HUGE))
+        /// Moves the page to another address, in place of what is there.
+        ///
+        /// # Safety
+        /// What refers to memory there must find the same content.
+        unsafe fn move_to(self, address: *mut c_void) -> rustix::io::Result<()> {
+            // SAFETY: the page is ours; its old address is free afterwards, for anybody.
+            unsafe { mremap_fixed(self.0, HUGE, HUGE, MremapFlags::MAYMOVE, address)? };
+            std::mem::forget(self);
+            Ok(())
         }
     }
 
     impl Drop for SparePage {
         fn drop(&mut self) {
-            // SAFETY: the range is ours; the system ignores the part that has been moved. Nothing refers to the rest. If it fails, for
-            // want of memory, the pages stay.
-            let _freed = unsafe { munmap(self.0, 2 * HUGE) };
+            // SAFETY: the page is ours, and nothing refers to it. If it fails, for want of memory, the page stays.
+            let _freed = unsafe { munmap(self.0, HUGE) };
         }
     }
 
