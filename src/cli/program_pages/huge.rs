@@ -237,8 +237,11 @@ AnonHugePages:         0 kB
             let at_work = || {
                 let text = br#"{"apiVersion":"v1","kind":"Pod","metadata":{"uid":"u"}}"#;
                 let read = || kopf_json::header::header(text).is_ok();
-                while !stop.load(Ordering::Relaxed) && read() {}
-                read()
+                let mut all_read = read();
+                while !stop.load(Ordering::Relaxed) {
+                    all_read &= read();
+                }
+                all_read
             };
             // The third time, the text is no longer part of the program file.
             let places =
