@@ -63,7 +63,7 @@ const SLACK: usize = 200;
 const BUDGETS: &[(&str, usize)] = &[
     ("call", 2900),
     ("checker", 6000),
-    // The busiest part of the program on a huge page: a fourteenth less CPU for each object.
+    // The busiest part of the program on a huge page: about a twentieth less CPU for each object.
     ("cli", 14700),
     ("cluster", 4700),
     ("features", 100),
