@@ -3,8 +3,6 @@ import ctypes, hashlib, os, signal, subprocess
 from pathlib import Path
 
 LIST = Path(__file__).with_name("function-order.txt")
-# In that file: the functions above it are called for each object.
-END_OF_FREQUENT = "# The functions above are called for each object."
 TRACE_ME, GET_REGISTERS, SET_REGISTERS, CONTINUE, SET_OPTIONS = 0, 12, 13, 7, 0x4200
 # With a clone, the new thread is traced too; no process outlives the tracer.
 FOLLOW_CLONES, KILL_WITH_TRACER = 0x8, 0x100000
@@ -22,14 +20,6 @@ def key(name):
     return hashlib.blake2b(name.encode(), digest_size=5).hexdigest()
 
 
-def read_list():
-    """Returns the list's keys with their places, and the number of those that are called for each object."""
-    lines = LIST.read_text().splitlines()
-    before = lines[:lines.index(END_OF_FREQUENT)] if END_OF_FREQUENT in lines else []
-    keys = [it for it in lines if not it.startswith("#")]
-    return {it: number for number, it in enumerate(keys)}, sum(not it.startswith("#") for it in before)
-
-
 def symbols(binary, *options):
     """Returns (address, symbol) for each function of an unstripped binary."""
     told = subprocess.run(["nm", "--defined-only", *options, binary], capture_output=True, text=True, check=True).stdout
@@ -41,18 +31,6 @@ def readable_names(binary):
     """Returns each symbol with its name as source code has it. Unlike symbols, those are the same in each build."""
     names = [name for _, name in symbols(binary, "--no-sort")]
     return list(zip(names, (name for _, name in symbols(binary, "--no-sort", "--demangle")), strict=True))
-
-
-def text_sizes(binary):
-    """Returns the address of the first function, and the size of each; 0 for those that have the code of one before them."""
-    told = subprocess.run(["nm", "--defined-only", "--numeric-sort", "--print-size", binary], capture_output=True, text=True, check=True).stdout
-    rows = [row for row in (line.split(" ", 3) for line in told.splitlines()) if len(row) == 4 and row[2] in "tTwW"]
-    found, end = {}, 0
-    for address, size, _, name in rows:
-        address, size = int(address, 16), int(size, 16)
-        found[name] = size if address >= end else 0
-        end = max(end, address + size)
-    return int(rows[0][0], 16), found
 
 
 class Tracer:

@@ -38,7 +38,6 @@ pub mod objects;
 pub mod options;
 pub mod plan;
 mod process;
-mod program_pages;
 mod rbac;
 pub mod report;
 mod run;

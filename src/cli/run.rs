@@ -18,7 +18,6 @@ use crate::cli::{
     logging::{self, Log},
     memory_trim,
     options::{LogOptions, Note, RunOptions, ScopeOption},
-    program_pages,
     report::{Exit, Report},
     scripts::{self, First, UnloadedScripts},
     signals::{self, StopSignal},
@@ -191,7 +190,6 @@ pub(super) async fn operate(
     let host = first.host;
     let mut tasks = JoinSet::new();
     tasks.spawn(memory_trim::release(stop.clone()));
-    tasks.spawn(program_pages::move_when_busy(stop.clone()));
     if let Some(background) = background {
         tasks.spawn(background(stop.clone()));
     }
@@ -222,7 +220,7 @@ pub(super) async fn operate(
     };
     let ended = tokio::select! {
         biased; // the operator first: it ends after a signal
-        ended = reactor::run(operator, stop.clone()) => ended.map(|()| Exit::Success).map_err(|it| report(&it)),
+        ended = Box::pin(reactor::run(operator, stop.clone())) => ended.map(|()| Exit::Success).map_err(|it| report(&it)),
         at_once = signals::watch(signals, stop.clone(), settings) => return Ok(at_once),
     };
     stop.cancel();

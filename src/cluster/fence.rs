@@ -31,7 +31,10 @@ pub(super) struct FencedBody {
 
 impl Fence {
     /// Runs an attempt. A write is no longer polled once the operator may not act.
-    pub(super) async fn during<T>(fence: Option<Self>, attempt: impl Future<Output = T>) -> T {
+    pub(super) async fn during<T>(
+        fence: Option<Self>,
+        attempt: impl Future<Output = T> + Unpin,
+    ) -> T {
         match fence {
             Some(Self(leadership)) => leadership.while_acting(attempt).await,
             None => attempt.await,

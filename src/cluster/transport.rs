@@ -2,6 +2,7 @@
 
 use std::{
     borrow::Cow,
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -258,8 +259,8 @@ impl Transport {
         let attempts = Attempts { limit, limits: Some(&self.limits), interrupt };
         let accepted = self.attempt(request, networking, attempts).await?;
         let Accepted { response, mut permit, retired: _ } = accepted;
-        let body = Limited::new(response.into_body(), BODY_BYTES_MAX);
-        let failure = match permit.during(timeout(limit, body.collect())).await {
+        let body = Limited::new(response.into_body(), BODY_BYTES_MAX).collect();
+        let failure = match permit.during(pin!(timeout(limit, body))).await {
             Ok(Ok(body)) => return Ok(body.to_bytes()),
             Ok(Err(error)) => RequestFailure::Payload(reason(error.as_ref())),
             Err(_) => RequestFailure::Timeout(limit),
@@ -313,7 +314,7 @@ impl Transport {
         networking: &NetworkingSettings,
         Attempts { limit, limits, interrupt }: Attempts<'_>,
     ) -> Result<Accepted, ApiError> {
-        let mut log = AttemptLog::new(request, networking, &self.server);
+        let mut log = AttemptLog { request, networking, server: &self.server, attempt: 0 };
         loop {
             let mut permit = match limits {
                 Some(limits) => limits.acquire(request.of, &request.action).await,
@@ -324,8 +325,10 @@ impl Transport {
             log.announce();
             let begun = Instant::now();
             let fence = self.fence_of(request);
-            let attempt = attempt_once(&session, request, (limit, fence.clone()));
-            let sent = permit.during(Fence::during(fence, attempt)).await;
+            let sent = {
+                let attempt = pin!(attempt_once(&session, request, (limit, fence.clone())));
+                permit.during(pin!(Fence::during(fence, attempt))).await
+            };
             self.count(request, &sent, begun.elapsed());
             self.note_connection(sent.as_ref().err(), limits.is_none());
             let failure = match sent {
@@ -457,21 +460,18 @@ struct Accepted {
 struct AttemptLog<'a> {
     request: &'a KubeRequest<'a>,
     server: &'a str,
-    /// Maximum number of attempts, as the log shows it.
-    attempts: String,
+    networking: &'a NetworkingSettings,
     /// The number of the current one, from zero.
     attempt: usize,
 }
 
-impl<'a> AttemptLog<'a> {
-    fn new(request: &'a KubeRequest<'a>, networking: &NetworkingSettings, server: &'a str) -> Self {
-        let pauses = networking.error_backoffs.len();
-        let attempts = if networking.repeat_last_backoff && pauses > 0 {
-            "unlimited".to_owned()
-        } else {
-            pauses.saturating_add(1).to_string()
-        };
-        AttemptLog { request, server, attempts, attempt: 0 }
+impl AttemptLog<'_> {
+    /// Returns the maximum number of attempts, as the log shows it.
+    fn attempts(&self) -> String {
+        match self.networking.error_backoffs.len() {
+            1.. if self.networking.repeat_last_backoff => "unlimited".to_owned(),
+            pauses => pauses.saturating_add(1).to_string(),
+        }
     }
 
     fn label(&self) -> String {
@@ -484,21 +484,21 @@ impl<'a> AttemptLog<'a> {
 
     fn announce(&self) {
         if self.attempt > 0 {
-            let attempts = &self.attempts;
-            debug!(target: TARGET, "Request attempt #{}/{attempts}: {}", self.number(), self.label());
+            let (number, attempts) = (self.number(), self.attempts());
+            debug!(target: TARGET, "Request attempt #{number}/{attempts}: {}", self.label());
         }
     }
 
     fn succeed(&self) {
         if self.attempt > 0 {
-            let attempts = &self.attempts;
-            debug!(target: TARGET, "Request attempt #{}/{attempts} succeeded: {}", self.number(), self.label());
+            let (number, attempts) = (self.number(), self.attempts());
+            debug!(target: TARGET, "Request attempt #{number}/{attempts} succeeded: {}", self.label());
         }
     }
 
     /// Logs a failed attempt, as Kopf does and in this program's words: at debug level in an outage, which `outage.rs` reports once.
     fn failed(&self, end: &str, next: &str, failure: &RequestFailure) {
-        let (number, attempts, label) = (self.number(), &self.attempts, self.label());
+        let (number, attempts, label) = (self.number(), self.attempts(), self.label());
         let is_outage = matches!(failure, RequestFailure::Unreachable(_));
         let level: u64 = if is_outage { 10 } else { 30 };
         let text = format!("{label} failed (attempt {number} of {attempts}), {next}: {failure}");

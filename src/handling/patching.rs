@@ -493,9 +493,11 @@ impl Patcher<'_> {
     }
 
     fn split(&self, merge: &Map<String, Value>) -> (Map<String, Value>, Option<Value>) {
-        let mut main = merge.clone();
-        let status = if self.has_status() { main.shift_remove("status") } else { None };
-        (main, status.filter(|it| !it.is_null()))
+        let is_apart = |key: &str| key == "status" && self.has_status();
+        let main = merge.iter().filter(|(key, _)| !is_apart(key));
+        let main = main.map(|(key, value)| (key.clone(), value.clone())).collect();
+        let status = merge.get("status").filter(|it| is_apart("status") && !it.is_null());
+        (main, status.cloned())
     }
 
     fn split_operations(

@@ -4,6 +4,7 @@
 
 use std::{
     future::Future,
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -103,20 +104,22 @@ impl HandlerRunner<'_> {
     ) -> Outcome {
         let leadership = &self.services.leadership;
         // Nothing starts or continues when another replica may lead.
-        let begun = match leadership.while_acting(async { self.begin(attempt, children) }).await {
+        let begin = pin!(async { self.begin(attempt, children) });
+        let begun = match leadership.while_acting(begin).await {
             Ok(begun) => begun,
             Err(outcome) => return *outcome,
         };
-        let call = call(Arc::clone(&begun.invocation));
-        let time_left = begun.time_left();
-        let ended = leadership.while_acting(async move {
-            match time_left {
-                // A call that ends exactly at the limit has ended in time.
-                Some(left) => time::timeout(left, call).await.ok(),
-                None => Some(call.await),
-            }
-        });
-        let ended = ended.await;
+        let ended = {
+            let call = pin!(call(Arc::clone(&begun.invocation)));
+            let in_time = pin!(async {
+                match begun.time_left() {
+                    // A call that ends exactly at the limit has ended in time.
+                    Some(left) => time::timeout(left, call).await.ok(),
+                    None => Some(call.await),
+                }
+            });
+            leadership.while_acting(in_time).await
+        };
         self.end(&begun, ended)
     }
 

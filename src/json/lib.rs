@@ -22,7 +22,7 @@ pub use self::header::{Header, ObjectRef};
 
 /// Returns the JSON text of a value, without the formatter of `to_string`, which checks and copies each piece.
 pub fn text(value: &Value) -> Vec<u8> {
-    let mut text = Vec::new();
+    let mut text = Vec::with_capacity(256); // most patches are shorter
     // Neither a value nor a vector can fail.
     let _always_fits = serde_json::to_writer(&mut text, value);
     text

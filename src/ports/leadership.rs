@@ -2,7 +2,6 @@
 
 use std::{
     future::{Future, poll_fn},
-    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -11,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use futures::FutureExt as _;
 use tokio::sync::watch;
 
 use crate::logic::replicas::leadership::ReplicaRole;
@@ -83,10 +83,9 @@ impl Leadership {
     }
 
     /// Polls `work` only while this operator may act. After that this future never completes: its owner drops it when the loss is
-    /// noticed.
-    pub async fn while_acting<T>(&self, work: impl Future<Output = T>) -> T {
-        let mut work = pin!(work);
-        poll_fn(|cx| if self.may_act() { work.as_mut().poll(cx) } else { Poll::Pending }).await
+    /// noticed. `work` is pinned by the caller: an asynchronous function reserves memory twice for each future that it takes and pins.
+    pub async fn while_acting<T>(&self, mut work: impl Future<Output = T> + Unpin) -> T {
+        poll_fn(|cx| if self.may_act() { work.poll_unpin(cx) } else { Poll::Pending }).await
     }
 
     /// Publishes a role. A leader may act until `deadline`, on [`Clock::uptime`].

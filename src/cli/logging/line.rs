@@ -16,6 +16,9 @@ use crate::logic::{object::ObjectRef, text::printable::printable};
 /// The width of the column of loggers; longer names move the rest of the line.
 const NAME_WIDTH: usize = 10;
 
+/// The capacity of a new line: most lines are shorter.
+const LINE_BYTES: usize = 256;
+
 /// The width of that column in Kopf's format; longer names are truncated.
 const KOPF_NAME_WIDTH: usize = 20;
 
@@ -149,7 +152,9 @@ fn full(
     let level = level_name(record.level);
     let (aside, loud) =
         (style(options, color::ASIDE), style(options, color::of_level(record.level)));
-    let mut line = format!("{aside}[{time}] {logger:width$}{aside:#} [{loud}{level:8}{loud:#}] ");
+    let mut line = String::with_capacity(LINE_BYTES);
+    let _always_fits =
+        write!(line, "{aside}[{time}] {logger:width$}{aside:#} [{loud}{level:8}{loud:#}] ");
     text(&mut line, record, options, Style::new());
     line
 }
@@ -164,7 +169,7 @@ fn style(options: &LogOptions, style: Style) -> Style {
 
 /// Adds the message in its form for people: with the prefix, the fields of the operator, and the trace on separate lines.
 fn text(line: &mut String, record: &LogRecord, options: &LogOptions, style: Style) {
-    let mut message = String::new();
+    let mut message = String::with_capacity(LINE_BYTES);
     prefixed(&mut message, record, options);
     for (key, value) in &record.fields {
         // Strings without JSON quotes.

@@ -1,6 +1,6 @@
 //! One test: an API server, the operator and the script of the test on one virtual clock.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use kube::Client;
 use parking_lot::Mutex;
@@ -134,7 +134,7 @@ impl TestFile<'_> {
         };
         let mut tasks = JoinSet::new();
         tasks.spawn_local(controllers::run(server.clone(), Controllers::ALL));
-        let mut operating = pin!(reactor::run(operator, stop.clone()));
+        let mut operating = Box::pin(reactor::run(operator, stop.clone()));
         let verdict = tokio::select! {
             biased; // a test without its operator proves nothing
             ended = &mut operating => {

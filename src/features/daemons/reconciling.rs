@@ -255,18 +255,20 @@ impl DaemonRunner {
         let (object, logger) = (self.shared().live.get(), self.logger());
         let reconciliation = self.reconciliation(&bound, &object, &logger);
         let mut memory = level.take_memory();
-        let working = async {
-            if level.is_finalizing() {
-                reconcile::check_finalized(result.as_ref())?;
-                reconciliation.delete_unowned(&memory).await?;
-                return Ok(NextCall::default());
+        let done = {
+            let working = pin!(async {
+                if level.is_finalizing() {
+                    reconcile::check_finalized(result.as_ref())?;
+                    reconciliation.delete_unowned(&memory).await?;
+                    return Ok(NextCall::default());
+                }
+                reconciliation.conclude(result, &mut memory, patch).await
+            });
+            tokio::select! {
+                biased; // a cancellation drops the requests; what has ended before counts
+                done = bound.services.leadership.while_acting(working) => done,
+                () = self.daemon.stopped.until(StopReason::DaemonCancelled) => Ok(NextCall::default()),
             }
-            reconciliation.conclude(result, &mut memory, patch).await
-        };
-        let done = tokio::select! {
-            biased; // a cancellation drops the requests; what has ended before counts
-            done = bound.services.leadership.while_acting(working) => done,
-            () = self.daemon.stopped.until(StopReason::DaemonCancelled) => Ok(NextCall::default()),
         };
         level.set_memory(memory);
         match done {

@@ -2,9 +2,6 @@
 //!
 //! Step 7 of the walk. Before: `handling/run.rs`. After: `handling/patching.rs`.
 
-use std::time::Duration;
-
-use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::{
@@ -17,30 +14,12 @@ use crate::logic::{
 };
 use crate::settings::PersistenceSettings;
 
-/// The result of a cycle for its change.
-#[derive(Debug, Default)]
-pub struct Settlement {
-    /// Log lines of the object.
-    pub lines: Vec<LogLine>,
-    /// The pauses until the unfinished handlers are due.
-    pub delays: Vec<Duration>,
-    /// Every handler has ended, or there was none: the change is finished.
-    pub done: bool,
-}
-
-/// Settles a change. `skipped`: no handler was selected for it.
-pub fn change(state: &State, change: &Change, skipped: bool, now: Timestamp) -> Settlement {
-    if skipped {
-        return Settlement { done: true, ..Settlement::default() };
-    }
-    if !state.done() {
-        return Settlement { delays: state.delays(now), ..Settlement::default() };
-    }
+/// Returns the log line about a change whose handlers have all ended.
+pub fn summary(state: &State, change: &Change) -> LogLine {
     let ProgressCounts { succeeded, failed, .. } = state.counts();
     let title = change.reason.title().unwrap_or_default();
     let text = format!("{title} is processed: {succeeded} succeeded; {failed} failed.");
-    let line = LogLine { level: LogLevel::Info, text, with_trace: false };
-    Settlement { lines: vec![line], delays: Vec::new(), done: true }
+    LogLine { level: LogLevel::Info, text, with_trace: false }
 }
 
 /// Stores the essence as handled, unless the same is already stored.

@@ -56,6 +56,11 @@ pub fn safe(key: &str) -> String {
 }
 
 fn push_safe(name: &mut String, key: &str) {
+    // Most keys are names already, and copied for every event of an object.
+    if !key.contains(['/', '<', '>']) {
+        name.push_str(key);
+        return;
+    }
     name.extend(key.chars().map(|it| match it {
         '/' => '.',
         '<' | '>' => '_',

@@ -491,8 +491,7 @@ impl Cycle<'_> {
             }
         }
         let now = self.serving.clock.now();
-        let is_waiting =
-            wanted.settling.as_ref().is_some_and(|it| !it.settlement(now).delays.is_empty());
+        let is_waiting = wanted.settling.as_ref().is_some_and(|it| !it.delays(now).is_empty());
         if hold == Hold::Keep && is_decided && !is_waiting {
             self.memory.background.iter_mut().for_each(|it| it.keep_change(None));
         }

@@ -116,7 +116,12 @@ impl Delivery {
 
     /// Returns the pauses until handlers of the change are due.
     pub(in crate::reactor) fn delays(&self, now: Timestamp) -> Vec<Duration> {
-        self.settling.as_ref().map(|it| it.settlement(now).delays).unwrap_or_default()
+        self.settling.as_ref().map(|it| it.delays(now)).unwrap_or_default()
+    }
+
+    /// Returns whether the change is complete.
+    fn is_done(&self) -> bool {
+        self.settling.as_ref().is_some_and(|it| it.is_done())
     }
 
     /// Keeps the scripts of the functions loaded: a delivery in the memory can outlive the generation of its scripts.
@@ -260,7 +265,7 @@ impl Sender<'_> {
     ) -> Result<bool, PatchError> {
         self.untouch(&mut own);
         let has_status = self.serving.resource.subresources.contains("status");
-        let is_done = self.is_done(delivery);
+        let is_done = delivery.is_done();
         // Records of a deletion stay until the finalizer is removed: otherwise a crash in between would repeat its handlers.
         let is_ending = is_done && delivery.release.is_some();
         // Records must not be removed from the status before the essence is written.
@@ -332,7 +337,7 @@ impl Sender<'_> {
                 Err(error) if !error.is_transient() => error,
                 ended => return ended,
             };
-            if self.is_done(delivery) && both.merge.keys().all(|key| key == "status") {
+            if delivery.is_done() && both.merge.keys().all(|key| key == "status") {
                 // The essence is written, so the old records are never read again.
                 self.warn(&format!("Old records could not be removed from the status: {error}"));
                 return Ok(false);
@@ -433,9 +438,5 @@ impl Sender<'_> {
     fn untouch(&self, own: &mut Map<String, Value>) {
         let storage = &self.serving.settings.persistence.progress_storage;
         progress::touch(storage, self.object.body(), own, None);
-    }
-
-    fn is_done(&self, delivery: &Delivery) -> bool {
-        delivery.settling.as_ref().is_some_and(|it| it.is_done(self.serving.clock.now()))
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Such a handler may take long, or wait for one of these daemons. Before: `undecided.rs`. After: `daemon_sync.rs`.
 
-use std::{collections::BTreeSet, pin::pin};
+use std::collections::BTreeSet;
 
 use futures::future;
 
@@ -13,9 +13,11 @@ impl SyncDaemons<'_> {
     /// result of the handlers.
     ///
     /// The next cycle does the rest: it handles the finalizer, and the reconcile handlers that need it.
-    pub(in crate::reactor) async fn run_late<T>(self, handlers: impl Future<Output = T>) -> T {
+    pub(in crate::reactor) async fn run_late<T>(
+        self,
+        mut handlers: impl Future<Output = T> + Unpin,
+    ) -> T {
         let serving = self.serving;
-        let mut handlers = pin!(handlers);
         let spawning = &serving.handlers.spawning;
         let late = spawning.iter().filter(|it| self.filters.waits(it));
         let scripts: BTreeSet<_> = late.map(|it| it.function.script).collect();

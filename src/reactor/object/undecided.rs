@@ -3,7 +3,7 @@
 //! All other handlers are called meanwhile. A cycle with no other work waits here until something can be decided. Before: `cycle.rs`. The
 //! remembered state: `logic/change/undecided`.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, pin::pin, sync::Arc, time::Duration};
 
 use futures::future;
 use tokio::time::Instant;
@@ -172,11 +172,10 @@ impl Cycle<'_> {
                 logger: self.logger,
                 filters,
             };
-            Box::pin(sync.run_late(changing)).await?
+            Box::pin(sync.run_late(pin!(changing))).await?
         };
         let now = self.serving.clock.now();
-        let is_finished =
-            wanted.settling.as_ref().is_none_or(|it| it.settlement(now).delays.is_empty());
+        let is_finished = wanted.settling.as_ref().is_none_or(|it| it.delays(now).is_empty());
         match overtaken {
             // The change that has just ended is recorded first.
             Some(before) if is_finished && self.is_recorded(wanted) => {

@@ -100,14 +100,14 @@ impl Worker {
     /// Returns the next event; `None` when idle for long enough, or at the end.
     async fn next(&self, expected: Option<&Expectation>, has_changed: bool) -> Option<Event> {
         loop {
-            let mut until = Instant::now();
-            if has_changed && self.lingers {
-                until += self.shared.get().settings.queueing.idle_timeout;
-            }
-            if let Some(expected) = expected {
-                until = until.max(expected.deadline);
-            }
-            if let Ok(event) = time::timeout_at(until, self.queue.next()).await {
+            let lingering = (has_changed && self.lingers)
+                .then(|| Instant::now() + self.shared.get().settings.queueing.idle_timeout);
+            let next = match lingering.max(expected.map(|it| it.deadline)) {
+                Some(until) => time::timeout_at(until, self.queue.next()).await.ok(),
+                // Without a timer: the shortest one would wake the runtime twice for each object.
+                None => self.queue.next().now_or_never(),
+            };
+            if let Some(event) = next {
                 return event;
             }
             if self.queue.close_if_empty() {

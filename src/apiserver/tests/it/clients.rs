@@ -106,7 +106,7 @@ async fn kube_waits_until_a_deployment_is_complete() {
         deployments.create(&PostParams::default(), &deployment).await.expect("created");
         let complete = kube::runtime::conditions::is_deployment_completed();
         let found = kube::runtime::wait::await_condition(deployments.clone(), "web", complete);
-        found.await.expect("an answer").expect("a Deployment")
+        Box::pin(found).await.expect("an answer").expect("a Deployment")
     };
     let found = tokio::select! {
         found = rollout => found,

@@ -114,6 +114,10 @@ fn push_segment(path: &mut String, segment: &str) {
 }
 
 fn push_encoded(text: &mut String, part: &str) {
+    // Nearly all names are plain.
+    if part.bytes().all(is_unreserved) {
+        return text.push_str(part);
+    }
     for byte in part.bytes() {
         // The colon is legal in paths, and frequent in the names of cluster roles.
         push_byte(text, byte, byte == b':');
@@ -130,8 +134,12 @@ fn push_of_form(text: &mut String, part: &str) {
     }
 }
 
+fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
+}
+
 fn push_byte(text: &mut String, byte: u8, is_plain: bool) {
-    if is_plain || byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+    if is_plain || is_unreserved(byte) {
         text.push(char::from(byte));
     } else {
         // Writing to a string cannot fail.

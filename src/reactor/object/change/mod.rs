@@ -113,16 +113,16 @@ impl Changing<'_> {
             is_held,
             handled_once: *self.memory.handled_once,
         };
-        let now = serving.clock.now();
-        let settlement = settling.settlement(now);
-        let has_failures = settling.state.counts().failed > 0;
-        let log = |line| if has_failures { logger.repeated(line) } else { logger.line(line, None) };
-        settlement.lines.iter().for_each(log);
-        if settlement.done {
+        if settling.is_settled() {
+            if !settling.selected.is_empty() {
+                let line = settle::summary(&settling.state, &settling.change);
+                let has_failures = settling.state.counts().failed > 0;
+                if has_failures { logger.repeated(&line) } else { logger.line(&line, None) }
+            }
             let uid = object.header().uid.as_deref().unwrap_or_default();
             serving.services.failures.settled(uid);
         }
-        settling.note(&mut self.memory, now);
+        settling.note(&mut self.memory, serving.clock.now());
         Ok(Some(settling))
     }
 

@@ -12,12 +12,7 @@ use super::{
 use crate::call::Logger;
 use crate::handling::{failing::Conclusion, run};
 use crate::logic::{
-    change::{
-        cause::Change,
-        failed::FailedHandlers,
-        settle::{self, Settlement},
-        state::State,
-    },
+    change::{cause::Change, failed::FailedHandlers, settle, state::State},
     handlers::{
         handler::Handler,
         outcome::{self, CallEnd, Effort, Outcome, Raised, RaisedKind},
@@ -93,9 +88,14 @@ impl Settling {
         self.state.counts().left > 0
     }
 
-    /// Returns the progress of the change.
-    pub(in crate::reactor) fn settlement(&self, now: Timestamp) -> Settlement {
-        settle::change(&self.state, &self.change, self.selected.is_empty(), now)
+    /// Returns whether every selected handler has ended, or none was selected.
+    pub(super) fn is_settled(&self) -> bool {
+        self.selected.is_empty() || self.state.done()
+    }
+
+    /// Returns the pauses until the unfinished handlers are due.
+    pub(in crate::reactor) fn delays(&self, now: Timestamp) -> Vec<Duration> {
+        if self.selected.is_empty() { Vec::new() } else { self.state.delays(now) }
     }
 
     /// Returns the fields to write to the object: the records, or, when all handlers have finished, their removal and the essence.
@@ -113,7 +113,7 @@ impl Settling {
             LeftOver::Loaded => self.state.purge(storage, body, &mut own, []),
             LeftOver::All => self.state.purge_others(storage, body, &mut own, ids(owned)),
         }
-        let is_done = self.is_done(serving.clock.now());
+        let is_done = self.is_done();
         if !self.selected.is_empty() {
             let purged = if is_done { self.state.known(ids(owned)) } else { BTreeSet::new() };
             attempts.children().store(storage, body, &mut own, &purged);
@@ -146,13 +146,13 @@ impl Settling {
     }
 
     /// Returns whether the change is complete.
-    pub(in crate::reactor) fn is_done(&self, now: Timestamp) -> bool {
-        self.settlement(now).done && !self.is_held
+    pub(in crate::reactor) fn is_done(&self) -> bool {
+        self.is_settled() && !self.is_held
     }
 
     /// Stores the result in the memory, for the next cycles.
     pub(in crate::reactor) fn note(&self, memory: &mut ChangeMemory<'_>, now: Timestamp) {
-        *memory.handled_once = self.handled_once || self.is_done(now);
+        *memory.handled_once = self.handled_once || self.is_done();
         let mut waiting = memory.waiting.take().unwrap_or_default();
         if !self.selected.is_empty() {
             waiting.note(&self.state, &self.selected, &self.called, now);

@@ -62,7 +62,7 @@ fn local(port: u16) -> ServeOptions {
 
 /// Runs a test on one thread, as tasks of tests require.
 async fn on_one_thread(test: impl AsyncFnOnce()) {
-    tokio::task::LocalSet::new().run_until(test()).await;
+    tokio::task::LocalSet::new().run_until(Box::pin(test())).await;
 }
 
 #[tokio::test]

@@ -1,29 +1,26 @@
 //! Releases the pages of the program text.
 //!
 //! A page of the program that was read once stays resident, with its neighbors: after the start that is most of the program, though
-//! little of it is needed again. Released pages stay in the page cache of the system, and are mapped again without a disk access. From then
-//! on, the system maps small pages: a huge one for each part that is needed would make most of the program resident again.
+//! little of it is needed again. Released pages stay in the page cache of the system, and are mapped again without a disk access.
 #![cfg_attr(target_os = "linux", expect(unsafe_code, reason = "advice about memory by address"))]
-
-#[cfg(target_os = "linux")]
-use crate::cli::program_pages::mappings::{mapping, mappings};
 
 /// Releases the pages; an access maps them again.
 #[cfg(target_os = "linux")]
-pub(in crate::cli) fn release() {
+pub(super) fn release() {
     use rustix::mm::{Advice, madvise};
 
-    let Some((maps, program)) = mappings() else { return };
+    let Ok(maps) = std::fs::read_to_string("/proc/self/smaps") else { return };
+    let Some(program) =
+        std::env::current_exe().ok().and_then(|it| it.into_os_string().into_string().ok())
+    else {
+        return;
+    };
     for (start, length) in untouched(&maps, &program) {
         let start = std::ptr::with_exposed_provenance_mut(start);
         // SAFETY: releasing pages loses what was written to them, and nothing was: the range is one mapping of the file of the
         // program, it is not writable, and the system has just reported that it contains no page that differs from the file. Only
         // the loader ever makes such a range writable, before `main`. A page that is needed again is read again.
-        let advised = unsafe {
-            // Some systems have no huge pages, and know no such advice.
-            let _small = madvise(start, length, Advice::LinuxNoHugepage);
-            madvise(start, length, Advice::LinuxDontNeed)
-        };
+        let advised = unsafe { madvise(start, length, Advice::LinuxDontNeed) };
         if advised.is_err() {
             // Nothing has changed, and the next call would fail, too.
             return;
@@ -33,7 +30,7 @@ pub(in crate::cli) fn release() {
 
 /// Does nothing: not supported on other systems.
 #[cfg(not(target_os = "linux"))]
-pub(in crate::cli) fn release() {}
+pub(super) fn release() {}
 
 /// Returns the unmodified, read-only mappings of the program file: addresses and lengths in bytes, from the text of
 /// `/proc/self/smaps`.
@@ -54,10 +51,30 @@ fn untouched(maps: &str, program: &str) -> Vec<(usize, usize)> {
     found
 }
 
+/// The first line about a mapping.
 #[cfg(target_os = "linux")]
-#[cfg(test)]
+struct Mapping<'a> {
+    range: (usize, usize),
+    /// Not writable, and private.
+    is_fixed: bool,
+    path: &'a str,
+}
+
+/// Parses the first line of a mapping, such as `55d0c0a4d000-55d0c0e51000 r-xp 00604000 fe:00 1004   /kopf`.
+#[cfg(target_os = "linux")]
+fn mapping(line: &str) -> Option<Mapping<'_>> {
+    let mut fields = line.splitn(6, ' ');
+    let (start, end) = fields.next()?.split_once('-')?;
+    let address = |it| usize::from_str_radix(it, 16).ok();
+    let (start, end) = (address(start)?, address(end)?);
+    let is_fixed = matches!(fields.next()?, "r--p" | "r-xp");
+    let path = fields.nth(3)?.trim();
+    Some(Mapping { range: (start, end.checked_sub(start)?), is_fixed, path })
+}
+
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use super::untouched;
+    use super::{release, untouched};
 
     /// In the format of the kernel; most lines are left out.
     const MAPS: &str = "\
@@ -83,5 +100,11 @@ Anonymous:           216 kB
     fn only_unmodified_mappings_are_released() {
         let expected = [(0x7f00_0000_0000, 0x60_0000), (0x7f00_0060_0000, 0x140_0000)];
         assert_eq!(untouched(MAPS, "/opt/my kopf"), expected);
+    }
+
+    #[test]
+    fn the_program_keeps_running_without_its_pages() {
+        release();
+        assert_eq!(untouched(MAPS, "/elsewhere"), []);
     }
 }

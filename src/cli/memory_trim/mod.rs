@@ -4,12 +4,14 @@
 //! program text that were needed once. The system cannot detect that, so the process releases them when it becomes idle. Pages that are
 //! needed again are loaded on demand, in microseconds.
 
+mod program_pages;
+
 use std::time::Duration;
 
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::{process::cpu_time, program_pages};
+use crate::cli::process::cpu_time;
 use crate::heap;
 
 /// Interval of the checks whether the process is idle.
