@@ -13,10 +13,7 @@ impl SyncDaemons<'_> {
     /// result of the handlers.
     ///
     /// The next cycle does the rest: it handles the finalizer, and the reconcile handlers that need it.
-    pub(in crate::reactor) async fn run_late<T>(
-        self,
-        mut handlers: impl Future<Output = T> + Unpin,
-    ) -> T {
+    pub(super) async fn run_late<T>(self, mut handlers: impl Future<Output = T> + Unpin) -> T {
         let serving = self.serving;
         let spawning = &serving.handlers.spawning;
         let late = spawning.iter().filter(|it| self.filters.waits(it));

@@ -116,8 +116,8 @@ impl Changing<'_> {
         if settling.is_settled() {
             if !settling.selected.is_empty() {
                 let line = settle::summary(&settling.state, &settling.change);
-                let has_failures = settling.state.counts().failed > 0;
-                if has_failures { logger.repeated(&line) } else { logger.line(&line, None) }
+                let failed = settling.state.counts().failed;
+                if failed > 0 { logger.repeated(&line) } else { logger.line(&line, None) }
             }
             let uid = object.header().uid.as_deref().unwrap_or_default();
             serving.services.failures.settled(uid);
