@@ -135,7 +135,8 @@ impl OriginLimits {
 }
 
 impl Permit {
-    /// Runs a part of the request to its end; releases the permit early if the request is slow. Pinned as for [`Leadership::while_acting`].
+    /// Runs a part of the request to its end; releases the permit early if the request is slow. The caller pins the work, as for
+    /// [`while_acting`](crate::ports::Leadership::while_acting).
     pub(super) async fn during<T>(&mut self, mut work: impl Future<Output = T> + Unpin) -> T {
         tokio::select! {
             biased; // a finished request was not slow
