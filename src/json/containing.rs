@@ -10,13 +10,19 @@ use super::depth;
 /// Returns whether the text has all of these fields with these values; maps may have further fields. A null matches an absent field.
 /// Servers repeat no key, so that is not checked.
 pub fn contains(raw: &[u8], part: &Map<String, Value>) -> bool {
-    depth::read(raw, |it| it.deserialize_map(RequiredFields(part))).is_ok()
+    depth::read(raw, |it| it.deserialize_map(RequiredFields::<false> { part, except: &[] })).is_ok()
 }
 
-/// A value of the text that must be equal to this one.
-struct Equal<'a>(&'a Value);
+/// Returns whether the text has exactly these fields with these values; those of the keys in `except` are compared in neither.
+pub fn has_exactly(raw: &[u8], fields: &Map<String, Value>, except: &[&str]) -> bool {
+    depth::read(raw, |it| it.deserialize_map(RequiredFields::<true> { part: fields, except }))
+        .is_ok()
+}
 
-impl<'de> DeserializeSeed<'de> for Equal<'_> {
+/// A value of the text that must be equal to this one; unless `EXACT`, its maps may have further fields.
+struct Equal<'a, const EXACT: bool>(&'a Value);
+
+impl<'de, const EXACT: bool> DeserializeSeed<'de> for Equal<'_, EXACT> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -24,7 +30,7 @@ impl<'de> DeserializeSeed<'de> for Equal<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Equal<'_> {
+impl<'de, const EXACT: bool> Visitor<'de> for Equal<'_, EXACT> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -58,21 +64,24 @@ impl<'de> Visitor<'de> for Equal<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
         let Value::Array(items) = self.0 else { return found(false) };
         for item in items {
-            found(list.next_element_seed(Equal(item))?.is_some())?;
+            found(list.next_element_seed(Equal::<EXACT>(item))?.is_some())?;
         }
         found(list.next_element::<IgnoredAny>()?.is_none())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
         let Some(part) = self.0.as_object() else { return found(false) };
-        RequiredFields(part).visit_map(map)
+        RequiredFields::<EXACT> { part, except: &[] }.visit_map(map)
     }
 }
 
-/// A map of the text that must have these fields.
-struct RequiredFields<'a>(&'a Map<String, Value>);
+/// A map of the text that must have these fields. If `EXACT`, it must have no others, except those of some keys.
+struct RequiredFields<'a, const EXACT: bool> {
+    part: &'a Map<String, Value>,
+    except: &'a [&'a str],
+}
 
-impl<'de> Visitor<'de> for RequiredFields<'_> {
+impl<'de, const EXACT: bool> Visitor<'de> for RequiredFields<'_, EXACT> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -80,25 +89,38 @@ impl<'de> Visitor<'de> for RequiredFields<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let mut missing = self.0.values().filter(|it| !it.is_null()).count();
-        while let Some(field) = map.next_key_seed(RequiredKey(self.0))? {
+        let is_required = |it: &Value| EXACT || !it.is_null();
+        let is_compared = |key: &str| !self.except.contains(&key);
+        let part = self.part.iter().filter(|(key, _)| is_compared(key));
+        let mut missing = part.filter(|(_, it)| is_required(it)).count();
+        while let Some(field) = map.next_key_seed(RequiredKey(self.part, self.except))? {
             match field {
-                Some(value) => {
-                    map.next_value_seed(Equal(value))?;
-                    missing = missing.saturating_sub(usize::from(!value.is_null()));
+                Field::Required(value) => {
+                    map.next_value_seed(Equal::<EXACT>(value))?;
+                    missing = missing.saturating_sub(usize::from(is_required(value)));
                 }
-                None => drop(map.next_value::<IgnoredAny>()?),
+                Field::Other if EXACT => return found(false),
+                Field::Other | Field::Excepted => drop(map.next_value::<IgnoredAny>()?),
             }
         }
         found(missing == 0)
     }
 }
 
-/// A key of the text, looked up in this map.
-struct RequiredKey<'a>(&'a Map<String, Value>);
+/// A field of the text.
+enum Field<'a> {
+    /// Its value must be equal to this one.
+    Required(&'a Value),
+    /// Its value does not matter.
+    Excepted,
+    Other,
+}
+
+/// A key of the text, looked up in this map unless it is in this list.
+struct RequiredKey<'a>(&'a Map<String, Value>, &'a [&'a str]);
 
 impl<'de, 'a> DeserializeSeed<'de> for RequiredKey<'a> {
-    type Value = Option<&'a Value>;
+    type Value = Field<'a>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_str(self)
@@ -106,14 +128,17 @@ impl<'de, 'a> DeserializeSeed<'de> for RequiredKey<'a> {
 }
 
 impl<'a> Visitor<'_> for RequiredKey<'a> {
-    type Value = Option<&'a Value>;
+    type Value = Field<'a>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a key")
     }
 
     fn visit_str<E: Error>(self, key: &str) -> Result<Self::Value, E> {
-        Ok(self.0.get(key))
+        if self.1.contains(&key) {
+            return Ok(Field::Excepted);
+        }
+        Ok(self.0.get(key).map_or(Field::Other, Field::Required))
     }
 }
 
@@ -126,7 +151,7 @@ fn found<E: Error>(is_equal: bool) -> Result<(), E> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::contains;
+    use super::{contains, has_exactly};
 
     fn is_in(part: &Value, text: &str) -> bool {
         contains(text.as_bytes(), part.as_object().unwrap())
@@ -162,6 +187,35 @@ mod tests {
         ] {
             assert!(!is_in(&part, text), "{part}");
         }
+    }
+
+    #[test]
+    fn exactly_these_fields_are_no_more_and_no_fewer() {
+        let text = r#"{"kind": "K", "spec": {"a": [{"b": null}], "c": 1}, "status": {"x": 1}}"#;
+        let is_exact = |fields: &Value| {
+            has_exactly(
+                text.as_bytes(),
+                fields.as_object().unwrap(),
+                &["kind", "status", "metadata"],
+            )
+        };
+        assert!(is_exact(&json!({"spec": {"a": [{"b": null}], "c": 1}})));
+        let metadata = json!({"labels": {"a": "b"}});
+        assert!(is_exact(
+            &json!({"spec": {"a": [{"b": null}], "c": 1}, "kind": "L", "metadata": metadata})
+        ));
+        for fields in [
+            json!({}),
+            json!({"spec": {}}),
+            json!({"spec": {"a": [{"b": null}]}}),
+            json!({"spec": {"a": [{}], "c": 1}}),
+            json!({"spec": {"a": [{"b": null, "d": null}], "c": 1}}),
+            json!({"spec": {"a": [{"b": null}], "c": 1, "d": null}}),
+            json!({"spec": {"a": [{"b": null}], "c": 1}, "d": null}),
+        ] {
+            assert!(!is_exact(&fields), "{fields}");
+        }
+        assert!(!has_exactly(b"{\"a\":1", json!({"a": 1}).as_object().unwrap(), &[]));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use memchr::memmem;
+use memchr::{memchr, memchr_iter, memchr2, memmem};
 use serde::de::Error as _;
 use serde_json::{Error, Value, value::RawValue};
 
@@ -30,6 +30,14 @@ pub fn restore(body: &mut Value, fields: Value) {
     }
 }
 
+/// Returns the same text without the managed fields; `None` if it has none, or is not written as API servers write it. The text is JSON.
+///
+/// Whatever reads the text afterwards has nothing to skip.
+pub fn cut(raw: &[u8]) -> Option<Vec<u8>> {
+    let Range { start, end } = managed_fields(raw).filter(|it| !it.is_empty())?;
+    Some([raw.get(..start)?, raw.get(end..)?].concat())
+}
+
 /// Returns the same JSON without the managed fields; everything else is only copied if the text is written as API servers write it.
 ///
 /// # Errors
@@ -52,15 +60,31 @@ fn managed_fields(raw: &[u8]) -> Option<Range<usize>> {
     let Some(start) = found.next() else { return Some(0..0) };
     let is_plain = found.next().is_none() && is_in_metadata(raw.get(..start)?);
     let value = raw.get(start..).filter(|_| is_plain)?.strip_prefix(b"\"managedFields\":")?;
-    let mut values = serde_json::Deserializer::from_slice(value).into_iter::<&RawValue>();
-    values.next()?.ok()?;
-    let end = raw.len() - value.len() + values.byte_offset();
+    let end = raw.len() - value.len() + length_of_list(value).or_else(|| length(value))?;
     match (raw.get(start.checked_sub(1)?)?, raw.get(end)?) {
         (b',', _) => Some(start - 1..end),
         (b'{', b',') => Some(start..end + 1),
         (b'{', b'}') => Some(start..end),
         _ => None,
     }
+}
+
+/// Returns the length of the list at the start of a JSON text. `None` if that takes more than a search: the list has other lists or
+/// escaped characters in it.
+fn length_of_list(text: &[u8]) -> Option<usize> {
+    let length = memchr(b']', text)? + 1;
+    let items = text.get(..length)?.strip_prefix(b"[")?;
+    // Without escapes, an even number of quotation marks means that the bracket is in no string.
+    let is_even = memchr_iter(b'"', items).count().is_multiple_of(2);
+    let is_end = is_even && memchr2(b'[', b'\\', items).is_none();
+    is_end.then_some(length)
+}
+
+/// Returns the length of the value at the start of a JSON text.
+fn length(text: &[u8]) -> Option<usize> {
+    let mut values = serde_json::Deserializer::from_slice(text).into_iter::<&RawValue>();
+    values.next()?.ok()?;
+    Some(values.byte_offset())
 }
 
 /// Returns whether the JSON text after this beginning is directly in `metadata`.

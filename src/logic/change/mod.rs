@@ -11,6 +11,7 @@ pub mod registry;
 pub mod repair;
 pub mod selection;
 pub mod settle;
+pub mod settled;
 pub mod state;
 pub mod suspended;
 pub mod undecided;

@@ -40,6 +40,9 @@ pub fn hold(required: bool, blocked: bool, ongoing: bool) -> Hold {
     }
 }
 
+/// The log line when all is done about an object.
+pub const FINISHED: &str = "Handling cycle is finished, waiting for new changes.";
+
 /// Returns the log line for a reason that has no handlers; `None` for those that have.
 pub fn unhandled(reason: Reason) -> Option<&'static str> {
     match reason {

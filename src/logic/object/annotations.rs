@@ -125,12 +125,17 @@ pub fn put_marker(patch: &mut Map<String, Value>, prefix: &str, body: &Value) {
     }
 }
 
+/// Returns whether this is the name of a marker, of whatever prefix.
+pub fn is_marker(name: &str) -> bool {
+    name.split_once('/').is_some_and(|(_, name)| name == MARKER)
+}
+
 /// Returns the annotations that are content: without the state of any operator and without noise.
 pub fn content(all: &Map<String, Value>) -> Map<String, Value> {
     let marked: BTreeSet<&str> = all
         .keys()
+        .filter(|it| is_marker(it))
         .filter_map(|it| it.split_once('/'))
-        .filter(|(_, name)| *name == MARKER)
         .map(|(prefix, _)| prefix)
         .collect();
     let is_content = |name: &str| {

@@ -17,7 +17,7 @@ use crate::settings::{
 };
 
 /// Top-level keys that are not content; labels and annotations are taken from the metadata.
-const SYSTEM: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
+pub const SYSTEM: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 
 /// Returns the essence of an object as it is compared and stored: built, then cleared.
 ///
@@ -25,6 +25,11 @@ const SYSTEM: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 pub fn of(persistence: &PersistenceSettings, body: &Value, extra: &BTreeSet<FieldPath>) -> Value {
     let built = build(&persistence.diffbase_storage, body, extra);
     clear(&persistence.progress_storage, built)
+}
+
+/// Returns whether a field is part of the essence even if no handler watches it, unless its changes are ignored.
+pub fn is_content(field: &[String]) -> bool {
+    field.first().is_some_and(|it| !SYSTEM.contains(&it.as_str()))
 }
 
 /// Returns the essence without the fields that the storage of essences itself adds to the object.

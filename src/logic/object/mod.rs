@@ -59,12 +59,13 @@ pub enum Unreadable {
 }
 
 impl Object {
-    /// Reads the header; the body stays bytes.
+    /// Reads the header; the body stays bytes, without managed fields if the text is written as API servers write it.
     ///
     /// # Errors
     /// Fails if the bytes are not a JSON object. Unexpected content inside (null maps, wrong types) is not an error: it counts as
     /// absent.
     pub fn parse(raw: Bytes) -> Result<Self, serde_json::Error> {
+        let raw = managed_fields::cut(&raw).map_or(raw, Bytes::from);
         Ok(Object::read(header::header(&raw)?.header, raw))
     }
 
@@ -76,6 +77,8 @@ impl Object {
         item: &[u8],
         (api_version, kind): (&str, &str),
     ) -> Result<Self, serde_json::Error> {
+        let cut = managed_fields::cut(item);
+        let item = cut.as_deref().unwrap_or(item);
         let ParsedHeader { mut header, has_api_version, has_kind } = header::header(item)?;
         let mut head = String::from("{");
         if !has_api_version && !api_version.is_empty() {
@@ -98,13 +101,13 @@ impl Object {
         Object { header, raw, excess, tape: OnceLock::new(), body: OnceLock::new() }
     }
 
-    /// Reads all of an object, without its tree.
+    /// Reads all of an object, without its tree. Its bytes keep the managed fields.
     ///
     /// # Errors
     /// Fails as [`tape_reader::read`] does.
     pub fn parse_as_tape(raw: Bytes) -> Result<Self, serde_json::Error> {
         let tape = OnceLock::from(Arc::new(tape_reader::read(&raw)?));
-        Ok(Object { tape, ..Object::parse(raw)? })
+        Ok(Object { tape, ..Object::read(header::header(&raw)?.header, raw) })
     }
 
     /// Creates an object from a tree, for tests and for computed bodies.
@@ -180,7 +183,7 @@ impl Object {
         self.tape.get()
     }
 
-    /// Returns the bytes of its JSON, with the managed fields; empty if the object was created from a tree.
+    /// Returns the bytes of its JSON; empty if the object was created from a tree.
     pub fn raw(&self) -> &[u8] {
         &self.raw
     }
@@ -196,6 +199,12 @@ impl Object {
     /// have further fields.
     pub fn is_known_to_contain(&self, part: &Map<String, Value>) -> bool {
         containing::contains(&self.raw, part)
+    }
+
+    /// Returns whether the body has exactly these top-level fields besides some keys, if that can be determined without building its tree.
+    /// The fields of these keys are not compared.
+    pub fn has_exactly(&self, fields: &Map<String, Value>, except: &[&str]) -> bool {
+        self.excess.is_none() && containing::has_exactly(&self.raw, fields, except)
     }
 
     /// Returns why the body cannot be read, if it cannot. Damaged JSON is detected only after a call of [`Object::body`].

@@ -65,8 +65,18 @@ fn the_essential_bytes_lack_nothing_but_managed_fields() {
 
 #[test]
 fn managed_fields_are_cut_out_wherever_they_are() {
-    let fields = r#"[{"fieldsV1":{"f:x":"]}\",{"}}]"#;
-    for (text, rest) in [
+    let all_fields = [
+        r#"[{"fieldsV1":{"f:x":"]}\",{"}}]"#,
+        r#"[{"manager":"m","fieldsV1":{"f:spec":{".":{},"f:x":{}}},"time":"T"},{"manager":"n"}]"#,
+        r#"[{"manager":"a]b"},{"manager":"m"}]"#,
+        r#"[{"manager":"]"}]"#,
+        r#"[{"manager":"[","fieldsV1":[[],[1,{}],"]"]}]"#,
+        "[]",
+        "[1]",
+        "{}",
+        "null",
+    ];
+    let all_texts = [
         (
             r#"{"kind":"K","metadata":{"name":"n","managedFields":M,"uid":"u"}}"#,
             r#""name":"n","uid":"u""#,
@@ -93,15 +103,33 @@ fn managed_fields_are_cut_out_wherever_they_are() {
             r#"{"metadata":{"labels":{"managedFields":"x"},"name":"n"}}"#,
             r#""labels":{"managedFields":"x"},"name":"n""#,
         ),
-    ] {
-        let whole: Value = serde_json::from_str(&text.replace('M', fields)).expect(text);
-        let metadata: Value = serde_json::from_str(&format!("{{{rest}}}")).expect(rest);
-        let mut expected = whole;
-        expected["metadata"] = metadata;
-        let object = Object::parse(text.replace('M', fields).into()).expect(text);
-        let kept: Value = serde_json::from_slice(&object.essential_bytes()).expect(text);
-        assert_eq!(kept, expected, "{text}");
+    ];
+    let each_with_each =
+        all_fields.iter().flat_map(|fields| all_texts.iter().map(move |it| (fields, it)));
+    for (fields, (text, rest)) in each_with_each {
+        let text = text.replace('M', fields);
+        let mut expected: Value = serde_json::from_str(&text).expect("JSON");
+        expected["metadata"] = serde_json::from_str(&format!("{{{rest}}}")).expect(rest);
+        let item = Object::parse_item(text.as_bytes(), ("", "")).expect("an object");
+        for object in [Object::parse(text.clone().into()).expect("an object"), item] {
+            let kept: Value = serde_json::from_slice(&object.essential_bytes()).expect("JSON");
+            assert_eq!(kept, expected, "{text}");
+            assert_eq!(**object.body(), expected, "{text}");
+            assert_eq!(object.header().name.as_deref(), expected["metadata"]["name"].as_str());
+        }
     }
+}
+
+/// What reads the text later has nothing to skip.
+#[test]
+fn an_object_does_not_keep_managed_fields_as_servers_write_them() {
+    let text = r#"{"kind":"K","metadata":{"name":"n","managedFields":[{"manager":"m","fieldsV1":{"f:x":{}}}],"uid":"u"},"spec":{}}"#;
+    let kept = r#"{"kind":"K","metadata":{"name":"n","uid":"u"},"spec":{}}"#;
+    let item = Object::parse_item(text.as_bytes(), ("a/v1", "K")).unwrap();
+    assert_eq!(Object::parse(text.into()).unwrap().raw(), kept.as_bytes());
+    assert_eq!(item.raw(), kept.replacen('{', r#"{"apiVersion":"a/v1","#, 1).as_bytes());
+    // Reviews of admission have them.
+    assert_eq!(Object::parse_as_tape(text.into()).unwrap().raw(), text.as_bytes());
 }
 
 #[test]

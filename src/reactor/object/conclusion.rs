@@ -15,7 +15,7 @@ use super::{
 use crate::call::Logger;
 use crate::handling::patching::PatchResponses;
 use crate::logic::{
-    change::{order, patch::Patch, plan, registry::ResourceHandlers},
+    change::{order, patch::Patch, plan, registry::ResourceHandlers, settled},
     handlers::{outcome::LogLevel, progress},
     object::Object,
     text::python_text,
@@ -40,6 +40,8 @@ pub(in crate::reactor) enum Next {
     Event,
     /// Waits for the next event, which is certain to come: the object has a newer version now, or has been deleted.
     Coming,
+    /// Waits for the next event, as after `Coming`. Events up to the newer version need no cycle.
+    Settled,
     /// Runs another cycle: a daemon that the cycle waited for has ended, or the handlers have changed.
     Again,
     /// Starts over with other handlers: only index handlers have been called so far.
@@ -155,16 +157,28 @@ impl Conclusion<'_> {
         let mut delays = delivery.delays(self.serving.clock.now());
         delays.extend(&left.delays);
         match delays.iter().min() {
+            None if effect.next() == Next::Coming && self.is_settled(&delivery, &left) => {
+                return Ok(Next::Settled);
+            }
             Some(delay) if is_changed => self.skip_sleep(*delay),
             Some(delay) => return self.wait(*delay).await,
             None if left.is_awaited && !is_changed => return Ok(self.wait_for_exit().await),
-            None if !is_sent && left.looked_at => {
-                self.logger
-                    .log(LogLevel::Debug, "Handling cycle is finished, waiting for new changes.");
-            }
+            None if !is_sent && left.looked_at => self.logger.log(LogLevel::Debug, plan::FINISHED),
             None => {}
         }
         Ok(effect.next())
+    }
+
+    /// Returns whether a cycle would certainly do nothing about the object as the server has returned it.
+    fn is_settled(&self, delivery: &Delivery, left: &RemainingWork) -> bool {
+        let StreamContext { settings, handlers, .. } = self.serving;
+        let (Some(object), Some(essence)) = (&*self.patched, delivery.handled()) else {
+            return false;
+        };
+        let is_quiet = !left.is_awaited && settings.posting.condition.is_none();
+        is_quiet
+            && self.memory.is_well()
+            && settled::is_settled(&settings.persistence, handlers, object, essence)
     }
 
     /// Returns whether there is nothing to send.

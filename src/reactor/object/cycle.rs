@@ -223,7 +223,7 @@ impl Cycle<'_> {
         match self.conclusion(patched).run(delivery, left).await? {
             // No event follows, so the wait is for the undecided handlers.
             Next::Event => Ok(self.wait(filters).await),
-            next @ (Next::Coming | Next::Again | Next::Anew) => Ok(next),
+            next @ (Next::Coming | Next::Settled | Next::Again | Next::Anew) => Ok(next),
         }
     }
 

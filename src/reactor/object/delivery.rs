@@ -124,6 +124,11 @@ impl Delivery {
         self.settling.as_ref().is_some_and(|it| it.is_done())
     }
 
+    /// Returns the essence that was handled, if the change is complete and everything about it has succeeded and was sent.
+    pub(super) fn handled(&self) -> Option<&Value> {
+        self.settling.as_ref().filter(|_| self.is_empty() && !self.has_failed)?.handled()
+    }
+
     /// Keeps the scripts of the functions loaded: a delivery in the memory can outlive the generation of its scripts.
     pub(in crate::reactor) fn keep(&mut self, serving: &StreamContext) {
         serving.scripts.keep_functions(&mut self.first);

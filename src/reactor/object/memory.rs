@@ -240,6 +240,15 @@ impl Memory {
         (ChangeMemory { handled_once, has_failed: *has_failed, waiting, undecided }, background)
     }
 
+    /// Returns whether nothing is left to do that only the memory knows of.
+    pub(in crate::reactor) fn is_well(&self) -> bool {
+        let Memory { has_failed, is_gone, unindexed, waiting, undecided, .. } = self;
+        let Memory { unsent, claim, quiet, background, .. } = self;
+        let is_handled = !has_failed && !is_gone && waiting.is_none() && undecided.is_none();
+        let is_sent = unsent.is_none() && unindexed.is_none() && background.is_none();
+        is_handled && is_sent && quiet.is_none() && *claim == Claim::default()
+    }
+
     /// Returns whether resume handlers are due.
     pub(in crate::reactor) fn is_initial(&self) -> bool {
         self.noticed_by_listing && !self.handled_once

@@ -5,7 +5,7 @@
 //! Each cycle uses one version of the handlers. When the next version takes over, a waiting worker runs another cycle with the new
 //! handlers; so does a worker in the middle of a cycle, unless a newer event reaches the new handlers anyway.
 
-use std::{any::Any, panic::AssertUnwindSafe, sync::Arc};
+use std::{any::Any, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures::FutureExt as _;
 use tokio::time::{self, Instant};
@@ -14,7 +14,7 @@ use super::{
     conclusion::Next,
     cycle::Cycle,
     error::CycleError,
-    expectation::Expectation,
+    expectation::{Expectation, Settled},
     memory::{Key, Memory},
 };
 use crate::call::{Logger, LoggerKind};
@@ -48,16 +48,36 @@ pub(in crate::reactor) struct Worker {
     pub(in crate::reactor) lingers: bool,
 }
 
+/// The end of an event.
+#[derive(Default)]
+struct HandledEvent {
+    /// The object as returned by the operator's last request.
+    patched: Option<Arc<Object>>,
+    /// `None` if the handlers may have something to do about that object.
+    settled: Option<Settled>,
+}
+
 impl Worker {
     /// Runs until there is nothing to do. The memory of the object outlives the worker.
     pub(in crate::reactor) async fn run(self) {
         let mut expected: Option<Expectation> = None;
         let mut has_changed = false;
         while let Some(mut event) = self.next(expected.as_ref(), has_changed).await {
-            if let Some(own) = expected.take_if(|it| it.is_met_by(&event)) {
+            let serving = self.shared.get();
+            let is_settled =
+                expected.as_ref().is_some_and(|it| it.has_settled(&event, serving.version));
+            let own = expected.take_if(|it| it.is_met_by(&event));
+            // Once the event of the operator's own change has arrived, no further event is awaited.
+            has_changed &= own.is_none();
+            if is_settled {
+                serving.hold.passed(event.object.header());
+                serving.numbers.worked(Duration::ZERO);
+                own.into_iter().for_each(Expectation::settle);
+                continue;
+            }
+            drop(serving);
+            if let Some(own) = own {
                 event.object = own.freshest(event.object);
-                // The event of the operator's own change has arrived: no further event is awaited.
-                has_changed = false;
             }
             let is_listed = event.event_type.is_none() || event.for_indexes;
             let memories = Arc::clone(&self.shared.get().memories);
@@ -65,7 +85,8 @@ impl Worker {
             let is_gone = event.event_type == Some(EventType::Deleted);
             let uid = event.object.header().uid.clone().filter(|_| is_gone);
             self.show_to_daemons(&event, &mut memory);
-            let patched = self.handle(event, &mut memory, expected.as_ref()).await;
+            let HandledEvent { patched, settled } =
+                self.handle(event, &mut memory, expected.as_ref()).await;
             let serving = self.shared.get();
             if let Some(object) = patched {
                 has_changed = true;
@@ -74,7 +95,7 @@ impl Worker {
                     background.note_own_version(memory.own);
                 }
                 let timeout = serving.settings.persistence.consistency_timeout;
-                expected = Expectation::of(object, timeout);
+                expected = Expectation::of(object, timeout, settled);
             }
             if !is_gone {
                 memories.keep(self.key.clone(), memory, &serving.memo);
@@ -116,7 +137,7 @@ impl Worker {
         }
     }
 
-    /// Runs one cycle, delayed by the throttle. Returns the object as returned by the operator's last request.
+    /// Runs one cycle, delayed by the throttle.
     ///
     /// A failed cycle is repeated after a pause, unless a newer event has arrived: an object must not remain unhandled after a temporary
     /// failure of the API.
@@ -125,16 +146,16 @@ impl Worker {
         event: Event,
         memory: &mut Memory,
         expected: Option<&Expectation>,
-    ) -> Option<Arc<Object>> {
+    ) -> HandledEvent {
         let mut serving = self.shared.get();
         let reference = Arc::new(serving.resource.reference_to(event.object.header()));
         let logger = Logger::of_object(LoggerKind::Local, reference);
         let logger = logger.posting(&serving.services.posts);
         let is_gone = event.event_type == Some(EventType::Deleted);
         if !is_gone && !self.pass_throttle(&serving, memory, &logger).await {
-            return None;
+            return HandledEvent::default();
         }
-        let mut patched = None;
+        let mut end = HandledEvent::default();
         let mut calls = PendingCalls::of(&event, &serving, self.queue.shown());
         loop {
             let before = std::mem::replace(&mut serving, self.shared.get());
@@ -154,7 +175,7 @@ impl Worker {
             // A bug in one cycle must not stop the operator: it only delays this object. The cycle is boxed and freed afterwards,
             // so that a waiting worker stays small.
             let (begun, released) = (Instant::now(), self.permit.released_for());
-            let cycle = Box::pin(cycle.run(&mut patched));
+            let cycle = Box::pin(cycle.run(&mut end.patched));
             let ended = AssertUnwindSafe(cycle).catch_unwind().await;
             let released = self.permit.released_for().saturating_sub(released);
             serving.numbers.worked(begun.elapsed().saturating_sub(released));
@@ -167,10 +188,12 @@ impl Worker {
                     match next {
                         Next::Anew => continue,
                         // The object may be deleted with the operator's finalizer: the response then shows its previous version.
-                        Next::Coming => return patched,
-                        Next::Event if !self.is_outdated(&serving, &event, patched.as_deref()) => {
-                            return patched;
+                        Next::Coming => return end,
+                        Next::Settled => {
+                            end.settled = Some(Settled { handlers: serving.version, logger });
+                            return end;
                         }
+                        Next::Event if !self.is_outdated(&serving, &event, &end) => return end,
                         Next::Event | Next::Again => {}
                     }
                     calls.end();
@@ -184,20 +207,15 @@ impl Worker {
                 if let Some(unsent) = &mut memory.unsent {
                     unsent.left = None;
                 }
-                return patched;
+                return end;
             }
         }
     }
 
     /// Returns whether the handlers have changed during the cycle and no event will bring the object to the new ones.
-    fn is_outdated(
-        &self,
-        serving: &StreamContext,
-        event: &Event,
-        patched: Option<&Object>,
-    ) -> bool {
+    fn is_outdated(&self, serving: &StreamContext, event: &Event, end: &HandledEvent) -> bool {
         let version = |it: &Object| it.header().resource_version.clone();
-        let is_newer = patched.is_some_and(|it| version(it) != version(&event.object));
+        let is_newer = end.patched.as_ref().is_some_and(|it| version(it) != version(&event.object));
         serving.replaced.is_cancelled()
             && event.event_type != Some(EventType::Deleted)
             && !is_newer

@@ -150,6 +150,11 @@ impl Settling {
         self.is_settled() && !self.is_held
     }
 
+    /// Returns the essence that was handled, if the change is complete and no handler has failed.
+    pub(in crate::reactor) fn handled(&self) -> Option<&Value> {
+        (self.is_done() && self.state.counts().failed == 0).then_some(&*self.change.new)
+    }
+
     /// Stores the result in the memory, for the next cycles.
     pub(in crate::reactor) fn note(&self, memory: &mut ChangeMemory<'_>, now: Timestamp) {
         *memory.handled_once = self.handled_once || self.is_done();
