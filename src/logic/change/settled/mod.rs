@@ -1,7 +1,8 @@
 //! Recognizes the object that a completed change leaves behind, without its tree: no handler has anything to do about it.
 //!
 //! Most events of an operator show its own patches. What the header and a comparison of the text do not prove is left to a cycle.
-//! Before: `reactor/object/conclusion.rs`. After: `reactor/object/expectation.rs`, which recognizes the events of the object.
+//! Part of step 8 of the walk. Before: `reactor/object/conclusion.rs`. After: `reactor/object/expectation.rs`, which recognizes the
+//! events of the object.
 
 use kopf_json::values;
 use serde_json::{Map, Value};

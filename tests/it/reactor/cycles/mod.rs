@@ -21,6 +21,7 @@ pub(crate) mod scenario;
 mod scopes;
 mod script;
 mod server_pauses;
+mod settled;
 pub(crate) mod transcript;
 mod versions;
 
