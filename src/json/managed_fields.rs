@@ -1,5 +1,5 @@
 //! Managed fields: every client updates them on every change, and many objects have more bytes of them than of everything else. Operators
-//! do not use them, so no tree and no stored text has them.
+//! do not use them, so they are cut off when an object arrives, and no tree and no stored text has them.
 
 use std::ops::Range;
 
