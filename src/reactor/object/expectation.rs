@@ -63,9 +63,9 @@ impl Expectation {
         let Event { event_type, object, for_indexes, recheck, new_handlers, .. } = event;
         let is_change = *event_type == Some(EventType::Modified) && !for_indexes;
         let is_new = recheck.is_some() || new_handlers.is_some();
-        let (seen, own) = (&object.header().resource_version, &self.version);
+        let versions = object.header().resource_version.as_ref().zip(self.version.as_ref());
         let is_known =
-            seen == own || seen.as_deref().is_some_and(|it| order::is_later(own.as_ref(), it));
+            versions.is_some_and(|(seen, own)| seen == own || order::is_later(Some(own), seen));
         // Later, an older event may be that of a restored backup.
         let is_soon = Instant::now() < self.deadline;
         let is_settled = self.settled.as_ref().is_some_and(|it| it.handlers == handlers);
@@ -134,6 +134,7 @@ mod tests {
             Event::new(None, object("10")),
             Event::new(Some(EventType::Added), object("10")),
             Event::new(Some(EventType::Deleted), object("10")),
+            Event::new(Some(EventType::Modified), Arc::new(Object::from_value(json!({})))),
             Event { for_indexes: true, ..modified("10") },
             Event { recheck: Some(now), ..modified("10") },
             Event { new_handlers: Some(new_handlers), ..modified("10") },
