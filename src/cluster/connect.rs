@@ -3,13 +3,14 @@
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use hyper_util::client::proxy::matcher::Matcher;
-use kube::{Client, Config};
+use kube::Config;
 use serde_json::Value;
 
 use super::{
     certificate::ServerAddress,
     dial,
     failure::RequestFailure,
+    http_client::HttpClient,
     login,
     native::{self, ConfigOverrides},
     proxy,
@@ -49,7 +50,7 @@ pub struct ConnectOptions {
 
 /// A function that creates a client from a configuration. It may run an exec plugin, which may prompt a user: never call it on a thread
 /// that other tasks need.
-pub type Dial = Arc<dyn Fn(Config) -> kube::Result<Client> + Send + Sync>;
+pub type Dial = Arc<dyn Fn(Config) -> kube::Result<HttpClient> + Send + Sync>;
 
 impl Default for ConnectOptions {
     fn default() -> Self {

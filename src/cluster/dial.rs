@@ -8,12 +8,12 @@ use hyper_util::{
     rt::{TokioExecutor, TokioTimer},
 };
 use kube::{
-    Client, Config,
+    Config,
     client::{ClientBuilder, ConfigExt as _},
 };
 use tower::{BoxError, Layer as _, ServiceExt as _, util::option_layer};
 
-use super::fence::FencedBody;
+use super::http_client::HttpClient;
 
 /// Time after which idle connections are closed. A burst opens dozens, each with its buffers, and they would stay open; under load, each is
 /// used many times a second.
@@ -42,10 +42,10 @@ fn watch_over(http: &mut HttpConnector) {
 ///
 /// # Errors
 /// Fails if certificates or keys cannot be used, or an exec plugin fails.
-pub fn dial(config: Config) -> kube::Result<Client> {
+pub fn dial(config: Config) -> kube::Result<HttpClient> {
     if config.proxy_url.is_some() {
         // With the pool of `kube`, which supports proxies.
-        return ClientBuilder::try_from(config).map(ClientBuilder::build);
+        return ClientBuilder::try_from(config).map(|it| it.build().into());
     }
     let mut http = HttpConnector::new();
     // TLS is added on top.
@@ -59,10 +59,9 @@ pub fn dial(config: Config) -> kube::Result<Client> {
     let mut pool = legacy::Client::builder(TokioExecutor::new());
     // Without a timer, the pool checks idle connections only when one is requested.
     pool.pool_timer(TokioTimer::new()).pool_idle_timeout(IDLE);
-    let client: legacy::Client<_, FencedBody> = pool.build(connector);
-    let client = client.map_request(FencedBody::of).map_err(BoxError::from);
+    let client = pool.build(connector).map_err(BoxError::from);
     let service = config.extra_headers_layer()?.layer(client);
     let service = option_layer(config.auth_layer()?).layer(service);
     let service = config.base_uri_layer().layer(service);
-    Ok(Client::new(service, config.default_namespace))
+    Ok(HttpClient::new(service, &config.default_namespace))
 }

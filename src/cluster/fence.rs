@@ -12,14 +12,13 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::Request;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use kube::client::Body;
 use tower::BoxError;
 
 use crate::ports::Leadership;
 
-/// The leadership that a request requires, attached to the request until it reaches its connection.
+/// The leadership that a request requires.
 #[derive(Clone)]
 pub(super) struct Fence(pub(super) Leadership);
 
@@ -43,10 +42,14 @@ impl Fence {
 }
 
 impl FencedBody {
-    /// Moves the fence of a request into its body.
-    pub(super) fn of(mut request: Request<Body>) -> Request<Self> {
-        let fence = request.extensions_mut().remove::<Fence>();
-        request.map(|body| FencedBody { body, fence })
+    /// Creates the body of a request with this fence, if it needs one.
+    pub(super) fn new(body: Body, fence: Option<Fence>) -> Self {
+        FencedBody { body, fence }
+    }
+
+    /// Returns the body without its fence, for clients with connections of their own.
+    pub(super) fn into_body(self) -> Body {
+        self.body
     }
 }
 

@@ -28,6 +28,7 @@ mod discovery;
 mod exec;
 mod failure;
 mod fence;
+mod http_client;
 mod kubeconfig;
 mod limits;
 mod lines;
@@ -49,6 +50,7 @@ mod watch;
 
 pub use connect::{ConnectOptions, Dial};
 pub use dial::dial;
+pub use http_client::HttpClient;
 pub use native::ConfigOverrides;
 pub use service_account::pod_namespace;
 

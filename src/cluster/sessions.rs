@@ -13,13 +13,15 @@ use std::{
 };
 
 use http::HeaderValue;
-use kube::Client;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::{certificate::ServerAddress, failure::RequestFailure, token_file::TokenFile};
+use super::{
+    certificate::ServerAddress, failure::RequestFailure, http_client::HttpClient,
+    token_file::TokenFile,
+};
 use crate::logic::access::vault::{LoginResult, Rejection, Vault, VaultTicket};
 use crate::ports::{ApiError, BoxFuture, Clock};
 use crate::telemetry::{Health, HealthState, Pulse};
@@ -32,7 +34,7 @@ const PART: &str = "login";
 
 /// A connection with credentials. Once its credentials are retired, its streams end and continue with others.
 pub(super) struct ClientSession {
-    client: Client,
+    client: HttpClient,
     token: Option<TokenFile>,
     /// The address, for messages; empty if unknown.
     server: String,
@@ -75,7 +77,12 @@ pub(super) enum Advice {
 
 impl ClientSession {
     /// Creates a connection; `token` is one that the client does not add itself.
-    pub(super) fn new(client: Client, token: Option<TokenFile>, server: String) -> Self {
+    pub(super) fn new(
+        client: impl Into<HttpClient>,
+        token: Option<TokenFile>,
+        server: String,
+    ) -> Self {
+        let client = client.into();
         ClientSession { client, token, server, place: None, retired: CancellationToken::new() }
     }
 
@@ -91,7 +98,7 @@ impl ClientSession {
     }
 
     /// Returns the client that sends requests.
-    pub(super) fn client(&self) -> &Client {
+    pub(super) fn client(&self) -> &HttpClient {
         &self.client
     }
 
@@ -114,7 +121,7 @@ impl Drop for ClientSession {
 
 impl Sessions {
     /// Uses a single client permanently.
-    pub(super) fn only(client: Client) -> Self {
+    pub(super) fn only(client: impl Into<HttpClient>) -> Self {
         let sessions = Sessions::empty(None, Clock::system(), Pulse::default());
         let found = LoginResult {
             handler: "client".into(),

@@ -23,7 +23,8 @@ use tracing::debug;
 
 use super::{
     failure::{Action, ErrorResponse, RequestFailure},
-    fence::Fence,
+    fence::{Fence, FencedBody},
+    http_client::ResponseBody,
     limits::{Permit, RequestLimits, RequestOrigin},
     outage::{Jitter, Outage},
     reason::reason,
@@ -61,7 +62,7 @@ const USER_AGENT: &str = concat!("kopf/", env!("CARGO_PKG_VERSION"));
 pub(super) type Frames = BoxStream<'static, Result<Bytes, kube::Error>>;
 
 /// The response to one attempt.
-type AttemptResult = Result<Response<Body>, RequestFailure>;
+type AttemptResult = Result<Response<ResponseBody>, RequestFailure>;
 
 /// One request, which can be sent any number of times.
 #[derive(Debug)]
@@ -118,7 +119,7 @@ impl<'a> KubeRequest<'a> {
         KubeRequest { accept, ..self }
     }
 
-    fn build(&self) -> Result<http::Request<Body>, RequestFailure> {
+    fn build(&self, fence: Option<Fence>) -> Result<http::Request<FencedBody>, RequestFailure> {
         let mut builder = http::Request::builder()
             .method(self.method.clone())
             .uri(&self.url)
@@ -137,6 +138,7 @@ impl<'a> KubeRequest<'a> {
             builder = builder.header(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
             body = Body::from(content.clone());
         }
+        let body = FencedBody::new(body, fence);
         builder.body(body).map_err(|it| RequestFailure::Unsendable(it.to_string()))
     }
 
@@ -300,7 +302,7 @@ impl Transport {
         &self,
         request: &KubeRequest<'_>,
         networking: &NetworkingSettings,
-    ) -> Result<Response<Body>, ApiError> {
+    ) -> Result<Response<ResponseBody>, ApiError> {
         let limit = request.time_limit(networking);
         let attempts = Attempts { limit, limits: None, interrupt: None };
         Ok(self.attempt(request, networking, attempts).await?.response)
@@ -449,7 +451,7 @@ struct Attempts<'a> {
 
 /// A response with a success status, whose body is still to be read.
 struct Accepted {
-    response: Response<Body>,
+    response: Response<ResponseBody>,
     /// Kept until the body is read: until then the connection is in use.
     permit: Permit,
     /// Cancelled when its credentials are retired.
@@ -537,10 +539,7 @@ async fn attempt_once(
     request: &KubeRequest<'_>,
     (limit, fence): (Duration, Option<Fence>),
 ) -> AttemptResult {
-    let mut ready = request.build()?;
-    if let Some(fence) = fence {
-        ready.extensions_mut().insert(fence);
-    }
+    let mut ready = request.build(fence)?;
     if let Some(authorization) = session.authorization() {
         ready.headers_mut().insert(header::AUTHORIZATION, authorization);
     }

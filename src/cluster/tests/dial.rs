@@ -3,6 +3,7 @@
 use std::{net::Ipv4Addr, time::Duration};
 
 use http::Request;
+use http_body_util::BodyExt as _;
 use kube::{Config, client::Body};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -11,10 +12,14 @@ use tokio::{
 
 use crate::cluster::{
     dial::{IDLE, dial},
-    fence::Fence,
+    fence::{Fence, FencedBody},
 };
 use crate::logic::replicas::leadership::ReplicaRole;
 use crate::ports::{Clock, Leadership};
+
+fn version() -> Request<FencedBody> {
+    Request::get("/version").body(FencedBody::new(Body::empty(), None)).unwrap()
+}
 
 #[tokio::test]
 async fn an_idle_connection_is_closed() {
@@ -31,8 +36,8 @@ async fn an_idle_connection_is_closed() {
         socket.read(&mut buffer).await.unwrap()
     };
     let asks = async {
-        let request = Request::get("/version").body(Vec::new()).unwrap();
-        assert_eq!(client.request_text(request).await.unwrap(), "{}");
+        let response = client.send(version()).await.unwrap();
+        assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "{}");
         // No timeout is running any more that could expire.
         tokio::time::pause();
         tokio::time::sleep(IDLE * 3).await;
@@ -52,9 +57,9 @@ async fn a_write_that_its_connection_gets_too_late_is_not_sent() {
     let leadership = Leadership::new(clock);
     let send = async |end: Duration| {
         leadership.publish(&ReplicaRole::Leader, Some(end));
-        let mut request = Request::patch("/x").body(Body::from(b"{}".to_vec())).unwrap();
-        request.extensions_mut().insert(Fence(leadership.clone()));
-        client.send(request).await.map(|it| it.status().as_u16())
+        let fence = Some(Fence(leadership.clone()));
+        let body = FencedBody::new(Body::from(b"{}".to_vec()), fence);
+        client.send(Request::patch("/x").body(body).unwrap()).await.map(|it| it.status().as_u16())
     };
     let end = clock.uptime() + Duration::from_mins(1);
     let server = async {
@@ -86,7 +91,6 @@ async fn a_connection_that_is_silent_is_probed() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let client = dial(Config::new(url.parse().unwrap())).unwrap();
-    let request = Request::get("/version").body(Vec::new()).unwrap();
     let server = async {
         let (mut socket, peer) = listener.accept().await.unwrap();
         assert!(socket.read(&mut [0; 4096]).await.unwrap() > 0);
@@ -105,6 +109,6 @@ async fn a_connection_that_is_silent_is_probed() {
     };
     tokio::select! {
         is_probed = server => assert!(is_probed),
-        _ = client.request_text(request) => panic!("nobody has answered"),
+        _ = client.send(version()) => panic!("nobody has answered"),
     }
 }

@@ -90,7 +90,7 @@ async fn transport(
     });
     let dial: crate::cluster::Dial = Arc::new(move |config: Config| {
         let layer = tower::util::option_layer(config.auth_layer()?);
-        Ok(ClientBuilder::new(server.clone(), "default").with_layer(&layer).build())
+        Ok(ClientBuilder::new(server.clone(), "default").with_layer(&layer).build().into())
     });
     let log_in: LogIn = Box::new(move || {
         let (room, dial) = (Arc::clone(&room), Arc::clone(&dial));

@@ -175,7 +175,10 @@ impl Cluster {
             let cluster = cluster.clone();
             let service = tower::service_fn(move |request| cluster.clone().pass(request));
             let layer = config.auth_layer()?.expect("a token");
-            Ok(ClientBuilder::new(service, config.default_namespace).with_layer(&layer).build())
+            Ok(ClientBuilder::new(service, config.default_namespace)
+                .with_layer(&layer)
+                .build()
+                .into())
         })
     }
 
