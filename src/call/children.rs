@@ -5,8 +5,9 @@
 
 use std::sync::{Arc, atomic::AtomicUsize};
 
+use futures::{SinkExt as _, StreamExt as _, channel::mpsc};
 use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use crate::logic::handlers::{
     declare::{self, Declaration, DeclareError, SubHandlerExecution},
@@ -53,7 +54,7 @@ pub struct Order {
 impl Children {
     /// Returns both ends for one attempt of this handler. No sub-handlers are declared yet.
     pub fn of(parent: Arc<Handler>) -> (Children, Orders) {
-        // A script waits for each result, so at most one order is pending.
+        // A script waits for each result, so at most one order is pending. The channel of tokio allocates more than a kilobyte at once.
         let (sender, receiver) = mpsc::channel(1);
         let declared = Arc::<Mutex<_>>::default();
         let inside = parent.for_scripts();
@@ -86,7 +87,7 @@ impl Children {
         let (answer, answered) = oneshot::channel();
         let order = Order { passed, chooser, answer };
         // Orders of a handler that has ended get no result: the order is dropped, which closes the channel of the result.
-        drop(self.0.orders.send(order).await);
+        drop(self.0.orders.clone().send(order).await);
         let answer = answered.await.unwrap_or_else(|_| Err(gone(&self.0.parent)));
         answer.map_err(ExecuteError::Raised)
     }
@@ -135,7 +136,7 @@ impl From<DeclareError> for ExecuteError {
 impl Orders {
     /// Waits for the next order; returns `None` when the script can send no more orders.
     pub async fn next(&mut self) -> Option<Order> {
-        self.received.recv().await
+        self.received.next().await
     }
 
     /// Returns the sub-handlers declared so far.

@@ -7,7 +7,7 @@ use kopf_json::responses::{LIST_SUFFIX, ListOfTexts, read_texts};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::failure::Status;
+use super::{failure::Status, recent::RecentObjects};
 use crate::logic::object::{Object, reason::EventType};
 
 /// One response to a list request.
@@ -100,8 +100,8 @@ impl Iterator for ListChunk {
 
 impl WatchLine {
     /// Reads one line of a watch. An event of type `ERROR` is a [`WatchLine::Refusal`], not an error.
-    pub(super) fn parse(line: &Bytes) -> Result<Self, serde_json::Error> {
-        if let Some(event) = Self::usual(line) {
+    pub(super) fn parse(line: &Bytes, recent: &RecentObjects) -> Result<Self, serde_json::Error> {
+        if let Some(event) = Self::usual(line, recent) {
             return Ok(event);
         }
         let RawLine { r#type: kind, object } = serde_json::from_slice(line)?;
@@ -127,7 +127,7 @@ impl WatchLine {
     }
 
     /// Reads a change in the format of all API servers, without parsing the line to find the object in it.
-    fn usual(line: &Bytes) -> Option<Self> {
+    fn usual(line: &Bytes, recent: &RecentObjects) -> Option<Self> {
         let kinds = [
             (EventType::Modified, br#"{"type":"MODIFIED","object":"#.as_slice()),
             (EventType::Added, br#"{"type":"ADDED","object":"#),
@@ -136,7 +136,7 @@ impl WatchLine {
         let strip = |(kind, head)| Some((kind, line.strip_prefix(head)?));
         let (kind, rest) = kinds.into_iter().find_map(strip)?;
         let object = rest.trim_ascii_end().strip_suffix(b"}")?;
-        let object = Object::parse(line.slice_ref(object)).ok()?;
+        let object = recent.parse(line.slice_ref(object)).ok()?;
         Some(WatchLine::Event(kind, Arc::new(object)))
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use http::{Request, Uri};
 use hyper_timeout::TimeoutConnector;
 use hyper_util::{
     client::legacy::{self, connect::HttpConnector},
@@ -62,6 +63,47 @@ pub fn dial(config: Config) -> kube::Result<HttpClient> {
     let client = pool.build(connector).map_err(BoxError::from);
     let service = config.extra_headers_layer()?.layer(client);
     let service = option_layer(config.auth_layer()?).layer(service);
-    let service = config.base_uri_layer().layer(service);
+    let server = config.cluster_url;
+    let service = service.map_request(move |it| at(&server, it));
     Ok(HttpClient::new(service, &config.default_namespace))
+}
+
+/// Returns the request with the address of the server, which may have a path itself. Other than the layer of `kube`, this usually parses
+/// no text.
+fn at<B>(server: &Uri, request: Request<B>) -> Request<B> {
+    let (mut parts, body) = request.into_parts();
+    let mut address = server.clone().into_parts();
+    let base = server.path().trim_end_matches('/');
+    address.path_and_query = match parts.uri.path_and_query() {
+        Some(path) if base.is_empty() => Some(path.clone()),
+        Some(path) => format!("{base}{path}").parse().ok(),
+        None => address.path_and_query,
+    };
+    // The parts of two addresses make a third one, which hyper refuses otherwise.
+    parts.uri = Uri::from_parts(address).unwrap_or(parts.uri);
+    Request::from_parts(parts, body)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::at;
+
+    #[test]
+    fn requests_get_the_address_of_the_server_and_its_path() {
+        for (server, path, expected) in [
+            ("https://a:6443", "/api?x=/", "https://a:6443/api?x=/"),
+            ("https://a:6443/", "/api", "https://a:6443/api"),
+            (
+                "http://[::1]/k8s/c/1/",
+                "/api/v1?watch=true",
+                "http://[::1]/k8s/c/1/api/v1?watch=true",
+            ),
+            ("https://a/k8s?ignored=1", "/", "https://a/k8s/"),
+        ] {
+            let request = at(&server.parse().unwrap(), Request::get(path).body(()).unwrap());
+            assert_eq!(request.uri().to_string(), expected);
+        }
+    }
 }

@@ -37,6 +37,7 @@ mod native;
 mod outage;
 mod proxy;
 mod reason;
+mod recent;
 mod refusal;
 mod retry;
 mod script_requests;
@@ -58,6 +59,7 @@ use decode::ListChunk;
 use failure::{Action, RequestFailure};
 use limits::RequestOrigin;
 use outage::Jitter;
+use recent::RecentObjects;
 use sessions::Sessions;
 use transport::{KubeRequest, Transport};
 
@@ -65,6 +67,7 @@ use transport::{KubeRequest, Transport};
 #[derive(Clone)]
 pub struct KubeCluster {
     transport: Arc<Transport>,
+    recent: Arc<RecentObjects>,
 }
 
 impl KubeCluster {
@@ -80,7 +83,7 @@ impl KubeCluster {
         let metrics = options.health.metrics().clone();
         let transport = Transport::new(sessions, options.settings, metrics);
         let transport = transport.with_jitter(Jitter::random()).reporting(options.health.clone());
-        Ok(KubeCluster { transport: Arc::new(transport) })
+        Ok(KubeCluster::of(transport))
     }
 
     /// Returns the address of the server, without credentials.
@@ -96,13 +99,17 @@ impl KubeCluster {
     /// Returns the same as [`KubeCluster::over`], with its requests counted in these metrics.
     pub fn counted(client: kube::Client, settings: Arc<Settings>, metrics: Metrics) -> Self {
         let transport = Transport::new(Sessions::only(client), settings, metrics);
-        KubeCluster { transport: Arc::new(transport) }
+        KubeCluster::of(transport)
     }
 
     /// Returns the same as [`KubeCluster::over`], with randomly stretched pauses of streams, which are the same for the same seed.
     pub fn with_jitter(client: kube::Client, settings: Arc<Settings>, seed: u64) -> Self {
         let transport = Transport::new(Sessions::only(client), settings, Metrics::default());
-        KubeCluster { transport: Arc::new(transport.with_jitter(Jitter::seeded(seed))) }
+        KubeCluster::of(transport.with_jitter(Jitter::seeded(seed)))
+    }
+
+    fn of(transport: Transport) -> Self {
+        KubeCluster { transport: Arc::new(transport), recent: Arc::default() }
     }
 
     async fn send(&self, request: KubeRequest<'_>) -> Result<Object, ApiError> {
@@ -123,7 +130,12 @@ impl KubeCluster {
             networking.repeat_last_backoff = false;
         }
         let body = self.transport.fetch_unless(&request, &networking, interrupt).await?;
-        Object::parse(body).map_err(|it| {
+        // Only what the operator patches is watched.
+        let object = match request.method {
+            Method::PATCH => self.recent.parse(Bytes::copy_from_slice(body.trim_ascii())),
+            _ => Object::parse(body),
+        };
+        object.map_err(|it| {
             self.transport.fail(RequestFailure::Malformed(it.to_string()), &request.action)
         })
     }
@@ -181,7 +193,7 @@ impl Cluster for KubeCluster {
         target: StreamTarget,
         pulse: Arc<Pulse>,
     ) -> BoxStream<'static, Result<StreamEvent, ApiError>> {
-        watch::stream(Arc::clone(&self.transport), target, pulse)
+        watch::stream(Arc::clone(&self.transport), Arc::clone(&self.recent), target, pulse)
     }
 
     fn patch<'a>(&'a self, request: PatchRequest<'a>) -> BoxFuture<'a, Result<Object, ApiError>> {

@@ -16,6 +16,7 @@ use super::{
     failure::{Action, ErrorResponse, RequestFailure},
     lines::{Broken, LINE_BYTES_MAX, LineReader},
     reason::one_line,
+    recent::RecentObjects,
     transport::{self, KubeRequest, Transport},
     url,
 };
@@ -54,6 +55,7 @@ const METADATA_OF_WATCH: &str =
 /// A stream. Dropping it closes the connection.
 struct Watcher {
     transport: Arc<Transport>,
+    recent: Arc<RecentObjects>,
     target: StreamTarget,
     path: String,
     /// The selectors of the settings.
@@ -123,16 +125,18 @@ type StreamStep = (Option<Result<StreamEvent, ApiError>>, State);
 /// Returns the objects of the target and then their changes.
 pub(super) fn stream(
     transport: Arc<Transport>,
+    recent: Arc<RecentObjects>,
     target: StreamTarget,
     pulse: Arc<Pulse>,
 ) -> BoxStream<'static, Result<StreamEvent, ApiError>> {
     let path = url::collection(&target.resource, target.namespace.as_deref());
     let of_settings = || Restrictions::of(&target.resource, &target.settings.watching);
     let restrictions = target.restrictions.clone().unwrap_or_else(of_settings);
-    let watcher = Watcher { transport, target, path, restrictions, pulse, failures: 0 };
+    let watcher = Watcher { transport, recent, target, path, restrictions, pulse, failures: 0 };
     debug!(target: TARGET, "Starting the watch-stream for {watcher}.");
     let start = watcher.start();
-    let start = (watcher, start);
+    // Moved for each event.
+    let start = (Box::new(watcher), start);
     stream::unfold(start, |(mut watcher, mut state)| async move {
         loop {
             let (event, next) = watcher.step(state).await;
@@ -285,7 +289,7 @@ impl Watcher {
     }
 
     fn take(&mut self, mut watch: Watch, line: &Bytes) -> StreamStep {
-        let parsed = match WatchLine::parse(line) {
+        let parsed = match WatchLine::parse(line, &self.recent) {
             Ok(parsed) => parsed,
             Err(error) => {
                 // A broken connection leaves an incomplete line: the next watch receives it completely.

@@ -2,11 +2,11 @@
 //!
 //! Tolerant: a field of an unexpected type counts as absent; of repeated keys the last one is used.
 
-use std::{fmt, marker::PhantomData};
+use std::{fmt, mem};
 
 use serde::{
     Deserialize, Deserializer,
-    de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
+    de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 use serde_json::{Map, Value};
 
@@ -142,163 +142,172 @@ impl<'de> Visitor<'de> for HeaderVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ParsedHeader, A::Error> {
-        let ParsedHeader { mut header, mut has_api_version, mut has_kind } =
-            ParsedHeader::default();
+        let mut parsed = ParsedHeader::default();
+        let ParsedHeader { header, has_api_version, has_kind } = &mut parsed;
         while let Some(key) = map.next_key()? {
             match key {
                 TopKey::ApiVersion => {
-                    (header.api_version, has_api_version) =
-                        (text(&mut map)?.unwrap_or_default(), true);
+                    map.next_value_seed(Lenient(&mut header.api_version))?;
+                    *has_api_version = true;
                 }
                 TopKey::Kind => {
-                    (header.kind, has_kind) = (text(&mut map)?.unwrap_or_default(), true);
+                    map.next_value_seed(Lenient(&mut header.kind))?;
+                    *has_kind = true;
                 }
-                TopKey::Metadata => {
-                    let Metadata(metadata) = part(&mut map)?;
-                    let (api_version, kind) = (header.api_version, header.kind);
-                    header = Header { api_version, kind, ..metadata };
-                }
+                TopKey::Metadata => map.next_value_seed(Lenient(header))?,
                 TopKey::Other => drop(map.next_value::<IgnoredAny>()?),
             }
         }
-        Ok(ParsedHeader { header, has_api_version, has_kind })
+        Ok(parsed)
     }
 }
 
-/// A part of a header that is read from one JSON type, and is empty for any other type.
-trait HeaderPart: Default {
-    fn of_text(_: &str) -> Self {
-        Self::default()
-    }
+/// A part of a header, which is read in place from one JSON type, and is empty for any other type.
+trait HeaderPart {
+    /// Removes the content that an earlier value of the same key may have left.
+    fn clear(&mut self);
 
-    fn of_list<'de, A: SeqAccess<'de>>(mut list: A) -> Result<Self, A::Error> {
+    fn read_text(&mut self, _: &str) {}
+
+    fn read_list<'de, A: SeqAccess<'de>>(&mut self, mut list: A) -> Result<(), A::Error> {
         while list.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Self::default())
+        Ok(())
     }
 
-    fn of_map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
+    fn read_map<'de, A: MapAccess<'de>>(&mut self, mut map: A) -> Result<(), A::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Self::default())
+        Ok(())
     }
 }
 
-#[derive(Default)]
-struct StringPart(Option<String>);
+impl HeaderPart for String {
+    fn clear(&mut self) {
+        self.clear();
+    }
 
-#[derive(Default)]
-struct StringListPart(Vec<String>);
-
-#[derive(Default)]
-struct MapPart(Map<String, Value>);
-
-/// All fields of a header except the top-level ones.
-#[derive(Default)]
-struct Metadata(Header);
-
-impl HeaderPart for StringPart {
-    fn of_text(text: &str) -> Self {
-        StringPart(Some(text.to_owned()))
+    fn read_text(&mut self, text: &str) {
+        text.clone_into(self);
     }
 }
 
-impl HeaderPart for StringListPart {
-    fn of_list<'de, A: SeqAccess<'de>>(mut list: A) -> Result<Self, A::Error> {
-        let mut texts = Vec::new();
-        while let Some(Lenient(StringPart(text))) = list.next_element()? {
-            texts.extend(text);
+impl HeaderPart for Option<String> {
+    fn clear(&mut self) {
+        *self = None;
+    }
+
+    fn read_text(&mut self, text: &str) {
+        *self = Some(text.to_owned());
+    }
+}
+
+impl HeaderPart for Vec<String> {
+    fn clear(&mut self) {
+        self.clear();
+    }
+
+    fn read_list<'de, A: SeqAccess<'de>>(&mut self, mut list: A) -> Result<(), A::Error> {
+        let mut text = None;
+        while list.next_element_seed(Lenient(&mut text))?.is_some() {
+            self.extend(text.take());
         }
-        Ok(StringListPart(texts))
+        Ok(())
     }
 }
 
-impl HeaderPart for MapPart {
-    fn of_map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
-        let mut entries = Map::new();
+impl HeaderPart for Map<String, Value> {
+    fn clear(&mut self) {
+        self.clear();
+    }
+
+    fn read_map<'de, A: MapAccess<'de>>(&mut self, mut map: A) -> Result<(), A::Error> {
         while let Some((key, value)) = map.next_entry()? {
-            entries.insert(key, value);
+            self.insert(key, value);
         }
-        Ok(MapPart(entries))
+        Ok(())
     }
 }
 
-impl HeaderPart for Metadata {
-    fn of_map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
-        let mut header = Header::default();
+/// The metadata: all fields except the top-level ones.
+impl HeaderPart for Header {
+    fn clear(&mut self) {
+        let (api_version, kind) = (mem::take(&mut self.api_version), mem::take(&mut self.kind));
+        *self = Header { api_version, kind, ..Header::default() };
+    }
+
+    fn read_map<'de, A: MapAccess<'de>>(&mut self, mut map: A) -> Result<(), A::Error> {
         while let Some(key) = map.next_key()? {
             match key {
-                MetadataKey::Name => header.name = text(&mut map)?,
-                MetadataKey::Namespace => header.namespace = text(&mut map)?,
-                MetadataKey::Uid => header.uid = text(&mut map)?,
-                MetadataKey::ResourceVersion => header.resource_version = text(&mut map)?,
-                MetadataKey::CreationTimestamp => header.creation_timestamp = text(&mut map)?,
-                MetadataKey::DeletionTimestamp => header.deletion_timestamp = text(&mut map)?,
-                MetadataKey::Finalizers => {
-                    header.finalizers = part::<StringListPart, A>(&mut map)?.0;
+                MetadataKey::Name => map.next_value_seed(Lenient(&mut self.name))?,
+                MetadataKey::Namespace => map.next_value_seed(Lenient(&mut self.namespace))?,
+                MetadataKey::Uid => map.next_value_seed(Lenient(&mut self.uid))?,
+                MetadataKey::ResourceVersion => {
+                    map.next_value_seed(Lenient(&mut self.resource_version))?;
                 }
-                MetadataKey::Labels => header.labels = part::<MapPart, A>(&mut map)?.0,
-                MetadataKey::Annotations => header.annotations = part::<MapPart, A>(&mut map)?.0,
+                MetadataKey::CreationTimestamp => {
+                    map.next_value_seed(Lenient(&mut self.creation_timestamp))?;
+                }
+                MetadataKey::DeletionTimestamp => {
+                    map.next_value_seed(Lenient(&mut self.deletion_timestamp))?;
+                }
+                MetadataKey::Finalizers => map.next_value_seed(Lenient(&mut self.finalizers))?,
+                MetadataKey::Labels => map.next_value_seed(Lenient(&mut self.labels))?,
+                MetadataKey::Annotations => map.next_value_seed(Lenient(&mut self.annotations))?,
                 MetadataKey::Other => drop(map.next_value::<IgnoredAny>()?),
             }
         }
-        Ok(Metadata(header))
+        Ok(())
     }
 }
 
-fn text<'de, A: MapAccess<'de>>(map: &mut A) -> Result<Option<String>, A::Error> {
-    part::<StringPart, A>(map).map(|it| it.0)
-}
+/// Reads a part from any JSON.
+struct Lenient<'a, P>(&'a mut P);
 
-fn part<'de, P: HeaderPart, A: MapAccess<'de>>(map: &mut A) -> Result<P, A::Error> {
-    map.next_value().map(|Lenient(it)| it)
-}
+impl<'de, P: HeaderPart> DeserializeSeed<'de> for Lenient<'_, P> {
+    type Value = ();
 
-/// Deserializes a part from any JSON.
-struct Lenient<P>(P);
-
-impl<'de, P: HeaderPart> Deserialize<'de> for Lenient<P> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(LenientVisitor(PhantomData)).map(Lenient)
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        self.0.clear();
+        deserializer.deserialize_any(self)
     }
 }
 
-struct LenientVisitor<P>(PhantomData<P>);
-
-impl<'de, P: HeaderPart> Visitor<'de> for LenientVisitor<P> {
-    type Value = P;
+impl<'de, P: HeaderPart> Visitor<'de> for Lenient<'_, P> {
+    type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("any JSON")
     }
 
-    fn visit_unit<E: Error>(self) -> Result<P, E> {
-        Ok(P::default())
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        Ok(())
     }
 
-    fn visit_bool<E: Error>(self, _: bool) -> Result<P, E> {
-        Ok(P::default())
+    fn visit_bool<E: Error>(self, _: bool) -> Result<(), E> {
+        Ok(())
     }
 
-    fn visit_i64<E: Error>(self, _: i64) -> Result<P, E> {
-        Ok(P::default())
+    fn visit_i64<E: Error>(self, _: i64) -> Result<(), E> {
+        Ok(())
     }
 
-    fn visit_u64<E: Error>(self, _: u64) -> Result<P, E> {
-        Ok(P::default())
+    fn visit_u64<E: Error>(self, _: u64) -> Result<(), E> {
+        Ok(())
     }
 
-    fn visit_f64<E: Error>(self, _: f64) -> Result<P, E> {
-        Ok(P::default())
+    fn visit_f64<E: Error>(self, _: f64) -> Result<(), E> {
+        Ok(())
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<P, E> {
-        Ok(P::of_text(text))
+    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
+        self.0.read_text(text);
+        Ok(())
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<P, A::Error> {
-        P::of_list(list)
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<(), A::Error> {
+        self.0.read_list(list)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<P, A::Error> {
-        P::of_map(map)
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
+        self.0.read_map(map)
     }
 }

@@ -89,21 +89,36 @@ fn length(text: &[u8]) -> Option<usize> {
 
 /// Returns whether the JSON text after this beginning is directly in `metadata`.
 fn is_in_metadata(beginning: &[u8]) -> bool {
-    let (mut open, mut last) = (0_usize, 0);
-    let (mut is_quoted, mut is_escaped) = (false, false);
-    for (index, byte) in beginning.iter().enumerate() {
+    let (mut open, mut last, mut index) = (0_usize, 0, 0);
+    while let Some(byte) = beginning.get(index) {
         match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' => is_escaped = is_quoted,
-            b'"' => is_quoted = !is_quoted,
-            b'{' | b'[' if !is_quoted => {
+            b'"' => match string(beginning.get(index..).unwrap_or_default()) {
+                Some(length) => index += length - 1,
+                None => return false,
+            },
+            b'{' | b'[' => {
                 last = if open == 1 { index } else { last };
                 open += 1;
             }
-            b'}' | b']' if !is_quoted => open = open.saturating_sub(1),
+            b'}' | b']' => open = open.saturating_sub(1),
             _ => {}
         }
+        index += 1;
     }
     let key = beginning.get(..last).unwrap_or_default();
-    open == 2 && !is_quoted && key.ends_with(b"\"metadata\":") && !key.ends_with(b"\\\"metadata\":")
+    open == 2 && key.ends_with(b"\"metadata\":") && !key.ends_with(b"\\\"metadata\":")
+}
+
+/// Returns the length of the string at the start of a JSON text, with its quotation marks; `None` if it has no end.
+fn string(text: &[u8]) -> Option<usize> {
+    let mut length = 1;
+    loop {
+        let found = memchr2(b'"', b'\\', text.get(length..)?)?;
+        length += found + 1;
+        if text.get(length - 1) == Some(&b'"') {
+            return Some(length);
+        }
+        // The escaped character.
+        length += 1;
+    }
 }

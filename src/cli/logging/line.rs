@@ -188,7 +188,9 @@ fn text(line: &mut String, record: &LogRecord, options: &LogOptions, style: Styl
 /// Escapes a string so that it cannot imitate other log lines, whatever scripts and servers put into it: further lines are
 /// indented, and control characters, which could also move the cursor of a terminal, are escaped.
 fn contained(text: &str) -> Cow<'_, str> {
-    if !text.contains(char::is_control) {
+    // Control characters are ASCII, or begin with this byte in UTF-8.
+    let may_be_control = |byte: u8| byte.is_ascii_control() || byte == 0xC2;
+    if !text.bytes().any(may_be_control) {
         return Cow::Borrowed(text);
     }
     let mut contained = String::with_capacity(text.len());

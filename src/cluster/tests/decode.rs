@@ -3,7 +3,10 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::cluster::decode::{ListChunk, WatchLine};
+use crate::cluster::{
+    decode::{ListChunk, WatchLine},
+    recent::RecentObjects,
+};
 use crate::logic::object::reason::EventType;
 
 fn bodies(list: &Value) -> Vec<Value> {
@@ -62,7 +65,8 @@ fn an_empty_continue_token_is_the_end() {
 
 #[test]
 fn lines_are_distinguished() {
-    let parse = |line: &str| WatchLine::parse(&Bytes::from(line.to_owned()));
+    let parse =
+        |line: &str| WatchLine::parse(&Bytes::from(line.to_owned()), &RecentObjects::default());
     let object =
         r#"{"type": "DELETED", "object": {"metadata": {"name": "n", "resourceVersion": "3"}}}"#;
     let Ok(WatchLine::Event(EventType::Deleted, object)) = parse(object) else { panic!() };
@@ -78,12 +82,13 @@ fn lines_are_distinguished() {
 
 #[test]
 fn the_order_and_the_spaces_of_a_line_do_not_matter() {
-    let header = |line: String| match WatchLine::parse(&Bytes::from(line)) {
-        Ok(WatchLine::Event(kind, object)) => {
-            (kind, object.header().clone(), object.body().to_string())
-        }
-        other => panic!("{other:?}"),
-    };
+    let header =
+        |line: String| match WatchLine::parse(&Bytes::from(line), &RecentObjects::default()) {
+            Ok(WatchLine::Event(kind, object)) => {
+                (kind, object.header().clone(), object.body().to_string())
+            }
+            other => panic!("{other:?}"),
+        };
     let object =
         r#"{"kind":"A","metadata":{"name":"n","managedFields":[{}]},"spec":{"text":"}}"}}"#;
     for (word, kind) in [
@@ -101,5 +106,5 @@ fn the_order_and_the_spaces_of_a_line_do_not_matter() {
 #[test]
 fn a_line_that_is_not_text_is_malformed() {
     let line = b"{\"type\":\"ADDED\",\"object\":{\"spec\":{\"text\":\"\xff\"}}}";
-    assert!(WatchLine::parse(&Bytes::from_static(line)).is_err());
+    assert!(WatchLine::parse(&Bytes::from_static(line), &RecentObjects::default()).is_err());
 }

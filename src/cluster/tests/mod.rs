@@ -8,6 +8,7 @@ mod lines;
 mod login;
 mod native;
 mod reason;
+mod recent;
 mod retry;
 mod service_account;
 mod transport;

@@ -57,7 +57,7 @@ pub fn safe(key: &str) -> String {
 
 fn push_safe(name: &mut String, key: &str) {
     // Most keys are names already, and copied for every event of an object.
-    if !key.contains(['/', '<', '>']) {
+    if !key.bytes().any(|it| matches!(it, b'/' | b'<' | b'>')) {
         name.push_str(key);
         return;
     }

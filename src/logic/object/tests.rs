@@ -35,6 +35,21 @@ fn the_header_is_the_same_from_bytes_and_from_a_tree() {
 }
 
 #[test]
+fn of_repeated_keys_the_last_one_is_used() {
+    let text = r#"{"kind": "A", "metadata": {"name": "n", "labels": {"a": "1"}, "labels": {"b": "2"}, "uid": "u", "uid": 5},
+        "metadata": {"finalizers": ["f"], "finalizers": ["g", 1], "namespace": "x", "namespace": "ns"}, "apiVersion": "v1", "kind": "K"}"#;
+    let header = Object::parse(Bytes::from_static(text.as_bytes())).unwrap().header().clone();
+    let finalizers = vec!["g".to_owned()];
+    let (api_version, kind) = ("v1".to_owned(), "K".to_owned());
+    let namespace = Some("ns".to_owned());
+    assert_eq!(header, Header { api_version, kind, namespace, finalizers, ..Header::default() });
+    let text = r#"{"metadata": {"labels": {"a": "1"}, "labels": {"b": "2"}, "uid": "u", "uid": 5, "annotations": {"a": "1"}, "annotations": 1}}"#;
+    let header = Object::parse(Bytes::from_static(text.as_bytes())).unwrap().header().clone();
+    let labels = Map::from_iter([("b".to_owned(), "2".into())]);
+    assert_eq!(header, Header { labels, ..Header::default() });
+}
+
+#[test]
 fn managed_fields_never_reach_the_tree() {
     let mut expected = typical();
     expected["metadata"].as_object_mut().unwrap().shift_remove("managedFields");

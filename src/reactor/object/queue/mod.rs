@@ -49,13 +49,13 @@ pub(in crate::reactor) struct Event {
 }
 
 /// The queue of one object. Its stream fills it, its worker empties it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in crate::reactor) struct ObjectQueue {
     content: Mutex<QueueContent>,
     changed: Notify,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct QueueContent {
     events: VecDeque<Event>,
     /// Bytes of all events.
@@ -121,7 +121,16 @@ impl Event {
 impl ObjectQueue {
     /// Creates an empty queue; `keeps_steps` if handlers must see each event.
     pub(in crate::reactor) fn new(keeps_steps: bool, numbers: Arc<QueueSeries>) -> Self {
-        let content = QueueContent { keeps_steps, numbers, ..QueueContent::default() };
+        let content = QueueContent {
+            events: VecDeque::new(),
+            bytes: 0,
+            keeps_steps,
+            shown: Version::default(),
+            ended: false,
+            closed: false,
+            waiting: None,
+            numbers,
+        };
         ObjectQueue { content: Mutex::new(content), changed: Notify::new() }
     }
 

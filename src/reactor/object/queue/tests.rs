@@ -20,7 +20,7 @@ fn version(event: &Event) -> usize {
 
 #[test]
 fn events_are_returned_in_order() {
-    let queue = ObjectQueue::default();
+    let queue = ObjectQueue::new(false, Arc::default());
     (0..3).for_each(|it| queue.push(event(it)).unwrap());
     let versions = (0..3).map(|_| version(&queue.next().now_or_never().unwrap().unwrap()));
     assert_eq!(versions.collect::<Vec<_>>(), [0, 1, 2]);
@@ -56,7 +56,7 @@ fn deletions_neither_replace_nor_are_replaced() {
 
 #[test]
 fn a_queue_with_events_does_not_close() {
-    let queue = ObjectQueue::default();
+    let queue = ObjectQueue::new(false, Arc::default());
     queue.push(event(1)).unwrap();
     assert!(!queue.close_if_empty());
     queue.next().now_or_never().unwrap().unwrap();
@@ -66,7 +66,7 @@ fn a_queue_with_events_does_not_close() {
 
 #[test]
 fn an_ended_queue_still_returns_its_events() {
-    let queue = ObjectQueue::default();
+    let queue = ObjectQueue::new(false, Arc::default());
     queue.push(event(1)).unwrap();
     queue.end();
     assert!(queue.next().now_or_never().unwrap().is_some());
@@ -75,7 +75,7 @@ fn an_ended_queue_still_returns_its_events() {
 
 #[tokio::test(start_paused = true)]
 async fn pressure_comes_with_a_new_event_and_goes_with_the_last() {
-    let queue = ObjectQueue::default();
+    let queue = ObjectQueue::new(false, Arc::default());
     let pressed = async |queue: &ObjectQueue| {
         time::timeout(Duration::from_secs(1), queue.pressure()).await.is_ok()
     };
