@@ -108,6 +108,10 @@ impl FilterCaller<'_> {
         mut retries: FilterRetries<'_>,
         decision: impl Fn(&Answers) -> Result<T, OpenQuestion>,
     ) -> T {
+        // Most decisions ask nothing.
+        if let Ok(decided) = decision(answers) {
+            return decided;
+        }
         let mut asked = FuturesUnordered::new();
         loop {
             let answer = match decision(answers) {

@@ -1,6 +1,6 @@
 //! Formats log lines: plain, full, kopf, json.
 
-use std::{borrow::Cow, fmt::Write as _, io};
+use std::{borrow::Cow, cell::RefCell, fmt::Write as _, io};
 
 use anstyle::Style;
 use jiff::{Timestamp, tz::TimeZone};
@@ -147,16 +147,32 @@ fn full(
     logger: &str,
     width: usize,
 ) -> String {
-    let local = now.to_zoned(TimeZone::system());
-    let time = local.strftime("%Y-%m-%d %H:%M:%S,%3f");
     let level = level_name(record.level);
     let (aside, loud) =
         (style(options, color::ASIDE), style(options, color::of_level(record.level)));
     let mut line = String::with_capacity(LINE_BYTES);
-    let _always_fits =
-        write!(line, "{aside}[{time}] {logger:width$}{aside:#} [{loud}{level:8}{loud:#}] ");
+    let _always_fits = write!(line, "{aside}[");
+    write_local_time(&mut line, now);
+    let _always_fits = write!(line, "] {logger:width$}{aside:#} [{loud}{level:8}{loud:#}] ");
     text(&mut line, record, options, Style::new());
     line
+}
+
+/// Writes the time of day with milliseconds, in the time zone of the system.
+fn write_local_time(line: &mut String, now: Timestamp) {
+    thread_local! {
+        /// The second of the last line on this thread, and its text, which takes a quarter of the time of a line.
+        static SECOND: RefCell<(i64, String)> = const { RefCell::new((i64::MIN, String::new())) };
+    }
+    let milliseconds = now.as_millisecond();
+    let second = milliseconds.div_euclid(1000);
+    SECOND.with_borrow_mut(|(last, text)| {
+        if *last != second {
+            let local = now.to_zoned(TimeZone::system());
+            (*last, *text) = (second, local.strftime("%Y-%m-%d %H:%M:%S").to_string());
+        }
+        let _always_fits = write!(line, "{text},{:03}", milliseconds.rem_euclid(1000));
+    });
 }
 
 /// Returns the style if colors are enabled.

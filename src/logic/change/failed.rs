@@ -47,8 +47,9 @@ struct HandlerFailure {
 impl FailedHandlers {
     /// Reads the failures recorded on an object. Those that cannot be read are ignored.
     pub fn of(persistence: &PersistenceSettings, body: &Value) -> Self {
-        let Some(name) = annotation(persistence) else { return FailedHandlers::default() };
-        let text = annotations::text(body, &name);
+        // Most objects have no annotations when they are created.
+        let name = annotations::of(body).and_then(|_| annotation(persistence));
+        let text = name.and_then(|it| annotations::text(body, &it));
         let noted = text.and_then(|it| serde_json::from_str::<Map<String, Value>>(it).ok());
         let entries = noted.unwrap_or_default().into_iter();
         FailedHandlers(

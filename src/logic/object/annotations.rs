@@ -117,10 +117,13 @@ pub fn put(patch: &mut Map<String, Value>, name: &str, value: Value) {
 
 /// Adds the marker of the prefix to a patch, once. As in Kopf, prefixes of `kopf.` domains never get one.
 pub fn put_marker(patch: &mut Map<String, Value>, prefix: &str, body: &Value) {
+    if prefix.starts_with("kopf.") {
+        return;
+    }
     let name = format!("{prefix}/{MARKER}");
     let path = ["metadata", "annotations", &name];
     let known = fields::get(body, &path).is_some() || fields::get_in(patch, &path).is_some();
-    if !known && !prefix.starts_with("kopf.") {
+    if !known {
         fields::put(patch, &path, "yes".into());
     }
 }

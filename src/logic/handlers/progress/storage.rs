@@ -100,7 +100,7 @@ pub fn mark(storage: &ProgressStorage, body: &Value, patch: &mut Map<String, Val
 pub fn purge(storage: &ProgressStorage, body: &Value, id: &str, patch: &mut Map<String, Value>) {
     match storage {
         ProgressStorage::Annotations(own) => purge_annotations(own, body, id, patch),
-        ProgressStorage::Status(own) => purge_field(&status_path(own, id), body, patch),
+        ProgressStorage::Status(own) => purge_status(own, body, id, patch),
         ProgressStorage::Multi(storages) => {
             for it in storages {
                 purge(it, body, id, patch);
@@ -108,7 +108,7 @@ pub fn purge(storage: &ProgressStorage, body: &Value, id: &str, patch: &mut Map<
         }
         ProgressStorage::Smart(annotations, status) => {
             purge_annotations(annotations, body, id, patch);
-            purge_field(&status_path(status, id), body, patch);
+            purge_status(status, body, id, patch);
         }
     }
 }
@@ -179,8 +179,18 @@ fn purge_annotations(
     id: &str,
     patch: &mut Map<String, Value>,
 ) {
-    for name in annotations::names(&own.prefix, id, own.v1, body) {
-        purge_field(&["metadata", "annotations", &name], body, patch);
+    let path = ["metadata", "annotations"];
+    // Most objects have no record, and the names of records take longer to make than this.
+    if fields::get(body, &path).is_some() || fields::get_in(patch, &path).is_some() {
+        for name in annotations::names(&own.prefix, id, own.v1, body) {
+            purge_field(&["metadata", "annotations", &name], body, patch);
+        }
+    }
+}
+
+fn purge_status(own: &StatusProgress, body: &Value, id: &str, patch: &mut Map<String, Value>) {
+    if fields::get(body, &own.field).is_some() || fields::get_in(patch, &own.field).is_some() {
+        purge_field(&status_path(own, id), body, patch);
     }
 }
 
