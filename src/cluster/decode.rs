@@ -136,7 +136,7 @@ impl WatchLine {
         let strip = |(kind, head)| Some((kind, line.strip_prefix(head)?));
         let (kind, rest) = kinds.into_iter().find_map(strip)?;
         let object = rest.trim_ascii_end().strip_suffix(b"}")?;
-        let object = recent.parse(line.slice_ref(object)).ok()?;
-        Some(WatchLine::Event(kind, Arc::new(object)))
+        let object = recent.event(line.slice_ref(object)).ok()?;
+        Some(WatchLine::Event(kind, object))
     }
 }

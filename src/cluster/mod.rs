@@ -113,14 +113,13 @@ impl KubeCluster {
     }
 
     async fn send(&self, request: KubeRequest<'_>) -> Result<Object, ApiError> {
-        self.send_with(request, None, None).await
+        self.send_with(request, None).await
     }
 
     async fn send_with(
         &self,
         request: KubeRequest<'_>,
         backoffs: Option<&[Duration]>,
-        interrupt: Option<Interrupt<'_>>,
     ) -> Result<Object, ApiError> {
         let settings = self.transport.settings();
         let mut networking = Cow::Borrowed(&settings.networking);
@@ -129,15 +128,26 @@ impl KubeCluster {
             networking.error_backoffs = backoffs.to_vec();
             networking.repeat_last_backoff = false;
         }
-        let body = self.transport.fetch_unless(&request, &networking, interrupt).await?;
-        // Only what the operator patches is watched.
-        let object = match request.method {
-            Method::PATCH => self.recent.parse(Bytes::copy_from_slice(body.trim_ascii())),
-            _ => Object::parse(body),
-        };
-        object.map_err(|it| {
-            self.transport.fail(RequestFailure::Malformed(it.to_string()), &request.action)
-        })
+        let body = self.transport.fetch(&request, &networking).await?;
+        Object::parse(body).map_err(|it| self.malformed(&it, &request.action))
+    }
+
+    /// Sends a PATCH. What the operator patches is watched: the same text follows in an event, or comes before.
+    async fn send_patch(
+        &self,
+        request: KubeRequest<'_>,
+        interrupt: Option<Interrupt<'_>>,
+    ) -> Result<Arc<Object>, ApiError> {
+        let settings = self.transport.settings();
+        let next = self.recent.begin();
+        let body = self.transport.fetch_unless(&request, &settings.networking, interrupt).await?;
+        // Without the buffer of the connection.
+        let text = Bytes::copy_from_slice(body.trim_ascii());
+        next.parse(text).map_err(|it| self.malformed(&it, &request.action))
+    }
+
+    fn malformed(&self, error: &serde_json::Error, action: &Action<'_>) -> ApiError {
+        self.transport.fail(RequestFailure::Malformed(error.to_string()), action)
     }
 
     async fn list_all(
@@ -150,9 +160,7 @@ impl KubeCluster {
         let restrictions = Restrictions::of(resource, &settings.watching);
         let action =
             Action::Use { verb: "list", resource, namespace, name: None, subresource: None };
-        let malformed = |it: serde_json::Error| {
-            self.transport.fail(RequestFailure::Malformed(it.to_string()), &action)
-        };
+        let malformed = |it: serde_json::Error| self.malformed(&it, &action);
         let (mut objects, mut token) = (Vec::new(), None);
         loop {
             let request = watch::list_request(
@@ -196,7 +204,10 @@ impl Cluster for KubeCluster {
         watch::stream(Arc::clone(&self.transport), Arc::clone(&self.recent), target, pulse)
     }
 
-    fn patch<'a>(&'a self, request: PatchRequest<'a>) -> BoxFuture<'a, Result<Object, ApiError>> {
+    fn patch<'a>(
+        &'a self,
+        request: PatchRequest<'a>,
+    ) -> BoxFuture<'a, Result<Arc<Object>, ApiError>> {
         let PatchRequest { resource, namespace, name, subresource, kind, payload, interrupt } =
             request;
         let collection = url::collection(resource, namespace);
@@ -215,7 +226,7 @@ impl Cluster for KubeCluster {
             },
             websocket: None,
         };
-        Box::pin(self.send_with(request, None, interrupt))
+        Box::pin(self.send_patch(request, interrupt))
     }
 
     fn create<'a>(&'a self, request: NewObject<'a>) -> BoxFuture<'a, Result<Object, ApiError>> {
@@ -235,7 +246,7 @@ impl Cluster for KubeCluster {
             },
             websocket: None,
         };
-        Box::pin(self.send_with(request, backoffs, None))
+        Box::pin(self.send_with(request, backoffs))
     }
 
     fn get<'a>(&'a self, address: Address<'a>) -> BoxFuture<'a, Result<Object, ApiError>> {

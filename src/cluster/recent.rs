@@ -1,7 +1,7 @@
 //! Objects that were received recently. The server sends each version that the operator writes twice, in the response and in an event:
-//! the second text is only compared with the first one, and not parsed.
+//! whichever is second is only compared with the first one, and not parsed.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Arc};
 
 use bytes::Bytes;
 use memchr::memmem;
@@ -9,76 +9,134 @@ use parking_lot::Mutex;
 
 use crate::logic::object::Object;
 
-/// Maximum length of all texts together, in bytes: of about a hundred small objects. Between a response and its event, the server sends
-/// few others.
-pub(super) const BYTES_MAX: usize = 128 << 10;
+/// Maximum length of the texts of all responses, and of all events, in bytes: of dozens of small objects. Between a response and its event,
+/// the server sends few others.
+pub(super) const BYTES_MAX: usize = 64 << 10;
 
 /// Maximum length of a version, in bytes: those of etcd are numbers.
 const VERSION_BYTES_MAX: usize = 20;
 
-/// The objects of the last texts.
+/// The objects of responses without their events, and of events that may be followed by their responses.
 #[derive(Default)]
-pub(super) struct RecentObjects(Mutex<RecentTexts>);
+pub(super) struct RecentObjects(Mutex<Recent>);
 
-/// The texts, oldest first, and their length in bytes.
 #[derive(Default)]
-struct RecentTexts {
-    texts: VecDeque<RecentText>,
+struct Recent {
+    /// Number of requests without a response.
+    pending: usize,
+    responses: Texts,
+    events: Texts,
+}
+
+/// The next response. Dropping it tells that there is none.
+pub(super) struct NextResponse<'a>(&'a RecentObjects);
+
+/// Texts as they were received, oldest first, and their length in bytes.
+#[derive(Default)]
+struct Texts {
+    texts: VecDeque<ReceivedText>,
     bytes: usize,
 }
 
-/// One text, as it was received.
-struct RecentText {
+struct ReceivedText {
     version: Version,
-    text: Bytes,
-    object: Object,
+    raw: Bytes,
+    object: Arc<Object>,
 }
 
 /// The version in a text, or what looks like it: equal in equal texts.
 type Version = [u8; VERSION_BYTES_MAX];
 
 impl RecentObjects {
-    /// Parses an object, as [`Object::parse`] does.
+    /// Begins a request: events may come before its response.
+    pub(super) fn begin(&self) -> NextResponse<'_> {
+        self.0.lock().pending += 1;
+        NextResponse(self)
+    }
+
+    /// Parses the object of an event, as [`Object::parse`] does.
     ///
     /// # Errors
     /// Fails as [`Object::parse`] does.
-    pub(super) fn parse(&self, text: Bytes) -> Result<Object, serde_json::Error> {
-        let Some(version) = version(&text) else { return Object::parse(text) };
-        if let Some(object) = self.0.lock().take(&version, &text) {
-            return Ok(object);
+    pub(super) fn event(&self, text: Bytes) -> Result<Arc<Object>, serde_json::Error> {
+        let mut recent = self.0.lock();
+        if recent.pending == 0 && recent.responses.texts.is_empty() {
+            return Object::parse(text).map(Arc::new);
         }
-        let object = Object::parse(text.clone())?;
-        self.0.lock().add(RecentText { version, text, object: object.of_same_text() });
-        Ok(object)
+        let Recent { pending, responses, events } = &mut *recent;
+        parse(text, responses, (*pending > 0).then_some(events))
     }
 
     #[cfg(test)]
     pub(super) fn bytes(&self) -> usize {
-        self.0.lock().bytes
+        let recent = self.0.lock();
+        recent.responses.bytes + recent.events.bytes
     }
 }
 
-impl RecentTexts {
-    /// Removes the object of this text, if it is known: there is no third text.
-    fn take(&mut self, version: &Version, text: &Bytes) -> Option<Object> {
-        let is_same = |it: &RecentText| it.version == *version && it.text == text;
-        let index = self.texts.iter().position(is_same)?;
-        let found = self.texts.remove(index)?;
-        self.bytes = self.bytes.saturating_sub(text.len());
-        Some(found.object)
+impl NextResponse<'_> {
+    /// Parses the object of the response, as [`Object::parse`] does.
+    ///
+    /// # Errors
+    /// Fails as [`Object::parse`] does.
+    pub(super) fn parse(self, text: Bytes) -> Result<Arc<Object>, serde_json::Error> {
+        let Recent { responses, events, .. } = &mut *self.0.0.lock();
+        parse(text, events, Some(responses))
     }
+}
 
-    fn add(&mut self, text: RecentText) {
-        self.bytes = self.bytes.saturating_add(text.text.len());
-        self.texts.push_back(text);
-        while self.bytes > BYTES_MAX {
-            let Some(oldest) = self.texts.pop_front() else { break };
-            self.bytes = self.bytes.saturating_sub(oldest.text.len());
+impl Drop for NextResponse<'_> {
+    fn drop(&mut self) {
+        let mut recent = self.0.0.lock();
+        recent.pending = recent.pending.saturating_sub(1);
+        if recent.pending == 0 {
+            recent.events = Texts::default();
         }
     }
 }
 
-/// Returns the first version in a text; `None` if there is none, or a long one.
+impl Texts {
+    /// Removes the object of this text, if it is there.
+    fn take(&mut self, version: &Version, text: &Bytes) -> Option<Arc<Object>> {
+        let is_same = |it: &ReceivedText| it.version == *version && it.raw == text;
+        let index = self.texts.iter().position(is_same)?;
+        let found = self.texts.remove(index)?;
+        self.bytes = self.bytes.saturating_sub(text.len());
+        if self.texts.is_empty() {
+            // Without the memory that a burst needed.
+            *self = Texts::default();
+        }
+        Some(found.object)
+    }
+
+    fn add(&mut self, text: ReceivedText) {
+        self.bytes = self.bytes.saturating_add(text.raw.len());
+        self.texts.push_back(text);
+        while self.bytes > BYTES_MAX {
+            let Some(oldest) = self.texts.pop_front() else { break };
+            self.bytes = self.bytes.saturating_sub(oldest.raw.len());
+        }
+    }
+}
+
+/// Returns the object of this text: from the first texts if they have it. Otherwise, it is parsed, and kept for the second text.
+fn parse(
+    text: Bytes,
+    first: &mut Texts,
+    kept: Option<&mut Texts>,
+) -> Result<Arc<Object>, serde_json::Error> {
+    let Some(version) = version(&text) else { return Object::parse(text).map(Arc::new) };
+    if let Some(object) = first.take(&version, &text) {
+        return Ok(object);
+    }
+    let object = Arc::new(Object::parse(text.clone())?);
+    if let Some(kept) = kept {
+        kept.add(ReceivedText { version, raw: text, object: Arc::clone(&object) });
+    }
+    Ok(object)
+}
+
+/// Returns the version in a text; `None` if there is none, or a long one.
 fn version(text: &[u8]) -> Option<Version> {
     const KEY: &[u8] = b"\"resourceVersion\":\"";
     let value = text.get(memmem::find(text, KEY)? + KEY.len()..)?;

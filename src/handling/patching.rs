@@ -533,7 +533,7 @@ impl Patcher<'_> {
             payload: Bytes::from(kopf_json::text(&payload)),
             interrupt: Some(interrupt),
         };
-        let patched = self.cluster.patch(request).await.map(Arc::new);
+        let patched = self.cluster.patch(request).await;
         patched.map_err(|error| {
             // Servers repeat invalid values in their errors.
             let texts = (&**object.body(), &payload);

@@ -50,7 +50,10 @@ pub trait Cluster: Send + Sync + 'static {
     }
 
     /// Sends one PATCH. Returns the object as it is afterwards.
-    fn patch<'a>(&'a self, request: PatchRequest<'a>) -> BoxFuture<'a, Result<Object, ApiError>>;
+    fn patch<'a>(
+        &'a self,
+        request: PatchRequest<'a>,
+    ) -> BoxFuture<'a, Result<Arc<Object>, ApiError>>;
 
     /// Sends one POST to a collection. Returns the created object.
     fn create<'a>(&'a self, request: NewObject<'a>) -> BoxFuture<'a, Result<Object, ApiError>>;

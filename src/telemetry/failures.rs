@@ -79,7 +79,7 @@ pub struct FailureReport {
     pub labels: HandlerLabels,
     /// The resource, if the object has a condition about failures.
     pub condition: Option<Arc<Resource>>,
-    /// It handles changes: it fails no more once the change is settled.
+    /// It handles changes: it fails no more once the change has ended.
     pub is_change: bool,
     /// The operator will not try again.
     pub gave_up: bool,
@@ -192,8 +192,8 @@ impl OperatorFailures {
         self.recovered(uid);
     }
 
-    /// Records that a change of an object is settled: handlers that wait for a retry are not called any more.
-    pub fn settled(&self, uid: &str) {
+    /// Records that a change of an object has ended: handlers that wait for a retry are not called any more.
+    pub fn change_ended(&self, uid: &str) {
         self.remove_of(uid, |_, it| it.is_change && !it.event.gave_up());
         self.recovered(uid);
     }
@@ -422,7 +422,7 @@ mod tests {
             |name: &str, retrying, failed, oldest| (name.to_owned(), retrying, failed, oldest);
         assert_eq!(counts(&failures), [found("create_fn", 1, 1, 9), found("other", 1, 0, 0)]);
         failures.succeeded("a", "create_fn");
-        failures.settled("b");
+        failures.change_ended("b");
         assert_eq!(counts(&failures), [found("create_fn", 0, 1, 0)]);
         failures.keep_handlers(|it| it == "create_fn");
         assert_eq!(counts(&failures).len(), 1);

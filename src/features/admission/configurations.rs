@@ -336,7 +336,7 @@ impl<'a> Keeper<'a> {
     }
 
     /// Creates the object if it does not exist, and replaces its webhooks.
-    async fn send(&self, webhooks: &Value) -> Result<Object, ApiError> {
+    async fn send(&self, webhooks: &Value) -> Result<Arc<Object>, ApiError> {
         let Configurations { name, identity, cluster, .. } = self.parts;
         let writer = Writer { identity: Some(identity), version: None };
         match self.patch(webhooks, writer).await {
@@ -353,11 +353,11 @@ impl<'a> Keeper<'a> {
         let new = NewObject { resource: &self.resource, namespace: None, payload, backoffs: None };
         match cluster.create(new).await {
             Err(error) if error.class == ErrorClass::Conflict => self.patch(webhooks, writer).await,
-            sent => sent,
+            sent => sent.map(Arc::new),
         }
     }
 
-    async fn patch(&self, webhooks: &Value, writer: Writer<'_>) -> Result<Object, ApiError> {
+    async fn patch(&self, webhooks: &Value, writer: Writer<'_>) -> Result<Arc<Object>, ApiError> {
         let annotations = json!({ WRITER: writer.identity });
         let mut metadata = json!({ "annotations": annotations });
         if let (Some(version), Some(metadata)) = (writer.version, metadata.as_object_mut()) {

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use super::TARGET;
 use crate::logic::{
     discovery::namespaces::NamespacePattern,
-    object::{Object, resource::Resource},
+    object::resource::Resource,
     replicas::peering::{self, Peer, PeeringRecord, PeeringScope},
 };
 use crate::ports::{
@@ -223,7 +223,7 @@ impl Command {
     }
 }
 
-fn absent(answer: Result<Object, ApiError>) -> Result<Option<Object>, ApiError> {
+fn absent<T>(answer: Result<T, ApiError>) -> Result<Option<T>, ApiError> {
     match answer {
         Ok(object) => Ok(Some(object)),
         Err(error) if error.class == ErrorClass::Missing => Ok(None),

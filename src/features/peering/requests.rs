@@ -31,7 +31,7 @@ pub(super) struct PeeringReply {
     /// The purpose that the request had.
     pub(super) purpose: RequestPurpose,
     /// The response; `None` if it did not arrive in time.
-    pub(super) answer: Option<Result<Object, ApiError>>,
+    pub(super) answer: Option<Result<Arc<Object>, ApiError>>,
 }
 
 /// Returns a request that ends after this limit at the latest. It is sent when it is first polled.
@@ -52,7 +52,7 @@ async fn send(
     common: &Common,
     place: &PeeringScope,
     purpose: &RequestPurpose,
-) -> Result<Object, ApiError> {
+) -> Result<Arc<Object>, ApiError> {
     let settings = &common.settings.peering;
     match purpose {
         RequestPurpose::Announce => {
@@ -71,12 +71,17 @@ async fn send(
         RequestPurpose::Read => {
             let (resource, namespace) = place;
             let namespace = namespace.as_deref();
-            common.cluster.get(Address { resource, namespace, name: &settings.name }).await
+            let address = Address { resource, namespace, name: &settings.name };
+            common.cluster.get(address).await.map(Arc::new)
         }
     }
 }
 
-async fn patch(common: &Common, place: &PeeringScope, payload: &Value) -> Result<Object, ApiError> {
+async fn patch(
+    common: &Common,
+    place: &PeeringScope,
+    payload: &Value,
+) -> Result<Arc<Object>, ApiError> {
     let (resource, namespace) = place;
     let request = PatchRequest {
         resource,

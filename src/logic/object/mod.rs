@@ -38,7 +38,7 @@ use serde_json::{Map, Value};
 /// One object of a resource. The header is always parsed; the body only once, on first use.
 #[derive(Debug)]
 pub struct Object {
-    header: Arc<Header>,
+    header: Header,
     raw: Bytes,
     /// Its nesting depth, if that is too deep.
     excess: Option<usize>,
@@ -98,15 +98,7 @@ impl Object {
 
     fn read(header: Header, raw: Bytes) -> Self {
         let excess = tree::excess(&raw);
-        let header = Arc::new(header);
         Object { header, raw, excess, tape: OnceLock::new(), body: OnceLock::new() }
-    }
-
-    /// Returns an object of the same JSON, without the tree or the tape that this one may have.
-    #[must_use]
-    pub fn of_same_text(&self) -> Self {
-        let (tape, body) = (OnceLock::new(), OnceLock::new());
-        Object { header: Arc::clone(&self.header), raw: self.raw.clone(), tape, body, ..*self }
     }
 
     /// Reads all of an object, without its tree. Its bytes keep the managed fields.
@@ -126,7 +118,7 @@ impl Object {
 
     /// Creates an object that shares a tree without managed fields.
     pub fn of_tree(body: Arc<Value>) -> Self {
-        let header = Arc::new(header::header_of(&body));
+        let header = header::header_of(&body);
         Object {
             header,
             raw: Bytes::new(),

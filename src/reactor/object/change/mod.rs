@@ -113,14 +113,14 @@ impl Changing<'_> {
             is_held,
             handled_once: *self.memory.handled_once,
         };
-        if settling.is_settled() {
+        if settling.has_ended() {
             if !settling.selected.is_empty() {
                 let line = settle::summary(&settling.state, &settling.change);
                 let failed = settling.state.counts().failed;
                 if failed > 0 { logger.repeated(&line) } else { logger.line(&line, None) }
             }
             let uid = object.header().uid.as_deref().unwrap_or_default();
-            serving.services.failures.settled(uid);
+            serving.services.failures.change_ended(uid);
         }
         settling.note(&mut self.memory, serving.clock.now());
         Ok(Some(settling))

@@ -89,7 +89,7 @@ impl Settling {
     }
 
     /// Returns whether every selected handler has ended, or none was selected.
-    pub(super) fn is_settled(&self) -> bool {
+    pub(super) fn has_ended(&self) -> bool {
         self.selected.is_empty() || self.state.done()
     }
 
@@ -147,7 +147,7 @@ impl Settling {
 
     /// Returns whether the change is complete.
     pub(in crate::reactor) fn is_done(&self) -> bool {
-        self.is_settled() && !self.is_held
+        self.has_ended() && !self.is_held
     }
 
     /// Returns the essence that was handled, if the change is complete and no handler has failed.

@@ -53,9 +53,10 @@ pub(in crate::reactor) struct Event {
 pub(in crate::reactor) struct ObjectQueue {
     content: Mutex<QueueContent>,
     changed: Notify,
+    numbers: Arc<QueueSeries>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct QueueContent {
     events: VecDeque<Event>,
     /// Bytes of all events.
@@ -70,7 +71,6 @@ struct QueueContent {
     closed: bool,
     /// Counts the object while events are waiting.
     waiting: Option<QueuedObject>,
-    numbers: Arc<QueueSeries>,
 }
 
 impl Event {
@@ -121,17 +121,8 @@ impl Event {
 impl ObjectQueue {
     /// Creates an empty queue; `keeps_steps` if handlers must see each event.
     pub(in crate::reactor) fn new(keeps_steps: bool, numbers: Arc<QueueSeries>) -> Self {
-        let content = QueueContent {
-            events: VecDeque::new(),
-            bytes: 0,
-            keeps_steps,
-            shown: Version::default(),
-            ended: false,
-            closed: false,
-            waiting: None,
-            numbers,
-        };
-        ObjectQueue { content: Mutex::new(content), changed: Notify::new() }
+        let content = QueueContent { keeps_steps, ..QueueContent::default() };
+        ObjectQueue { content: Mutex::new(content), changed: Notify::new(), numbers }
     }
 
     /// Sets whether handlers must see each event from now on.
@@ -158,7 +149,7 @@ impl ObjectQueue {
         }
         content.bytes = event.object.size();
         content.events.push_back(event);
-        content.count();
+        content.count(&self.numbers);
         drop(content);
         self.changed.notify_one();
         true
@@ -178,7 +169,7 @@ impl ObjectQueue {
         }
         content.bytes = content.bytes.saturating_add(event.object.size());
         content.events.push_back(event);
-        content.count();
+        content.count(&self.numbers);
         drop(content);
         self.changed.notify_one();
         Ok(())
@@ -201,7 +192,7 @@ impl ObjectQueue {
                         if let Some(waiting) = content.waiting.take() {
                             waiting.end();
                         }
-                        content.count();
+                        content.count(&self.numbers);
                         return Some(event);
                     }
                     None if content.ended => return None,
@@ -283,9 +274,9 @@ impl ObjectQueue {
 
 impl QueueContent {
     /// Counts the object as waiting, if it is and does not count yet.
-    fn count(&mut self) {
+    fn count(&mut self, numbers: &Arc<QueueSeries>) {
         if self.waiting.is_none() && !self.events.is_empty() {
-            self.waiting = Some(self.numbers.add());
+            self.waiting = Some(numbers.add());
         }
     }
 }

@@ -63,7 +63,10 @@ impl Cluster for Buggy {
         events.map(|(_, event)| event).boxed()
     }
 
-    fn patch<'a>(&'a self, request: PatchRequest<'a>) -> BoxFuture<'a, Result<Object, ApiError>> {
+    fn patch<'a>(
+        &'a self,
+        request: PatchRequest<'a>,
+    ) -> BoxFuture<'a, Result<Arc<Object>, ApiError>> {
         self.cluster.patch(request)
     }
 
