@@ -1,4 +1,4 @@
-//! The Kubernetes API, over `kube::Client`, which provides configuration, TLS, authentication and connections.
+//! The Kubernetes API, over the layers of `kube`, which provides configuration, TLS, authentication and connections.
 //!
 //! Bodies are read as bytes, because most objects are never inspected: `decode.rs` splits lists and watch lines into objects.
 //! Requests are retried by one policy, `retry.rs`; that of `kube` is off.
