@@ -15,8 +15,8 @@ use std::{
 /// The sizes of blocks: the smallest, and the difference to the next ones. On 64-bit systems, blocks of libc have no others.
 const SMALLEST: usize = 24;
 const STEP: usize = 16;
-/// Number of sizes; the largest is 8,200 bytes, enough for the buffers of connections.
-const SIZES: usize = 512;
+/// Number of sizes; the largest is 4,104 bytes, enough for the futures of requests.
+const SIZES: usize = 256;
 /// Maximum number of bytes in free blocks. Beyond it, all are freed: they may have sizes that the thread no longer needs.
 const BYTES_MAX: usize = 1 << 20;
 /// The alignment of all blocks.
