@@ -68,8 +68,8 @@ pub fn dial(config: Config) -> kube::Result<HttpClient> {
     Ok(HttpClient::new(service, &config.default_namespace))
 }
 
-/// Returns the request with the address of the server, which may have a path itself. Other than the layer of `kube`, this usually parses
-/// no text.
+/// Returns the request with the address of the server, which may have a path itself. Unlike the layer of `kube`, this parses text only
+/// then.
 fn at<B>(server: &Uri, request: Request<B>) -> Request<B> {
     let (mut parts, body) = request.into_parts();
     let mut address = server.clone().into_parts();
@@ -79,7 +79,7 @@ fn at<B>(server: &Uri, request: Request<B>) -> Request<B> {
         Some(path) => format!("{base}{path}").parse().ok(),
         None => address.path_and_query,
     };
-    // The parts of two addresses make a third one, which hyper refuses otherwise.
+    // Parts of valid addresses are always valid together.
     parts.uri = Uri::from_parts(address).unwrap_or(parts.uri);
     Request::from_parts(parts, body)
 }

@@ -155,6 +155,39 @@ async fn full_lines_have_fixed_columns_before_the_message() {
     assert!(line.ends_with("] objects    [INFO    ] \n"), "{line}");
 }
 
+#[test]
+fn the_time_of_a_line_is_its_own_also_after_an_earlier_or_a_later_one() {
+    let record = super::LogRecord::new("kopf.objects", Level::INFO);
+    for (at, expected) in [
+        ("2026-11-21T04:10:28.317999Z", ":28,317]"),
+        ("2026-11-21T04:10:28.999999Z", ":28,999]"),
+        ("2026-11-21T04:10:29.000000Z", ":29,000]"),
+        ("2026-11-21T04:10:28.004Z", ":28,004]"),
+    ] {
+        let at = at.parse().expect("a timestamp");
+        let line = super::line::format(&record, &options(LogFormat::Full), at);
+        // The hour is local time, and in some places the minute.
+        assert!(line.contains(expected), "{line}");
+    }
+}
+
+#[test]
+fn control_characters_of_every_range_are_escaped() {
+    for (text, expected) in [
+        ("a\u{85}b", "a\\u{85}b"),
+        ("\u{9b}31m", "\\u{9b}31m"),
+        ("\u{7f}", "\\u{7f}"),
+        ("\u{1b}[2J", "\\u{1b}[2J"),
+        ("é £ \u{a0} 日本 🎉", "é £ \u{a0} 日本 🎉"),
+    ] {
+        let mut record = super::LogRecord::new("kopf.objects", Level::INFO);
+        record.message = text.into();
+        let at = jiff::Timestamp::UNIX_EPOCH;
+        let line = super::line::format(&record, &options(LogFormat::Plain), at);
+        assert_eq!(line, format!("{expected}\n"));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn verbosity_chooses_levels_and_libraries() {
     let log = || {
