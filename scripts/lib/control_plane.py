@@ -183,6 +183,11 @@ class Operator:
     def cpu(self):
         return cpu(self.child.pid)
 
+    def waits(self):
+        """How often its threads have waited for something so far: each time, one of them had to be woken up."""
+        lines = [line for it in Path(f"/proc/{self.child.pid}/task").glob("*/status") for line in it.read_text().splitlines()]
+        return sum(int(it.split()[1]) for it in lines if it.startswith("voluntary_ctxt_switches:"))
+
     def memory(self):
         lines = Path(f"/proc/{self.child.pid}/status").read_text().splitlines()
         return {key: int(value.split()[0]) for key, value in (it.split(":", 1) for it in lines) if key in ("VmRSS", "VmHWM", "RssAnon", "Threads")}

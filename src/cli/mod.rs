@@ -20,6 +20,7 @@ mod after_help;
 pub mod args;
 mod assignment;
 mod check;
+mod coalescing;
 pub mod config;
 pub mod deploy;
 mod dev;

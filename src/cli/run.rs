@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures::{Stream, StreamExt as _, future, future::BoxFuture};
 use parking_lot::Mutex;
 use tokio::{
+    runtime,
     sync::{mpsc, oneshot},
     task::JoinSet,
 };
@@ -12,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cli::{
     args::LogFormat,
+    coalescing::coalesce_wakeups,
     env::variable,
     health_server::HealthServer,
     identity,
@@ -23,7 +25,7 @@ use crate::cli::{
     signals::{self, StopSignal},
     summary::Summary,
 };
-use crate::cluster::{ConfigOverrides, ConnectOptions, KubeCluster};
+use crate::cluster::{ConnectOptions, KubeCluster, MutatingRequests};
 use crate::features::duplicates::Duplicates;
 use crate::logic::replicas::{duplicates, peering::PeeringIdentity};
 use crate::logic::{discovery::namespaces::NamespacePattern, handlers::lifecycle::Lifecycle};
@@ -41,7 +43,11 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, Report> {
     let read = UnloadedScripts::files(options)?;
     let log = start_log(&options.log, &options.notes, clock)?;
     let scope = scope(&options.scope);
-    on_runtime(&options.log, async {
+    let mutating = MutatingRequests::default();
+    let mut runtime = one_thread();
+    let counted = mutating.clone();
+    coalesce_wakeups(&mut runtime, move || counted.in_flight());
+    run_on(&mut runtime, &options.log, async {
         let mut signals = listen()?;
         let health_server = HealthServer::open(options, clock, log.control()).await?;
         let read = tokio::select! {
@@ -57,8 +63,16 @@ pub(super) fn run(options: &RunOptions) -> Result<Exit, Report> {
         let mut plan = load(read, options, scope, (clock, &health_server.health)).await?;
         let (connected, cluster) = oneshot::channel();
         plan.background = Some(background(options, &plan, cluster, health_server.health.clone()));
-        let target = options.cluster.clone();
-        let connect = connect(target, Some(connected), health_server.health.clone(), clock);
+        let connect = connect(
+            ConnectOptions {
+                overrides: options.cluster.clone(),
+                health: health_server.health.clone(),
+                mutating,
+                clock,
+                ..ConnectOptions::default()
+            },
+            Some(connected),
+        );
         let plan = plan.with_webhooks(webhooks);
         operate(plan, connect, health_server, signals).await
     })
@@ -83,7 +97,21 @@ pub(super) fn on_runtime<T>(
     log: &LogOptions,
     work: impl Future<Output = Result<T, Report>>,
 ) -> Result<T, Report> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    run_on(&mut one_thread(), log, work)
+}
+
+fn one_thread() -> runtime::Builder {
+    let mut builder = runtime::Builder::new_current_thread();
+    builder.enable_all();
+    builder
+}
+
+fn run_on<T>(
+    runtime: &mut runtime::Builder,
+    log: &LogOptions,
+    work: impl Future<Output = Result<T, Report>>,
+) -> Result<T, Report> {
+    let runtime = runtime.build();
     let runtime =
         runtime.map_err(|it| Report::failure(format!("cannot start the runtime: {it}")))?;
     let done = runtime.block_on(work);
@@ -254,25 +282,15 @@ fn log_panic(panic: &std::panic::PanicHookInfo<'_>) {
 
 /// Connects with the kubeconfig or the service account, and passes the connection to `connected`.
 pub(super) fn connect(
-    overrides: ConfigOverrides,
+    options: ConnectOptions,
     connected: Option<oneshot::Sender<KubeCluster>>,
-    health: Health,
-    clock: Clock,
 ) -> Connect {
     let connected = Arc::new(Mutex::new(connected));
     Box::new(move |Connecting { settings, login }| {
-        let (health, overrides, connected) =
-            (health.clone(), overrides.clone(), Arc::clone(&connected));
+        let settings = Arc::new(settings);
+        let options = ConnectOptions { settings, login, ..options.clone() };
+        let connected = Arc::clone(&connected);
         Box::pin(async move {
-            let settings = Arc::new(settings);
-            let options = ConnectOptions {
-                settings,
-                login,
-                overrides,
-                health,
-                clock,
-                ..ConnectOptions::default()
-            };
             let cluster = KubeCluster::connect(options).await?;
             if let Some(connected) = connected.lock().take() {
                 drop(connected.send(cluster.clone()));

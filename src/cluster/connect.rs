@@ -11,6 +11,7 @@ use super::{
     dial,
     failure::RequestFailure,
     http_client::HttpClient,
+    in_flight::MutatingRequests,
     login,
     native::{self, ConfigOverrides},
     proxy,
@@ -42,6 +43,8 @@ pub struct ConnectOptions {
     pub overrides: ConfigOverrides,
     /// Where logins and requests are reported and counted.
     pub health: Health,
+    /// Where mutating requests in flight are counted.
+    pub mutating: MutatingRequests,
     /// The clock for expirations.
     pub clock: Clock,
     /// Creates clients from configurations; usually [`dial`].
@@ -59,6 +62,7 @@ impl Default for ConnectOptions {
             login: None,
             overrides: ConfigOverrides::default(),
             health: Health::default(),
+            mutating: MutatingRequests::default(),
             clock: Clock::system(),
             dial: Arc::new(dial),
         }

@@ -20,10 +20,8 @@ use tokio_tungstenite::{
 };
 
 use super::{
-    failure::RequestFailure,
-    reason::one_line,
-    script_requests,
-    transport::{KubeRequest, Transport},
+    failure::RequestFailure, reason::one_line, request::KubeRequest, script_requests,
+    transport::Transport,
 };
 use crate::ports::{ApiError, ContainerCommand, Executed};
 

@@ -20,6 +20,7 @@ use crate::ports::{
 use crate::settings::Settings;
 use crate::telemetry::{Metrics, Pulse};
 
+mod attempt_log;
 mod certificate;
 mod connect;
 mod decode;
@@ -29,6 +30,7 @@ mod exec;
 mod failure;
 mod fence;
 mod http_client;
+mod in_flight;
 mod kubeconfig;
 mod limits;
 mod lines;
@@ -39,6 +41,7 @@ mod proxy;
 mod reason;
 mod recent;
 mod refusal;
+mod request;
 mod retry;
 mod script_requests;
 mod service_account;
@@ -52,6 +55,7 @@ mod watch;
 pub use connect::{ConnectOptions, Dial};
 pub use dial::dial;
 pub use http_client::HttpClient;
+pub use in_flight::MutatingRequests;
 pub use native::ConfigOverrides;
 pub use service_account::pod_namespace;
 
@@ -60,8 +64,9 @@ use failure::{Action, RequestFailure};
 use limits::RequestOrigin;
 use outage::Jitter;
 use recent::RecentObjects;
+use request::{JSON, KubeRequest};
 use sessions::Sessions;
-use transport::{KubeRequest, Transport};
+use transport::Transport;
 
 /// A Kubernetes cluster. Clones share the connection.
 #[derive(Clone)]
@@ -82,8 +87,8 @@ impl KubeCluster {
         let sessions = connect::connect(&options).await?;
         let metrics = options.health.metrics().clone();
         let transport = Transport::new(sessions, options.settings, metrics);
-        let transport = transport.with_jitter(Jitter::random()).reporting(options.health.clone());
-        Ok(KubeCluster::of(transport))
+        let transport = transport.with_jitter(Jitter::random()).reporting(options.health);
+        Ok(KubeCluster::of(transport.counting(options.mutating)))
     }
 
     /// Returns the address of the server, without credentials.
@@ -213,7 +218,7 @@ impl Cluster for KubeCluster {
         let collection = url::collection(resource, namespace);
         let request = KubeRequest {
             of: RequestOrigin::Operator,
-            accept: transport::JSON,
+            accept: JSON,
             method: Method::PATCH,
             url: url::object(collection, name, subresource),
             content: Some((kind.content_type(), payload)),
@@ -233,7 +238,7 @@ impl Cluster for KubeCluster {
         let NewObject { resource, namespace, payload, backoffs } = request;
         let request = KubeRequest {
             of: RequestOrigin::Operator,
-            accept: transport::JSON,
+            accept: JSON,
             method: Method::POST,
             url: url::collection(resource, namespace),
             content: Some(("application/json", payload)),
@@ -321,7 +326,7 @@ fn single<'a>(
     let Address { resource, namespace, name } = address;
     KubeRequest {
         of: RequestOrigin::Operator,
-        accept: transport::JSON,
+        accept: JSON,
         method,
         url: url::object(url::collection(resource, namespace), name, None),
         content: payload.map(|it| ("application/json", it)),

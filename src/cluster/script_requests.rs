@@ -6,7 +6,8 @@ use http::Method;
 use super::{
     failure::Action,
     limits::RequestOrigin,
-    transport::{self, KubeRequest, Transport},
+    request::{JSON, KubeRequest},
+    transport::Transport,
     url,
 };
 use crate::ports::{ApiError, Demand, Verb};
@@ -45,7 +46,7 @@ pub(super) fn request(demand: &Demand) -> KubeRequest<'_> {
             Verb::Delete => Method::DELETE,
         },
         url: url::with_query(&path, query),
-        accept: if subresource == Some("log") { ANYTHING } else { transport::JSON },
+        accept: if subresource == Some("log") { ANYTHING } else { JSON },
         content: content.clone(),
         action: Action::Use {
             verb: verb.as_str(),

@@ -1,7 +1,6 @@
 //! Sends a request with its attempts: through the client, retried by `retry.rs`, with the errors of `failure.rs`.
 
 use std::{
-    borrow::Cow,
     pin::pin,
     sync::{
         Arc,
@@ -12,28 +11,28 @@ use std::{
 
 use bytes::Bytes;
 use futures::{StreamExt as _, stream::BoxStream};
-use http::{HeaderValue, Method, Response, StatusCode, header};
+use http::{Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Limited};
-use kube::client::Body;
 use parking_lot::{Mutex, MutexGuard};
-use serde::Deserialize;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use tracing::debug;
 
 use super::{
+    attempt_log::AttemptLog,
     failure::{Action, ErrorResponse, RequestFailure},
-    fence::{Fence, FencedBody},
+    fence::Fence,
     http_client::ResponseBody,
+    in_flight::MutatingRequests,
     limits::{Permit, RequestLimits, RequestOrigin},
     outage::{Jitter, Outage},
     reason::reason,
     refusal::refuse,
+    request::{KubeRequest, SINGLE_REQUEST_TIMEOUT},
     retry::{RetryDecision, RetryPause, judge},
     sessions::{Advice, ClientSession, Sessions},
 };
 use crate::ports::{ApiError, Interrupt, Leadership};
-use crate::settings::{NetworkingSettings, REQUEST_TIMEOUT, Settings};
+use crate::settings::{NetworkingSettings, Settings};
 use crate::telemetry::{ClientRequest, Health, Metrics};
 
 /// Maximum size of a body in bytes. The largest collections are some hundreds of megabytes.
@@ -42,46 +41,11 @@ const BODY_BYTES_MAX: usize = 2 << 30;
 /// Maximum size of an error response in bytes; only its message is used.
 const REFUSAL_BYTES_MAX: usize = 1 << 20;
 
-/// Maximum time of one attempt of a request that is neither a list nor a watch, and of the start of a watch; unless
-/// `settings.networking.request_timeout` is not its default.
-const SINGLE_REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// The content type of JSON patches.
-const JSON_PATCH: &str = "application/json-patch+json";
-
-/// The log target of requests.
-const TARGET: &str = "kopf.client";
-
-/// The default media type of responses.
-pub(super) const JSON: &str = "application/json";
-
-/// The user agent of the operator.
-const USER_AGENT: &str = concat!("kopf/", env!("CARGO_PKG_VERSION"));
-
 /// A body that is still being received.
 pub(super) type Frames = BoxStream<'static, Result<Bytes, kube::Error>>;
 
 /// The response to one attempt.
 type AttemptResult = Result<Response<ResponseBody>, RequestFailure>;
-
-/// One request, which can be sent any number of times.
-#[derive(Debug)]
-pub(super) struct KubeRequest<'a> {
-    /// Whether the operator or a script sends it, which decides about its limits.
-    pub(super) of: RequestOrigin,
-    /// The HTTP method, which also decides whether it may be repeated.
-    pub(super) method: Method,
-    /// The path and the query, without the server.
-    pub(super) url: String,
-    /// The media types of the response.
-    pub(super) accept: &'static str,
-    /// The body and its content type.
-    pub(super) content: Option<(&'static str, Bytes)>,
-    /// The purpose of the request, for errors and hints.
-    pub(super) action: Action<'a>,
-    /// The key and the protocols of a WebSocket, if the connection changes to one.
-    pub(super) websocket: Option<(&'a str, &'static str)>,
-}
 
 /// The connection to a cluster, with its policies.
 pub(super) struct Transport {
@@ -98,81 +62,7 @@ pub(super) struct Transport {
     fence: Mutex<Leadership>,
     /// Counts attempts by verb and result, and measures them.
     metrics: Metrics,
-}
-
-impl<'a> KubeRequest<'a> {
-    /// Creates a GET request.
-    pub(super) fn get(url: String, action: Action<'a>) -> Self {
-        KubeRequest {
-            of: RequestOrigin::Operator,
-            method: Method::GET,
-            url,
-            accept: JSON,
-            content: None,
-            action,
-            websocket: None,
-        }
-    }
-
-    /// Requests a response of another type.
-    pub(super) fn accepting(self, accept: &'static str) -> Self {
-        KubeRequest { accept, ..self }
-    }
-
-    fn build(&self, fence: Option<Fence>) -> Result<http::Request<FencedBody>, RequestFailure> {
-        let mut builder = http::Request::builder()
-            .method(self.method.clone())
-            .uri(&self.url)
-            .header(header::ACCEPT, HeaderValue::from_static(self.accept))
-            .header(header::USER_AGENT, HeaderValue::from_static(USER_AGENT));
-        if let Some((key, protocols)) = self.websocket {
-            builder = builder
-                .header(header::CONNECTION, "Upgrade")
-                .header(header::UPGRADE, "websocket")
-                .header(header::SEC_WEBSOCKET_VERSION, "13")
-                .header(header::SEC_WEBSOCKET_KEY, key)
-                .header(header::SEC_WEBSOCKET_PROTOCOL, protocols);
-        }
-        let mut body = Body::empty();
-        if let Some((content_type, content)) = &self.content {
-            builder = builder.header(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
-            body = Body::from(content.clone());
-        }
-        let body = FencedBody::new(body, fence);
-        builder.body(body).map_err(|it| RequestFailure::Unsendable(it.to_string()))
-    }
-
-    /// Returns whether executing the request twice has the same effect as once.
-    fn is_idempotent(&self) -> bool {
-        let Action::Use { resource, .. } = &self.action else { return true };
-        if self.websocket.is_some() {
-            // A command would run twice.
-            return false;
-        }
-        match (&self.method, &self.content) {
-            // A duplicate event is better than a lost one.
-            (&Method::POST, _) => self.of == RequestOrigin::Operator && resource.plural == "events",
-            (&Method::PATCH, Some((JSON_PATCH, patch))) => has_test(patch),
-            _ => true,
-        }
-    }
-
-    /// Returns the timeout of an attempt. Lists may take long; for all other requests the default of the settings is far too long.
-    fn time_limit(&self, networking: &NetworkingSettings) -> Duration {
-        let limit = networking.request_timeout;
-        let is_long = match &self.action {
-            Action::Discover(_) => false,
-            Action::Use { verb, subresource, .. } => {
-                matches!(*verb, "list" | "watch") || *subresource == Some("log")
-            }
-        };
-        if is_long || limit != REQUEST_TIMEOUT { limit } else { SINGLE_REQUEST_TIMEOUT }
-    }
-
-    /// Formats the request for log lines, with the server, which is the most frequent mistake.
-    fn label(&self, server: &str) -> String {
-        format!("{} {}{}", self.method, server.trim_end_matches('/'), self.url)
-    }
+    mutating: MutatingRequests,
 }
 
 impl Transport {
@@ -189,6 +79,7 @@ impl Transport {
             fence: Mutex::default(),
             default_namespace,
             metrics,
+            mutating: MutatingRequests::default(),
         }
     }
 
@@ -213,6 +104,11 @@ impl Transport {
     /// Reports long outages to this health.
     pub(super) fn reporting(self, health: Health) -> Self {
         Transport { outage: self.outage.reporting(health), ..self }
+    }
+
+    /// Counts its mutating requests here.
+    pub(super) fn counting(self, mutating: MutatingRequests) -> Self {
+        Transport { mutating, ..self }
     }
 
     /// Returns the namespace of the credentials.
@@ -328,6 +224,7 @@ impl Transport {
             let begun = Instant::now();
             let fence = self.fence_of(request);
             let sent = {
+                let _in_flight = request.is_mutating().then(|| self.mutating.begin());
                 let attempt = pin!(attempt_once(&session, request, (limit, fence.clone())));
                 permit.during(pin!(Fence::during(fence, attempt))).await
             };
@@ -417,9 +314,9 @@ impl Transport {
 
     /// Returns the fence of a request: writes need the lease, except for the operator's writes of leases.
     fn fence_of(&self, request: &KubeRequest<'_>) -> Option<Fence> {
-        let is_read = request.method == Method::GET && request.websocket.is_none();
-        let needs_no_lease =
-            is_read || (request.of == RequestOrigin::Operator && request.action.is_about_leases());
+        let is_of_leases =
+            request.of == RequestOrigin::Operator && request.action.is_about_leases();
+        let needs_no_lease = is_of_leases || !request.is_mutating();
         (!needs_no_lease).then(|| Fence(self.fence.lock().clone()))
     }
 
@@ -458,82 +355,6 @@ struct Accepted {
     retired: CancellationToken,
 }
 
-/// The attempts of one request, for the log.
-struct AttemptLog<'a> {
-    request: &'a KubeRequest<'a>,
-    server: &'a str,
-    networking: &'a NetworkingSettings,
-    /// The number of the current one, from zero.
-    attempt: usize,
-}
-
-impl AttemptLog<'_> {
-    /// Returns the maximum number of attempts, as the log shows it.
-    fn attempts(&self) -> String {
-        match self.networking.error_backoffs.len() {
-            1.. if self.networking.repeat_last_backoff => "unlimited".to_owned(),
-            pauses => pauses.saturating_add(1).to_string(),
-        }
-    }
-
-    fn label(&self) -> String {
-        self.request.label(self.server)
-    }
-
-    fn number(&self) -> usize {
-        self.attempt.saturating_add(1)
-    }
-
-    fn announce(&self) {
-        if self.attempt > 0 {
-            let (number, attempts) = (self.number(), self.attempts());
-            debug!(target: TARGET, "Request attempt #{number}/{attempts}: {}", self.label());
-        }
-    }
-
-    fn succeed(&self) {
-        if self.attempt > 0 {
-            let (number, attempts) = (self.number(), self.attempts());
-            debug!(target: TARGET, "Request attempt #{number}/{attempts} succeeded: {}", self.label());
-        }
-    }
-
-    /// Logs a failed attempt, as Kopf does and in this program's words: at debug level in an outage, which `outage.rs` reports once.
-    fn failed(&self, end: &str, next: &str, failure: &RequestFailure) {
-        let (number, attempts, label) = (self.number(), self.attempts(), self.label());
-        let is_outage = matches!(failure, RequestFailure::Unreachable(_));
-        let level: u64 = if is_outage { 10 } else { 30 };
-        let text = format!("{label} failed (attempt {number} of {attempts}), {next}: {failure}");
-        let gist = format!("{} requests failed: {failure}", self.request.method);
-        tracing::event!(
-            target: TARGET,
-            tracing::Level::ERROR,
-            call.text = text,
-            call.level = level,
-            call.gist = gist,
-            "Request attempt #{number}/{attempts} failed; {end}: {label} -> {failure}"
-        );
-    }
-
-    fn give_up(&self, failure: &RequestFailure) {
-        self.failed("escalating", "giving up", failure);
-    }
-
-    fn announce_early_end(&self, pause: &RetryPause) {
-        let seconds = pause.duration().as_secs_f64();
-        debug!(target: TARGET, "The object or the script has changed, so the pause of {seconds} s ends early, and the request fails: {}", self.label());
-    }
-
-    fn announce_pause(&self, pause: &RetryPause, failure: &RequestFailure) {
-        if let Some(asked) = pause.asked {
-            let (own, asked) = (pause.own.as_secs_f64(), asked.as_secs_f64());
-            debug!(target: TARGET, "Overriding the backoff {own}s with the retry-after {asked}s from the server: {}", self.label());
-        }
-        let seconds = pause.duration().as_secs_f64();
-        self.failed("will retry", &format!("retrying in {seconds} s"), failure);
-    }
-}
-
 async fn attempt_once(
     session: &ClientSession,
     request: &KubeRequest<'_>,
@@ -570,30 +391,7 @@ async fn attempt_once(
     Err(RequestFailure::Answer(ErrorResponse::read(status.as_u16(), retry_after, &body)))
 }
 
-/// Returns whether a JSON patch tests the values that it changes: then it cannot be applied twice.
-fn has_test(patch: &[u8]) -> bool {
-    #[derive(Deserialize)]
-    struct Operation<'a> {
-        #[serde(borrow)]
-        op: Cow<'a, str>,
-    }
-    let operations = serde_json::from_slice::<Vec<Operation<'_>>>(patch);
-    operations.is_ok_and(|all| all.iter().any(|it| it.op == "test"))
-}
-
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // The guarded values are replaced as a whole: a panic cannot leave them inconsistent.
     mutex.lock()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Action, KubeRequest};
-
-    #[test]
-    fn a_line_about_a_request_names_the_server_if_it_is_known() {
-        let request = KubeRequest::get("/api".into(), Action::Discover("the cluster"));
-        assert_eq!(request.label("https://example.com:6443/"), "GET https://example.com:6443/api");
-        assert_eq!(request.label(""), "GET /api");
-    }
 }

@@ -17,7 +17,8 @@ use super::{
     lines::{Broken, LINE_BYTES_MAX, LineReader},
     reason::one_line,
     recent::RecentObjects,
-    transport::{self, KubeRequest, Transport},
+    request::{JSON, KubeRequest},
+    transport::Transport,
     url,
 };
 use crate::logic::{handlers::selector::Restrictions, object::reason::EventType};
@@ -400,7 +401,7 @@ impl Watcher {
     /// Returns the media types to request; `metadata` is the type for metadata only.
     fn accept(&self, metadata: &'static str) -> &'static str {
         match self.target.extent {
-            Extent::Whole => transport::JSON,
+            Extent::Whole => JSON,
             Extent::Metadata => metadata,
         }
     }

@@ -12,11 +12,11 @@ use crate::cli::{
     report::{Exit, Report},
     run,
 };
+use crate::cluster::ConnectOptions;
 use crate::features::peering::{Command, CommandProblem};
 use crate::ports::Clock;
 use crate::reactor::Connecting;
 use crate::settings::Settings;
-use crate::telemetry::Health;
 
 pub(super) use options::{FreezeInputs, FreezeOptions, resolve_freeze, resolve_resume};
 
@@ -26,12 +26,10 @@ pub(super) fn run(options: &FreezeOptions) -> Result<Exit, Report> {
     let _log = run::start_log(&options.log, &options.notes, clock)?;
     run::on_runtime(&options.log, async {
         tracing::info!(target: "kopf.auth", "Initial authentication has been initiated.");
-        let cluster =
-            run::connect(options.cluster.clone(), None, Health::default(), clock)(Connecting {
-                settings: Settings::default(),
-                login: None,
-            })
-            .await;
+        let overrides = options.cluster.clone();
+        let connect = run::connect(ConnectOptions { overrides, ..ConnectOptions::default() }, None);
+        let connecting = Connecting { settings: Settings::default(), login: None };
+        let cluster = connect(connecting).await;
         let cluster = cluster.map_err(|it| report(&CommandProblem::Api(it)))?;
         tracing::info!(target: "kopf.auth", "Initial authentication has finished.");
         let command = Command {

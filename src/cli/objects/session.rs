@@ -11,6 +11,7 @@ use crate::cli::{
     run,
     shared_args::ClusterArgs,
 };
+use crate::cluster::ConnectOptions;
 use crate::logic::{
     access::kube::{KnownResources, ResourceRef, read_raw_list},
     handlers::selector::Selector,
@@ -19,7 +20,6 @@ use crate::logic::{
 use crate::ports::{Address, ApiError, Clock, Cluster, Demand, ErrorClass, GroupFilter, Verb};
 use crate::reactor::Connecting;
 use crate::settings::Settings;
-use crate::telemetry::Health;
 
 /// Maximum number of objects in one response to a list: in a large cluster, more would exceed the limit of a response.
 const PAGE: &str = "500";
@@ -109,7 +109,7 @@ pub(in crate::cli) async fn connect(args: &ClusterArgs) -> Result<Arc<dyn Cluste
         let text = format!("several files define the context '{name}': {}", files.join(", "));
         return Err(Report::usage(text).with_hint("choose one of them with --kubeconfig"));
     }
-    let connect = run::connect(overrides, None, Health::default(), Clock::system());
+    let connect = run::connect(ConnectOptions { overrides, ..ConnectOptions::default() }, None);
     let mut settings = Settings::default();
     // Does not retry failed requests, because a person waits for the response.
     settings.networking.error_backoffs = Vec::new();

@@ -22,7 +22,8 @@ use self::{
 };
 use super::{
     failure::{Action, RequestFailure},
-    transport::{self, KubeRequest, Transport},
+    request::{JSON, KubeRequest},
+    transport::Transport,
 };
 use crate::logic::object::resource::Resource;
 use crate::ports::{ApiError, Discovered, ErrorClass, GroupFilter};
@@ -130,7 +131,7 @@ async fn versions(
         GroupFilter::Only(groups) => groups.contains(group),
     };
     let is_single = matches!(filter, GroupFilter::Only(groups) if groups.len() == 1);
-    let accept = if is_single { transport::JSON } else { aggregated::ACCEPT };
+    let accept = if is_single { JSON } else { aggregated::ACCEPT };
     let index = async |path| match Box::pin(read(transport, path, accept, networking)).await? {
         // The page of a proxy does not mean that the cluster has no resources.
         Index { versions: None, groups: None, items: None } => {
@@ -162,7 +163,7 @@ async fn resources(
     document: &DiscoveryDocument,
     networking: &NetworkingSettings,
 ) -> Result<Vec<Resource>, ApiError> {
-    match read::<Entries>(transport, &document.path, transport::JSON, networking).await {
+    match read::<Entries>(transport, &document.path, JSON, networking).await {
         Ok(entries) => Ok(describe(document, entries.resources.unwrap_or_default())),
         // The last resource of the group was removed at this moment.
         Err(error) if error.class == ErrorClass::Missing => Ok(Vec::new()),

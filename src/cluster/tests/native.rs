@@ -25,9 +25,10 @@ use crate::cluster::{
     failure::Action,
     kubeconfig::read,
     proxy::choose,
+    request::KubeRequest,
     sessions::{LogIn, Sessions},
     token_file::TokenFile,
-    transport::{KubeRequest, Transport},
+    transport::Transport,
 };
 use crate::logic::access::vault::LoginResult;
 use crate::ports::Clock;

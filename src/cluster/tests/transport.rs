@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request as HttpRequest, Response};
+use futures::FutureExt as _;
+use http::{Method, Request as HttpRequest, Response};
 use http_body_util::Full;
 use kube::client::Body;
 use parking_lot::Mutex;
@@ -13,9 +14,11 @@ use tokio::time::Instant;
 
 use crate::cluster::{
     failure::Action,
+    in_flight::MutatingRequests,
     limits::RESOURCE_REQUESTS_MAX,
+    request::KubeRequest,
     sessions::{ClientSession, LogIn, Sessions},
-    transport::{KubeRequest, Transport},
+    transport::Transport,
 };
 use crate::logic::{
     access::vault::LoginResult,
@@ -216,18 +219,46 @@ async fn a_request_that_writes_is_not_sent_when_the_lease_has_expired() {
     let networking = transport.settings().networking.clone();
     let (other, lease) = (Resource::default(), leases());
     let limit = Duration::from_millis(1);
-    let send = async |method: http::Method, resource: &Resource| {
+    let send = async |method: Method, resource: &Resource| {
         let (namespace, name, subresource) = (None, None, None);
         let action = Action::Use { verb: "patch", resource, namespace, name, subresource };
         let request = KubeRequest { method, ..KubeRequest::get("/api".into(), action) };
         let fetched = tokio::time::timeout(limit, transport.fetch(&request, &networking)).await;
         fetched.is_ok()
     };
-    assert!(send(http::Method::PATCH, &other).await);
+    assert!(send(Method::PATCH, &other).await);
     tokio::time::advance(Duration::from_secs(10)).await;
-    assert!(!send(http::Method::PATCH, &other).await && !send(http::Method::POST, &other).await);
-    assert!(send(http::Method::GET, &other).await && send(http::Method::PUT, &lease).await);
+    assert!(!send(Method::PATCH, &other).await && !send(Method::POST, &other).await);
+    assert!(send(Method::GET, &other).await && send(Method::PUT, &lease).await);
     assert_eq!(sent.load(Ordering::Relaxed), 3);
     leadership.publish(&ReplicaRole::Leader, Some(clock.uptime() + Duration::from_secs(10)));
-    assert!(send(http::Method::PATCH, &other).await, "renewed");
+    assert!(send(Method::PATCH, &other).await, "renewed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn mutating_requests_are_in_flight_until_their_response_or_their_end() {
+    let service = tower::service_fn(|_request: HttpRequest<Body>| async move {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        Response::builder().status(200).body(Full::new(Bytes::from_static(b"{}")))
+    });
+    let sessions = Sessions::only(kube::Client::new(service, "default"));
+    let transport = Transport::new(sessions, Arc::default(), Metrics::default());
+    let mutating = MutatingRequests::default();
+    let transport = transport.counting(mutating.clone());
+    let networking = transport.settings().networking.clone();
+    let request = || KubeRequest::get("/api".into(), Action::Discover("/api"));
+    let (read, write) = (request(), KubeRequest { method: Method::PATCH, ..request() });
+    let fetch = |request| Box::pin(transport.fetch(request, &networking));
+
+    let (mut reading, mut writing, mut abandoned) = (fetch(&read), fetch(&write), fetch(&write));
+    for it in [&mut reading, &mut writing, &mut abandoned] {
+        assert!(it.now_or_never().is_none());
+    }
+    assert_eq!(mutating.in_flight(), 2);
+    drop(abandoned);
+    assert_eq!(mutating.in_flight(), 1);
+    writing.await.unwrap();
+    assert_eq!(mutating.in_flight(), 0);
+    reading.await.unwrap();
+    assert_eq!(mutating.in_flight(), 0);
 }
