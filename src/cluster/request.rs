@@ -65,6 +65,10 @@ impl<'a> KubeRequest<'a> {
         KubeRequest { accept, ..self }
     }
 
+    /// Returns the request for one attempt, behind the fence.
+    ///
+    /// # Errors
+    /// Fails if the address or a header is not valid.
     pub(super) fn build(
         &self,
         fence: Option<Fence>,

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use futures::{StreamExt as _, stream::BoxStream};
 use http::{Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Limited};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -118,12 +118,12 @@ impl Transport {
 
     /// Returns the settings for requests without their own.
     pub(super) fn settings(&self) -> Arc<Settings> {
-        Arc::clone(&lock(&self.settings))
+        Arc::clone(&self.settings.lock())
     }
 
     /// Replaces the settings, for all requests from now on.
     pub(super) fn configure(&self, settings: Arc<Settings>) {
-        *lock(&self.settings) = settings;
+        *self.settings.lock() = settings;
     }
 
     /// Sets the fence, for all requests from now on.
@@ -389,9 +389,4 @@ async fn attempt_once(
         Ok(Err(_)) | Err(_) => Bytes::new(),
     };
     Err(RequestFailure::Answer(ErrorResponse::read(status.as_u16(), retry_after, &body)))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // The guarded values are replaced as a whole: a panic cannot leave them inconsistent.
-    mutex.lock()
 }
