@@ -62,12 +62,12 @@ def control_plane():
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def in_parallel(names, action):
-    """Calls the action for each name, in several threads."""
+def in_parallel(names, action, clients=CONNECTIONS):
+    """Calls the action for each name, in several threads, each with a connection of its own."""
     def some(names):
         for name in names:
             action(name)
-    threads = [threading.Thread(target=some, args=(names[it::CONNECTIONS],)) for it in range(CONNECTIONS)]
+    threads = [threading.Thread(target=some, args=(names[it::clients],)) for it in range(clients)]
     for it in threads: it.start()
     for it in threads: it.join()
 
@@ -123,12 +123,12 @@ class Plane:
             answer = self.local.connection.getresponse()
         return answer.status, answer.read()
 
-    def create(self, names, size):
-        """Creates objects in several threads. Returns the duration in seconds."""
+    def create(self, names, size, clients=CONNECTIONS):
+        """Creates objects with several clients at once. Returns the duration in seconds."""
         padding = {f"field{it}": {"name": f"name-{it}", "value": it, "list": ["a", "b"]} for it in range(size // 60)}
         start = time.monotonic()
         in_parallel(names, lambda name: self.ask("POST", OBJECTS, {
-            "apiVersion": "kopf.dev/v1", "kind": "KopfExample", "metadata": {"name": name}, "spec": {"duration": "1m", **padding}}))
+            "apiVersion": "kopf.dev/v1", "kind": "KopfExample", "metadata": {"name": name}, "spec": {"duration": "1m", **padding}}), clients)
         return time.monotonic() - start
 
     def count_handled(self):
