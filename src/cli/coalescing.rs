@@ -1,7 +1,7 @@
 //! Under load, the thread of the operator wakes up at most every few milliseconds.
 //!
 //! Each response wakes the thread. With several objects at work, one comes every millisecond, and until then other processes have
-//! replaced the content of the processor's caches: reading it again takes more than a third of the CPU time. So the thread sleeps a
+//! replaced the content of the processor's caches: reading it again takes a third of the CPU time. So the thread sleeps a
 //! little before it waits for responses, and then handles all that have arrived, as network cards coalesce their interrupts. Without
 //! load, nothing is delayed.
 
@@ -10,7 +10,7 @@ use std::{sync::Arc, time::Duration};
 use parking_lot::Mutex;
 use tokio::{runtime::Builder, time::Instant};
 
-/// Number of mutating requests in flight from which on there is load. One object has one at a time, and must not wait.
+/// Number of mutating requests in flight from which on there is load. An object usually has one at a time, and must not wait.
 const LOAD_MIN: usize = 4;
 
 /// Minimum time between two wake-ups under load: 200 per second handle some thousand responses, more than an API server sends.
