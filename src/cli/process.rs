@@ -16,12 +16,22 @@ pub(super) fn cpu_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default()
 }
 
+/// Returns the resident memory that the content of files takes: pages of the program. Known on Linux only.
+pub(super) fn file_bytes() -> Option<u64> {
+    sizes()[2]
+}
+
+/// Returns the sizes of the memory in bytes: all of it, the resident one, and that of files.
+fn sizes() -> [Option<u64>; 3] {
+    let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let page = u64::try_from(page_size()).unwrap_or_default();
+    let mut sizes = text.split(' ').map(|it| Some(it.parse::<u64>().ok()?.saturating_mul(page)));
+    std::array::from_fn(|_| sizes.next().flatten())
+}
+
 /// Returns the current resource usage of the process. The memory and the open files are known on Linux only.
 pub(super) fn usage(start: Timestamp) -> ProcessUsage {
-    let sizes = fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let page = u64::try_from(page_size()).unwrap_or_default();
-    let mut sizes = sizes.split(' ').map(|it| Some(it.parse::<u64>().ok()?.saturating_mul(page)));
-    let (virtual_bytes, resident_bytes) = (sizes.next().flatten(), sizes.next().flatten());
+    let [virtual_bytes, resident_bytes, _] = sizes();
     let open = fs::read_dir("/proc/self/fd").ok().map(Iterator::count);
     ProcessUsage {
         cpu_seconds: Some(cpu_time().as_secs_f64()),

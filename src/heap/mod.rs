@@ -60,6 +60,11 @@ pub fn give_back() {
 
 /// Runs `make`, whose small blocks are separate from all others because they are long-lived: see `region.rs`.
 pub fn lasting<T>(make: impl FnOnce() -> T) -> T {
+    lasting_if(true, make)
+}
+
+/// Runs `make`, whose small blocks are separate from all others if they are long-lived.
+pub fn lasting_if<T>(is_long_lived: bool, make: impl FnOnce() -> T) -> T {
     /// Also after a panic.
     struct Restore(bool);
     impl Drop for Restore {
@@ -67,7 +72,7 @@ pub fn lasting<T>(make: impl FnOnce() -> T) -> T {
             IS_LASTING.set(self.0);
         }
     }
-    let _restore = Restore(IS_LASTING.replace(true));
+    let _restore = Restore(IS_LASTING.replace(is_long_lived || IS_LASTING.get()));
     make()
 }
 

@@ -93,14 +93,28 @@ impl Tape {
         self.texts.get(index(start)..index(start) + index(len)).unwrap_or_default()
     }
 
-    /// Completes the list or map at a position, with its number of items. `None` if it is a map that repeats a key, or too large.
-    pub(super) fn close(&mut self, at: u32, len: u32, is_map: bool) -> Option<()> {
+    /// Returns a bit that equal keys share, and few others.
+    pub(super) fn mark(&self, key: u32) -> u64 {
+        let Node::Text(start, len @ 1..) = self.node(key) else { return 1 };
+        let byte = |at| self.texts.as_bytes().get(index(at)).map_or(0, |it| u32::from(*it));
+        let (first, last) = (byte(start), byte(start + (len - 1)));
+        1 << (len.wrapping_mul(7).wrapping_add(first * 3 + last) % 64)
+    }
+
+    /// Completes the list or map at a position, with its number of items. `None` if it is too large, or a map that repeats a key; `has_equal`:
+    /// two of its keys have the same mark.
+    pub(super) fn close(
+        &mut self,
+        at: u32,
+        len: u32,
+        (is_map, has_equal): (bool, bool),
+    ) -> Option<()> {
         let end = u32::try_from(self.nodes.len()).ok()?;
         *self.nodes.get_mut(index(at))? =
             if is_map { Node::Map(len, end) } else { Node::List(len, end) };
         let whole = self.part(at);
         if index(len) <= WIDE {
-            return (!whole.repeats_key()).then_some(());
+            return (!has_equal || !whole.repeats_key()).then_some(());
         }
         let places = if is_map {
             self.by_hash(whole.keys())?
@@ -113,16 +127,28 @@ impl Tape {
 
     /// Returns the positions of keys, by their hash and then by themselves. `None` if one is repeated.
     fn by_hash(&self, keys: impl Iterator<Item = u32>) -> Option<Box<[u32]>> {
-        let mut keys: Vec<_> = keys.map(|at| (hash(self.text(at)), at)).collect();
-        keys.sort_unstable_by(|one, other| {
-            one.0.cmp(&other.0).then_with(|| self.text(one.1).cmp(self.text(other.1)))
-        });
-        let is_same = |one: &(u32, u32), next: &(u32, u32)| {
-            one.0 == next.0 && self.text(one.1) == self.text(next.1)
-        };
-        let repeats = keys.windows(2).any(|it| matches!(it, [one, next] if is_same(one, next)));
-        (!repeats).then(|| keys.into_iter().map(|(_, at)| at).collect())
+        // As numbers they are sorted much faster than by a function, and few keys have the same hash.
+        let mut keys: Vec<_> = keys.map(|at| with_hash(at, hash(self.text(at)))).collect();
+        keys.sort_unstable();
+        let text = |it: &u64| self.text(without_hash(*it));
+        for same in keys.chunk_by_mut(|one, next| one >> 32 == next >> 32) {
+            same.sort_unstable_by_key(text);
+            if same.windows(2).any(|it| matches!(it, [one, next] if text(one) == text(next))) {
+                return None;
+            }
+        }
+        Some(keys.into_iter().map(without_hash).collect())
     }
+}
+
+/// Returns a position and a hash as one number, which sorts by the hash first.
+fn with_hash(at: u32, hash: u32) -> u64 {
+    (u64::from(hash) << 32) | u64::from(at)
+}
+
+/// Returns the position in such a number.
+fn without_hash(number: u64) -> u32 {
+    u32::try_from(number & u64::from(u32::MAX)).unwrap_or_default()
 }
 
 impl<'a> TapePart<'a> {
@@ -168,18 +194,11 @@ impl<'a> TapePart<'a> {
         std::iter::successors(within(self.at + 1), move |it| within(self.tape.after(*it + 1)))
     }
 
-    /// Returns whether a map has two fields of the same key.
+    /// Returns whether a map has two fields of the same key. Compares each with all before it.
     fn repeats_key(self) -> bool {
-        let mut seen = 0_u64;
         self.keys().any(|at| {
             let key = self.tape.text(at);
-            let ends = [key.as_bytes().first(), key.as_bytes().last()];
-            let [first, last] = ends.map(|it| it.map_or(0, |it| usize::from(*it)));
-            // Equal keys have the same mark; most others have different ones.
-            let mark = 1 << ((key.len() * 7 + first * 3 + last) % 64);
-            let is_marked = seen & mark != 0;
-            seen |= mark;
-            is_marked && self.keys().take_while(|it| *it < at).any(|it| self.tape.text(it) == key)
+            self.keys().take_while(|it| *it < at).any(|it| self.tape.text(it) == key)
         })
     }
 

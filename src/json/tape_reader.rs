@@ -106,19 +106,27 @@ impl<'a> TapeReader<'a> {
         let start = position(self.tape.nodes.len())?;
         self.tape.nodes.push(Node::Null);
         let mut len = 0;
+        let mut marks = Marks::default();
         while self.has_item(len, if is_map { b'}' } else { b']' })? {
             if is_map {
-                self.next().filter(|it| *it == b'"')?;
-                self.string()?;
-                self.next().filter(|it| *it == b':')?;
-                self.at += 1;
+                marks.add(self.key()?);
             }
             self.value()?;
             len += 1;
         }
         self.levels += 1;
         self.at += 1;
-        self.tape.close(start, len, is_map)
+        self.tape.close(start, len, (is_map, marks.has_equal))
+    }
+
+    /// Reads the key of a field, and the colon. Returns the mark of the key.
+    fn key(&mut self) -> Option<u64> {
+        self.next().filter(|it| *it == b'"')?;
+        let at = position(self.tape.nodes.len())?;
+        self.string()?;
+        self.next().filter(|it| *it == b':')?;
+        self.at += 1;
+        Some(self.tape.mark(at))
     }
 
     /// Goes to the next item of a list or map that ends with this byte, after `len` items. Returns whether there is one.
@@ -149,6 +157,7 @@ impl<'a> TapeReader<'a> {
     }
 
     /// Adds a string to the tape.
+    #[cold]
     fn keep(&mut self, text: &str) -> Option<()> {
         let start = position(self.tape.texts.len())?;
         self.tape.texts.push_str(text);
@@ -157,6 +166,7 @@ impl<'a> TapeReader<'a> {
     }
 
     /// Reads a string that has an escape at a position.
+    #[cold]
     fn escaped(&mut self, start: usize, mut end: usize) -> Option<()> {
         while *self.text.as_bytes().get(end)? != b'"' {
             // An escape that is longer ends with plain characters.
@@ -182,6 +192,12 @@ impl<'a> TapeReader<'a> {
             self.tape.nodes.push(Node::Unsigned(integer));
             return Some(());
         }
+        self.any_number(start)
+    }
+
+    /// Reads a number that is no short integer.
+    #[cold]
+    fn any_number(&mut self, start: usize) -> Option<()> {
         while let Some(b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-') = self.byte() {
             self.at += 1;
         }
@@ -195,6 +211,21 @@ impl<'a> TapeReader<'a> {
     }
 }
 
+/// The marks of the keys of a map.
+#[derive(Default)]
+struct Marks {
+    seen: u64,
+    /// Whether two keys have the same mark, so that they may be equal.
+    has_equal: bool,
+}
+
+impl Marks {
+    fn add(&mut self, mark: u64) {
+        self.has_equal |= self.seen & mark != 0;
+        self.seen |= mark;
+    }
+}
+
 /// Returns the position of the first quote, backslash or control character; the length of the text if it has none.
 fn end_of_plain(text: &[u8]) -> usize {
     const EACH: u64 = u64::MAX / 255;
@@ -204,8 +235,8 @@ fn end_of_plain(text: &[u8]) -> usize {
         let word = u64::from_le_bytes(*eight);
         // The highest bit of each byte that is below the limit. Borrowing can only set further bits above the first of these.
         let below = |word: u64, limit: u64| word.wrapping_sub(EACH * limit) & !word & HIGHEST;
-        let equal = |byte: u8| below(word ^ (EACH * u64::from(byte)), 1);
-        let found = below(word, 0x20) | equal(b'"') | equal(b'\\');
+        // With this bit flipped, a quote comes right after the control characters.
+        let found = below(word ^ (EACH * 2), 0x21) | below(word ^ (EACH * u64::from(b'\\')), 1);
         if found != 0 {
             return at + (found.trailing_zeros() / 8) as usize;
         }
@@ -346,7 +377,13 @@ mod tests {
     fn repeated_keys_are_left_to_trees() {
         let many: Vec<_> = (0..100).map(|it| format!(r#""k{}":{it}"#, it % 99)).collect();
         let many = format!("{{{}}}", many.join(","));
-        for text in [r#"{"b":{"a":1,"b":2,"a":3}}"#, &many] {
+        for text in [
+            r#"{"b":{"a":1,"b":2,"a":3}}"#,
+            r#"{"":1,"b":2,"":3}"#,
+            r#"{"ab":1,"a\u0062":2}"#,
+            r#"{"a\"b":1,"c":[{}],"a\u0022b":2}"#,
+            &many,
+        ] {
             let error = read(text.as_bytes()).expect_err("an error").to_string();
             assert!(error.starts_with(REPEATED), "{error}");
         }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
+use self::program_pages::ProgramPages;
 use crate::cli::process::cpu_time;
 use crate::heap;
 
@@ -24,9 +25,20 @@ const IDLE_SHARE_MAX: f64 = 0.01;
 /// takes this much.
 const BURST_MIN: Duration = Duration::from_millis(100);
 
-/// Releases memory whenever the process becomes idle after a burst, until `stop`.
+/// The load of the process between two checks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Load {
+    Busy,
+    Idle,
+    /// The first idle time after much work.
+    IdleAfterBurst,
+}
+
+/// Releases memory whenever the process becomes idle after a burst, until `stop`; at any other idle time only pages of the program, if
+/// many have been mapped again.
 pub(super) async fn release(stop: CancellationToken) {
     let mut usage = CpuUsage::default();
+    let mut pages = ProgramPages::default();
     loop {
         let pause = if usage.is_started { CHECK_INTERVAL } else { CHECK_INTERVAL_AT_START };
         tokio::select! {
@@ -34,9 +46,13 @@ pub(super) async fn release(stop: CancellationToken) {
             () = stop.cancelled() => return,
             () = sleep(pause) => {}
         }
-        if usage.is_idle_after_burst(cpu_time(), pause) {
-            heap::give_back();
-            program_pages::release();
+        match usage.load(cpu_time(), pause) {
+            Load::Busy => {}
+            Load::Idle => pages.release_if_grown(),
+            Load::IdleAfterBurst => {
+                heap::give_back();
+                pages.release();
+            }
         }
     }
 }
@@ -52,18 +68,20 @@ struct CpuUsage {
 }
 
 impl CpuUsage {
-    /// Returns whether to release now: little CPU time was used in the `pause` since the last check, and much since the last
-    /// release.
-    fn is_idle_after_burst(&mut self, cpu_time: Duration, pause: Duration) -> bool {
+    /// Returns the load in the `pause` since the last check. Idle after a burst: little CPU time was used since then, and much since the
+    /// end of the last burst.
+    fn load(&mut self, cpu_time: Duration, pause: Duration) -> Load {
         let lately = cpu_time.saturating_sub(self.last_check);
         self.last_check = cpu_time;
-        let is_burst = !self.is_started || cpu_time.saturating_sub(self.last_release) >= BURST_MIN;
-        if lately > pause.mul_f64(IDLE_SHARE_MAX) || !is_burst {
-            return false;
+        if lately > pause.mul_f64(IDLE_SHARE_MAX) {
+            return Load::Busy;
+        }
+        if self.is_started && cpu_time.saturating_sub(self.last_release) < BURST_MIN {
+            return Load::Idle;
         }
         self.last_release = cpu_time;
         self.is_started = true;
-        true
+        Load::IdleAfterBurst
     }
 }
 
@@ -71,37 +89,37 @@ impl CpuUsage {
 mod tests {
     use std::time::Duration;
 
-    use super::{CHECK_INTERVAL, CpuUsage};
+    use super::{
+        CHECK_INTERVAL, CpuUsage,
+        Load::{self, Busy, Idle, IdleAfterBurst},
+    };
 
-    fn releases(cpu_time: &[u64]) -> Vec<bool> {
+    fn loads(cpu_time: &[u64]) -> Vec<Load> {
         let mut usage = CpuUsage::default();
-        cpu_time
-            .iter()
-            .map(|it| usage.is_idle_after_burst(Duration::from_millis(*it), CHECK_INTERVAL))
-            .collect()
+        let load = |it: &u64| usage.load(Duration::from_millis(*it), CHECK_INTERVAL);
+        cpu_time.iter().map(load).collect()
     }
 
     #[test]
     fn the_first_idle_time_ends_the_start() {
-        assert_eq!(releases(&[20, 21]), [true, false]);
-        assert_eq!(releases(&[400, 900, 910, 912]), [false, false, true, false]);
+        assert_eq!(loads(&[20, 21]), [IdleAfterBurst, Idle]);
+        assert_eq!(loads(&[400, 900, 910, 912]), [Busy, Busy, IdleAfterBurst, Idle]);
     }
 
     #[test]
     fn every_burst_is_followed_by_one_release() {
-        assert_eq!(releases(&[20, 900, 2500, 2510, 2512]), [true, false, false, true, false]);
+        let expected = [IdleAfterBurst, Busy, Busy, IdleAfterBurst, Idle];
+        assert_eq!(loads(&[20, 900, 2500, 2510, 2512]), expected);
     }
 
     #[test]
     fn a_process_that_is_never_idle_releases_nothing() {
-        assert_eq!(releases(&[1000, 2000, 3000]), [false; 3]);
+        assert_eq!(loads(&[1000, 2000, 3000]), [Busy; 3]);
     }
 
     #[test]
     fn little_work_is_no_burst() {
-        assert_eq!(
-            releases(&[20, 50, 80, 110, 119, 125]),
-            [true, false, false, false, false, true]
-        );
+        let expected = [IdleAfterBurst, Idle, Idle, Idle, Idle, IdleAfterBurst];
+        assert_eq!(loads(&[20, 50, 80, 110, 119, 125]), expected);
     }
 }

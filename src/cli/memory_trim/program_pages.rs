@@ -4,9 +4,35 @@
 //! little of it is needed again. Released pages stay in the page cache of the system, and are mapped again without a disk access.
 #![cfg_attr(target_os = "linux", expect(unsafe_code, reason = "advice about memory by address"))]
 
-/// Releases the pages; an access maps them again.
+use crate::cli::process::file_bytes;
+
+/// The resident memory of files is worth another release once it has grown by this much.
+const GROWTH_MIN: u64 = 1 << 20;
+
+/// The pages of the program text.
+#[derive(Debug, Default)]
+pub(super) struct ProgramPages {
+    /// The resident bytes of files after the last release.
+    left: u64,
+}
+
+impl ProgramPages {
+    /// Releases the pages; an access maps them again.
+    pub(super) fn release(&mut self) {
+        release();
+        self.left = file_bytes().unwrap_or_default();
+    }
+
+    /// Releases the pages if many have been mapped again.
+    pub(super) fn release_if_grown(&mut self) {
+        if file_bytes().is_some_and(|it| it >= self.left.saturating_add(GROWTH_MIN)) {
+            self.release();
+        }
+    }
+}
+
 #[cfg(target_os = "linux")]
-pub(super) fn release() {
+fn release() {
     use rustix::mm::{Advice, madvise};
 
     let Ok(maps) = std::fs::read_to_string("/proc/self/smaps") else { return };
@@ -30,7 +56,7 @@ pub(super) fn release() {
 
 /// Does nothing: not supported on other systems.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn release() {}
+fn release() {}
 
 /// Returns the unmodified, read-only mappings of the program file: addresses and lengths in bytes, from the text of
 /// `/proc/self/smaps`.
@@ -74,7 +100,7 @@ fn mapping(line: &str) -> Option<Mapping<'_>> {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use super::{release, untouched};
+    use super::{GROWTH_MIN, ProgramPages, file_bytes, release, untouched};
 
     /// In the format of the kernel; most lines are left out.
     const MAPS: &str = "\
@@ -106,5 +132,17 @@ Anonymous:           216 kB
     fn the_program_keeps_running_without_its_pages() {
         release();
         assert_eq!(untouched(MAPS, "/elsewhere"), []);
+    }
+
+    #[test]
+    fn pages_are_released_again_when_many_were_mapped() {
+        // Other tests map pages at the same time.
+        let mut grown = ProgramPages { left: 0 };
+        grown.release_if_grown();
+        assert_ne!(grown.left, 0, "released, and measured");
+        let much = file_bytes().unwrap() + 64 * GROWTH_MIN;
+        let mut small = ProgramPages { left: much };
+        small.release_if_grown();
+        assert_eq!(small.left, much, "nothing was done");
     }
 }

@@ -1,7 +1,7 @@
 //! All daemons and timers of one operator: owns their tasks, and stops them.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeSet, VecDeque},
     fmt,
     sync::Arc,
     time::Duration,
@@ -10,6 +10,7 @@ use std::{
 use futures::{StreamExt as _, future, stream::FuturesUnordered};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
+use slab::Slab;
 use tokio::{
     sync::Notify,
     task,
@@ -63,15 +64,25 @@ pub struct Daemons {
 
 #[derive(Default)]
 struct Members {
-    running: BTreeMap<u64, Arc<Daemon>>,
-    /// When the waiting ones are due.
-    due: BTreeSet<(Nanos, u64)>,
-    /// The number of daemons spawned so far, which is the last key.
-    spawned: u64,
+    /// Each at the index of its key.
+    running: Slab<Arc<Daemon>>,
+    /// When the waiting ones are due. The index of one that was dropped meanwhile may be that of another, which is then woken in vain.
+    due: BTreeSet<(Nanos, u32)>,
+    /// The number of daemons spawned so far.
+    spawned: u32,
     /// Whether the driver task is running.
     has_driver: bool,
     /// Whether the operator is stopping: no new daemons start.
     is_closed: bool,
+}
+
+/// The identity of a daemon among all that run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct DaemonKey {
+    /// Its index, which another one can get later.
+    index: u32,
+    /// Its number in the order of their starts; after four billion, numbers start again.
+    number: u32,
 }
 
 /// The inputs of a starting daemon or timer.
@@ -134,8 +145,9 @@ impl Daemons {
         if members.is_closed {
             return None;
         }
-        members.spawned += 1;
-        let key = members.spawned;
+        let number = members.spawned.wrapping_add(1);
+        let key = DaemonKey { index: members.running.vacant_key().try_into().ok()?, number };
+        members.spawned = number;
         let DaemonStart { current, object, unowned, lock } = start;
         let bound = current.get();
         let daemon = Arc::new_cyclic(|daemon| {
@@ -148,7 +160,7 @@ impl Daemons {
             };
             Daemon::new((Arc::clone(base), Arc::clone(shared), current, key), special)
         });
-        members.running.insert(key, Arc::clone(&daemon));
+        members.running.insert(Arc::clone(&daemon));
         if !std::mem::replace(&mut members.has_driver, true) {
             self.spawn_task(Driver::of(self).run());
         }
@@ -175,22 +187,22 @@ impl Daemons {
     }
 
     /// Schedules a daemon for this moment.
-    pub(super) fn schedule(&self, due: Nanos, key: u64) {
-        heap::lasting(|| self.lock().due.insert((due, key)));
+    pub(super) fn schedule(&self, due: Nanos, key: DaemonKey) {
+        heap::lasting(|| self.lock().due.insert((due, key.index)));
     }
 
     /// Removes a daemon from the schedule.
-    pub(super) fn unschedule(&self, due: Nanos, key: u64) {
-        self.lock().due.remove(&(due, key));
+    pub(super) fn unschedule(&self, due: Nanos, key: DaemonKey) {
+        self.lock().due.remove(&(due, key.index));
     }
 
     /// Wakes the daemons that are due.
     pub(super) fn enqueue_due(&self) {
         let now = Nanos::from(self.uptime());
         let mut members = self.lock();
-        while let Some((due, key)) = members.due.first().copied().filter(|(due, _)| *due <= now) {
-            members.due.remove(&(due, key));
-            if let Some(daemon) = members.running.get(&key) {
+        while let Some((due, index)) = members.due.first().copied().filter(|(due, _)| *due <= now) {
+            members.due.remove(&(due, index));
+            if let Some(daemon) = members.of(index) {
                 daemon.enqueue();
             }
         }
@@ -210,7 +222,7 @@ impl Daemons {
 
     /// Removes a daemon that has ended.
     pub(super) fn finish(&self, daemon: &Daemon) {
-        let member = self.lock().running.remove(&daemon.key);
+        let member = self.lock().remove(daemon.key);
         // Dropped after the lock is released.
         drop(member);
         if let Some(level) = daemon.level() {
@@ -336,12 +348,25 @@ impl Daemons {
 
     /// Returns all daemons, in the order in which they started.
     pub(super) fn all(&self) -> Vec<Arc<Daemon>> {
-        self.lock().running.values().map(Arc::clone).collect()
+        let mut all: Vec<_> = self.lock().running.iter().map(|(_, it)| Arc::clone(it)).collect();
+        all.sort_unstable_by_key(|it| it.key.number);
+        all
     }
 
     fn lock(&self) -> MutexGuard<'_, Members> {
         // Each change is one assignment or one call of a map.
         self.members.lock()
+    }
+}
+
+impl Members {
+    fn of(&self, index: u32) -> Option<&Arc<Daemon>> {
+        self.running.get(usize::try_from(index).ok()?)
+    }
+
+    fn remove(&mut self, key: DaemonKey) -> Option<Arc<Daemon>> {
+        self.of(key.index).filter(|it| it.key == key)?;
+        self.running.try_remove(usize::try_from(key.index).ok()?)
     }
 }
 

@@ -17,6 +17,7 @@ use tokio::{
 
 use super::{
     Base,
+    all::DaemonKey,
     current_handlers::{BoundHandler, CurrentHandler},
     exclusion::ChangeLock,
     level::ReconcileLevel,
@@ -43,7 +44,7 @@ pub struct Daemon {
     /// Its handler, which each generation replaces.
     current: Arc<CurrentHandler>,
     /// Its key among all daemons.
-    pub(super) key: u64,
+    pub(super) key: DaemonKey,
     /// The kwarg `stopped`; it also shows whether the daemon has ended.
     pub(super) stopped: Stopped,
     /// The time when the daemon was first requested to stop, on the clock of all daemons.
@@ -67,7 +68,12 @@ pub(super) enum Special {
 impl Daemon {
     /// Creates a daemon that has not started and was not requested to stop.
     pub(super) fn new(
-        (base, shared, current, key): (Arc<Base>, Arc<DaemonShared>, Arc<CurrentHandler>, u64),
+        (base, shared, current, key): (
+            Arc<Base>,
+            Arc<DaemonShared>,
+            Arc<CurrentHandler>,
+            DaemonKey,
+        ),
         special: Option<Special>,
     ) -> Self {
         Daemon {

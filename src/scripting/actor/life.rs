@@ -240,7 +240,7 @@ async fn serve<V: ActorVm>(
                         quiet.as_mut().reset(Instant::now() + QUIET);
                     }
                     let begin = || calls.push(answer(Rc::clone(&vm), request));
-                    if is_daemon { heap::lasting(begin) } else { begin() }
+                    heap::lasting_if(is_daemon, begin);
                 }
                 // Each caller that waits for a response holds a sender, so no call is left that anyone waits for.
                 None => return ServingEnd::Unused,

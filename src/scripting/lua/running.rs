@@ -23,6 +23,8 @@ use super::{
     world::World,
 };
 use crate::call::Invocation;
+use crate::heap;
+use crate::logic::handlers::handler::Kind;
 use crate::scripting::{functions::locking, values::errors::ScriptError};
 
 /// The future that a call waits for, with the result for the script.
@@ -97,7 +99,7 @@ impl<P: CallPurpose> RunningCall<P> {
         present: Option<Arc<Invocation>>,
         purpose: P,
     ) -> mlua::Result<Self> {
-        let coroutine = vm.coroutine(function)?;
+        let coroutine = vm.coroutine(function, may_wait_long(present.as_ref()))?;
         let (budget, next) = (CpuBudget::default(), CallContinuation::Begin);
         Ok(RunningCall { vm, coroutine, budget, present, purpose, next })
     }
@@ -147,7 +149,11 @@ impl<P: CallPurpose> RunningCall<P> {
     fn drive(&mut self, vm: &Vm, with: With) -> mlua::Result<Slice<P::Result>> {
         let world = vm.world();
         let values = match with {
-            With::Arguments => self.purpose.arguments(vm.lua(), self.present.as_ref())?,
+            With::Arguments => {
+                let is_lasting = may_wait_long(self.present.as_ref());
+                let arguments = || self.purpose.arguments(vm.lua(), self.present.as_ref());
+                heap::lasting_if(is_lasting, arguments)?
+            }
             With::Nothing => MultiValue::new(),
             With::Result(result) => result_values(result),
         };
@@ -214,7 +220,9 @@ impl<P: CallPurpose> Future for RunningCall<P> {
                 }
                 Slice::Waits => match wait {
                     Some(wait) => {
-                        self.vm.rest(&self.coroutine, self.present.as_ref());
+                        if may_wait_long(self.present.as_ref()) {
+                            heap::lasting(|| self.vm.shrink(&self.coroutine));
+                        }
                         self.next = CallContinuation::Wait(wait, Instant::now());
                         // It waits on the thread of the script.
                         if self.vm.world().meter.is_inline() {
@@ -241,6 +249,11 @@ impl<F> Drop for RunningCall<F> {
             locking::free_all(present);
         }
     }
+}
+
+/// Returns whether many such calls may wait for very long.
+fn may_wait_long(call: Option<&Arc<Invocation>>) -> bool {
+    call.is_some_and(|it| it.handler.kind == Kind::Daemon)
 }
 
 /// Lets the other calls run first.

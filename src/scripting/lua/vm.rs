@@ -307,9 +307,14 @@ impl Vm {
         }
     }
 
-    /// Returns a coroutine for a call of this function: a spare one, or a new one.
-    pub(super) fn coroutine(&self, function: LuaFunction) -> mlua::Result<Thread> {
-        match self.spare.borrow_mut().pop() {
+    /// Returns a coroutine for a call of this function: a spare one, or a new one, as for a call that may wait for long.
+    pub(super) fn coroutine(
+        &self,
+        function: LuaFunction,
+        may_wait_long: bool,
+    ) -> mlua::Result<Thread> {
+        let spare = if may_wait_long { None } else { self.spare.borrow_mut().pop() };
+        match spare {
             Some(spare) => spare.reset(function).map(|()| spare),
             None => self.lua.create_thread(function),
         }
@@ -323,11 +328,9 @@ impl Vm {
         }
     }
 
-    /// Shrinks the coroutine of a call that is about to wait, if it may wait for long.
-    pub(super) fn rest(&self, coroutine: &Thread, call: Option<&Arc<Invocation>>) {
-        if call.is_some_and(|it| it.handler.kind == Kind::Daemon)
-            && self.slimmer.shrink(&self.lua, coroutine).is_err()
-        {
+    /// Shrinks the coroutine of a call that is about to wait.
+    pub(super) fn shrink(&self, coroutine: &Thread) {
+        if self.slimmer.shrink(&self.lua, coroutine).is_err() {
             self.world.meter.exhaust();
         }
     }

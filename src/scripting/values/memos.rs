@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use super::limits;
 use crate::call::{Invocation, SharedDocument, WeakDocument};
+use crate::heap;
 use crate::logic::{
     background::indexing::entry_bytes, handlers::outcome::CallEnd, object::measure,
 };
@@ -104,8 +105,10 @@ impl Memos {
     pub(crate) fn charge(&self, memo: &SharedDocument, bytes: isize) {
         let is_empty = memo.is_empty();
         let mut notes = self.notes.lock();
-        let (_, charged) = notes.all.entry(memo.address()).or_insert_with(|| (memo.downgrade(), 0));
-        *charged += bytes;
+        heap::lasting(|| {
+            let note = notes.all.entry(memo.address());
+            note.or_insert_with(|| (memo.downgrade(), 0)).1 += bytes;
+        });
         notes.total += bytes;
         if is_empty {
             // The document can be freed then, which a note of it would prevent.
