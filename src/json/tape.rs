@@ -128,7 +128,8 @@ impl Tape {
     /// Returns the positions of keys, by their hash and then by themselves. `None` if one is repeated.
     fn by_hash(&self, keys: impl Iterator<Item = u32>) -> Option<Box<[u32]>> {
         // As numbers they are sorted much faster than by a function, and few keys have the same hash.
-        let mut keys: Vec<_> = keys.map(|at| with_hash(at, hash(self.text(at)))).collect();
+        let mut keys: Vec<_> =
+            keys.map(|at| (u64::from(hash(self.text(at))) << 32) | u64::from(at)).collect();
         keys.sort_unstable();
         let text = |it: &u64| self.text(without_hash(*it));
         for same in keys.chunk_by_mut(|one, next| one >> 32 == next >> 32) {
@@ -141,12 +142,7 @@ impl Tape {
     }
 }
 
-/// Returns a position and a hash as one number, which sorts by the hash first.
-fn with_hash(at: u32, hash: u32) -> u64 {
-    (u64::from(hash) << 32) | u64::from(at)
-}
-
-/// Returns the position in such a number.
+/// Returns the position in a number that begins with a hash.
 fn without_hash(number: u64) -> u32 {
     u32::try_from(number & u64::from(u32::MAX)).unwrap_or_default()
 }

@@ -105,18 +105,19 @@ impl<'a> TapeReader<'a> {
         self.at += 1;
         let start = position(self.tape.nodes.len())?;
         self.tape.nodes.push(Node::Null);
-        let mut len = 0;
-        let mut marks = Marks::default();
+        let (mut len, mut marks, mut has_equal) = (0, 0, false);
         while self.has_item(len, if is_map { b'}' } else { b']' })? {
             if is_map {
-                marks.add(self.key()?);
+                let mark = self.key()?;
+                has_equal |= marks & mark != 0;
+                marks |= mark;
             }
             self.value()?;
             len += 1;
         }
         self.levels += 1;
         self.at += 1;
-        self.tape.close(start, len, (is_map, marks.has_equal))
+        self.tape.close(start, len, (is_map, has_equal))
     }
 
     /// Reads the key of a field, and the colon. Returns the mark of the key.
@@ -208,21 +209,6 @@ impl<'a> TapeReader<'a> {
             _ => Node::Float(number.as_f64()?),
         });
         Some(())
-    }
-}
-
-/// The marks of the keys of a map.
-#[derive(Default)]
-struct Marks {
-    seen: u64,
-    /// Whether two keys have the same mark, so that they may be equal.
-    has_equal: bool,
-}
-
-impl Marks {
-    fn add(&mut self, mark: u64) {
-        self.has_equal |= self.seen & mark != 0;
-        self.seen |= mark;
     }
 }
 

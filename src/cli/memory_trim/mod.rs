@@ -11,7 +11,6 @@ use std::time::Duration;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use self::program_pages::ProgramPages;
 use crate::cli::process::cpu_time;
 use crate::heap;
 
@@ -38,7 +37,7 @@ enum Load {
 /// many have been mapped again.
 pub(super) async fn release(stop: CancellationToken) {
     let mut usage = CpuUsage::default();
-    let mut pages = ProgramPages::default();
+    let mut pages = program_pages::ProgramPages::default();
     loop {
         let pause = if usage.is_started { CHECK_INTERVAL } else { CHECK_INTERVAL_AT_START };
         tokio::select! {

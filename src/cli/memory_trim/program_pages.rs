@@ -143,6 +143,6 @@ Anonymous:           216 kB
         let much = file_bytes().unwrap() + 64 * GROWTH_MIN;
         let mut small = ProgramPages { left: much };
         small.release_if_grown();
-        assert_eq!(small.left, much, "nothing was done");
+        assert_eq!(small.left, much, "not released");
     }
 }

@@ -21,7 +21,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{
     Base,
     current_handlers::CurrentHandler,
-    daemon::{Daemon, Special},
+    daemon::{Daemon, DaemonKey, Special},
     driver::Driver,
     exclusion::ChangeLock,
     level::{LevelBase, ReconcileLevel},
@@ -74,15 +74,6 @@ struct Members {
     has_driver: bool,
     /// Whether the operator is stopping: no new daemons start.
     is_closed: bool,
-}
-
-/// The identity of a daemon among all that run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct DaemonKey {
-    /// Its index, which another one can get later.
-    index: u32,
-    /// Its number in the order of their starts; after four billion, numbers start again.
-    number: u32,
 }
 
 /// The inputs of a starting daemon or timer.

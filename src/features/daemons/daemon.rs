@@ -17,7 +17,6 @@ use tokio::{
 
 use super::{
     Base,
-    all::DaemonKey,
     current_handlers::{BoundHandler, CurrentHandler},
     exclusion::ChangeLock,
     level::ReconcileLevel,
@@ -55,6 +54,15 @@ pub struct Daemon {
     is_outdated: AtomicBool,
     stage: Mutex<DaemonStage>,
     special: Option<Box<Special>>,
+}
+
+/// The identity of a daemon among all that run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct DaemonKey {
+    /// Its index, which another one can get later.
+    pub(super) index: u32,
+    /// Its number in the order of their starts; after four billion, numbers start again.
+    pub(super) number: u32,
 }
 
 /// The state that only some daemons and timers have.
