@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_mins(5);
 /// Time to free the memory of a load peak: the operator checks every five seconds, and must be idle at two checks.
 const REST: Duration = Duration::from_secs(20);
 /// Maximum memory of a process with 10,000 daemons and 10,000 timers.
-const LIMIT_KIB: u64 = 60 * 1000 * 1000 / 1024;
+const LIMIT_KIB: u64 = 40 * 1000 * 1000 / 1024;
 
 /// The same objects without daemons and timers.
 const SEEN: &str = "
