@@ -51,6 +51,17 @@ const SHAPE: *const c_void = ptr::without_provenance(3);
 /// In a metatable of unfilled levels: the userdata that keeps the tree or the tape alive.
 const ROOT: *const c_void = ptr::without_provenance(4);
 
+/// The room of an unfilled level with many items: for [`VALUE`] and the tables that were read.
+const ROOM: c_int = 4;
+
+unsafe extern "C-unwind" {
+    // As in `slim.rs`: no part of Luau's API, and named with their parameters. A table is a `LuaTable`.
+    #[link_name = "_Z16luaH_resizearrayP9lua_StateP8LuaTablei"]
+    fn resize_items(state: *mut lua_State, table: *mut c_void, items: c_int);
+    #[link_name = "_Z15luaH_resizehashP9lua_StateP8LuaTablei"]
+    fn resize_fields(state: *mut lua_State, table: *mut c_void, fields: c_int);
+}
+
 /// Keeps a tree or a tape alive for its unfilled levels, and counts its bytes.
 struct Root {
     json: SharedJson,
@@ -226,7 +237,11 @@ unsafe fn push_item(state: *mut lua_State, value: Part<'_>, metas: Metas) {
 unsafe fn push_unfilled(state: *mut lua_State, value: Part<'_>, metas: Metas) {
     // SAFETY: the value lives as long as the metatable, see the header.
     unsafe {
-        push_table(state, value);
+        if value.len() > FEW {
+            ffi::lua_createtable(state, 0, ROOM);
+        } else {
+            push_table(state, value);
+        }
         let (place, tag) = place_of(value);
         ffi::lua_pushlightuserdatatagged(state, place, tag);
         ffi::lua_rawsetptagged(state, -2, VALUE, TAG);
@@ -249,10 +264,27 @@ fn place_of(value: Part<'_>) -> (*mut c_void, c_int) {
 
 /// Pushes an empty table with space for the items, and for [`VALUE`] in place of them or in addition.
 unsafe fn push_table(state: *mut lua_State, value: Part<'_>) {
+    let (items, fields) = size(value);
+    // SAFETY: wrong sizes cost time only.
+    unsafe { ffi::lua_createtable(state, items, fields) }
+}
+
+/// Reserves space for the items in the empty table on top of the stack: the same as if it was created for them.
+unsafe fn reserve(state: *mut lua_State, value: Part<'_>) {
+    let (items, fields) = size(value);
+    // SAFETY: the table stays on the stack; it is none of those that Luau keeps metamethods for, which are read-only.
+    unsafe {
+        let table = ffi::lua_topointer(state, -1).cast_mut();
+        resize_fields(state, table, fields);
+        resize_items(state, table, items);
+    }
+}
+
+/// Returns the sizes of the two parts of a table for the items.
+fn size(value: Part<'_>) -> (c_int, c_int) {
     let size = value.len();
     let (items, fields) = if value.is_list() { (size, 0) } else { (0, push::frozen_size(size)) };
-    // SAFETY: wrong sizes cost time only.
-    unsafe { ffi::lua_createtable(state, push::capacity(items), push::capacity(fields)) }
+    (push::capacity(items), push::capacity(fields))
 }
 
 /// Fills the empty table on top of the stack. `known` is the position of a table with those items that were already created.
@@ -392,6 +424,9 @@ pub(super) unsafe fn fill(state: *mut lua_State, at: c_int) {
         ffi::lua_pushvalue(state, at);
         ffi::lua_setreadonly(state, -1, 0);
         ffi::lua_cleartable(state, -1);
+        if known.is_some() {
+            reserve(state, value);
+        }
         fill_table(state, value, metas, known);
         ffi::lua_settop(state, top);
     }
@@ -416,7 +451,7 @@ unsafe extern "C-unwind" fn index(state: *mut lua_State) -> c_int {
 
 /// Pushes the item at a key (2) of a level with many items (1).
 unsafe fn push_found(state: *mut lua_State, value: Part<'_>) {
-    // SAFETY: pushes one value; the key is set in a table that has room for it.
+    // SAFETY: pushes one value.
     unsafe {
         let found = match value.shallow() {
             Shallow::List(_) => place_at(state, 2).and_then(|it| value.item(it)),

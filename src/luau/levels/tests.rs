@@ -191,3 +191,33 @@ fn raise_wherever_the_memory_is_full(json: &SharedJson) {
     bench.lua.gc_collect().expect("memory");
     assert_eq!((json.is_shared(), bench.levels.held.get()), (false, 0));
 }
+
+#[test]
+fn what_is_not_read_takes_no_memory_in_the_vm() {
+    let bench = Bench::new(1000);
+    let items = (0..1000).map(|it| json!([it]));
+    let list = Value::Array(items.clone().collect());
+    let map = items.enumerate().map(|(at, it)| (format!("key{at}"), it)).collect();
+    let used = |what: &dyn Fn() -> Table| {
+        bench.lua.gc_collect().expect("memory");
+        let before = bench.lua.used_memory();
+        let table = what();
+        bench.lua.gc_collect().expect("memory");
+        (bench.lua.used_memory() - before, table)
+    };
+    for tree in [list, Value::Object(map)] {
+        let frozen = || push::push(&bench.lua, &bench.shapes, &tree, Style::Frozen);
+        let (full, _table) =
+            used(&|| frozen().expect("memory").as_table().expect("a table").clone());
+        for json in forms(&tree) {
+            let (little, level) = used(&|| bench.push_json(&json, 1));
+            assert!(little < 1000, "{little} bytes without an item");
+            let (filled, _) = used(&|| {
+                bench.levels.fill(&level).expect("memory");
+                level.clone()
+            });
+            // The items are unfilled levels.
+            assert!(filled < full + 1000 * 64, "{filled} bytes with all items, {full} in a table");
+        }
+    }
+}
