@@ -23,7 +23,7 @@ use crate::logic::{
     },
     handlers::{
         function::{Function, ScriptId},
-        handler::Handler,
+        handler::{Handler, Kind},
         lifecycle::Chooser,
         outcome::{CallEnd, Raised},
     },
@@ -203,6 +203,13 @@ pub struct Invocation {
     pub services: Arc<CallServices>,
     /// The sub-handlers; `None` where none are allowed.
     pub children: Option<Children>,
+}
+
+impl Invocation {
+    /// Returns whether this is the call of a daemon: it may wait for days, as many thousands of others.
+    pub fn may_wait_long(&self) -> bool {
+        self.handler.kind == Kind::Daemon
+    }
 }
 
 /// The kwargs `retry`, `started` and `runtime`.

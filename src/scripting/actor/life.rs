@@ -25,10 +25,7 @@ use super::{
 };
 use crate::call::Invocation;
 use crate::heap;
-use crate::logic::handlers::{
-    handler::Kind,
-    outcome::{CallEnd, Raised},
-};
+use crate::logic::handlers::outcome::{CallEnd, Raised};
 use crate::scripting::LoadError;
 use crate::telemetry::ScriptUsage;
 
@@ -234,13 +231,13 @@ async fn serve<V: ActorVm>(
             () = shared.woken() => {}
             request = requests.recv(), if calls.len() < CALLS_MAX => match request {
                 Some(request) => {
-                    let is_daemon = request.is_of_daemon();
+                    let may_wait_long = request.may_wait_long();
                     begun += 1;
                     if begun == RUSH {
                         quiet.as_mut().reset(Instant::now() + QUIET);
                     }
                     let begin = || calls.push(answer(Rc::clone(&vm), request));
-                    heap::lasting_if(is_daemon, begin);
+                    heap::lasting_if(may_wait_long, begin);
                 }
                 // Each caller that waits for a response holds a sender, so no call is left that anyone waits for.
                 None => return ServingEnd::Unused,
@@ -277,9 +274,8 @@ async fn refuse<V>(requests: &mut mpsc::Receiver<ActorRequest<V>>, problem: &str
 }
 
 impl<V> ActorRequest<V> {
-    /// Returns whether this is the call of a daemon, which may wait for long.
-    fn is_of_daemon(&self) -> bool {
-        matches!(self, ActorRequest::Call(call, _) if call.handler.kind == Kind::Daemon)
+    fn may_wait_long(&self) -> bool {
+        matches!(self, ActorRequest::Call(call, _) if call.may_wait_long())
     }
 
     fn refuse(self, raised: Raised) {

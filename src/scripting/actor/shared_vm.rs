@@ -25,7 +25,7 @@ use super::{
     reply::{ActorReply, Answering, To, panicked},
 };
 use crate::call::Invocation;
-use crate::logic::handlers::{handler::Kind, outcome::CallEnd};
+use crate::logic::handlers::outcome::CallEnd;
 use crate::scripting::inline::{self, InlineShare, InlineSlice, LONG, LongFunctions, RealInstant};
 use crate::telemetry::ScriptUsage;
 
@@ -107,7 +107,7 @@ impl<V: ActorVm> SharedVm<V> {
     /// Begins a call inline. Returns the channel of its result if the actor must make the call, from the beginning if it was aborted here.
     pub(super) fn run(&self, call: &Arc<Invocation>, to: To<CallEnd>) -> Option<To<CallEnd>> {
         let began = RealInstant::now();
-        if call.handler.kind == Kind::Daemon || !inline::admits(call) {
+        if call.may_wait_long() || !inline::admits(call) {
             return Some(to);
         }
         // Taken if the actor computes, or if this call is awaited by a call of the same script.

@@ -24,7 +24,6 @@ use super::{
 };
 use crate::call::Invocation;
 use crate::heap;
-use crate::logic::handlers::handler::Kind;
 use crate::scripting::{functions::locking, values::errors::ScriptError};
 
 /// The future that a call waits for, with the result for the script.
@@ -99,7 +98,8 @@ impl<P: CallPurpose> RunningCall<P> {
         present: Option<Arc<Invocation>>,
         purpose: P,
     ) -> mlua::Result<Self> {
-        let coroutine = vm.coroutine(function, may_wait_long(present.as_ref()))?;
+        let coroutine =
+            vm.coroutine(function, present.as_ref().is_some_and(|it| it.may_wait_long()))?;
         let (budget, next) = (CpuBudget::default(), CallContinuation::Begin);
         Ok(RunningCall { vm, coroutine, budget, present, purpose, next })
     }
@@ -107,6 +107,10 @@ impl<P: CallPurpose> RunningCall<P> {
     /// Returns the VM that the call runs in.
     pub(super) fn vm(&self) -> &Vm {
         &self.vm
+    }
+
+    fn may_wait_long(&self) -> bool {
+        self.present.as_ref().is_some_and(|it| it.may_wait_long())
     }
 
     /// Runs until the call waits, ends, or yields to other calls. Also returns why it must be aborted, if it must.
@@ -150,7 +154,7 @@ impl<P: CallPurpose> RunningCall<P> {
         let world = vm.world();
         let values = match with {
             With::Arguments => {
-                let is_lasting = may_wait_long(self.present.as_ref());
+                let is_lasting = self.may_wait_long();
                 let arguments = || self.purpose.arguments(vm.lua(), self.present.as_ref());
                 heap::lasting_if(is_lasting, arguments)?
             }
@@ -220,7 +224,7 @@ impl<P: CallPurpose> Future for RunningCall<P> {
                 }
                 Slice::Waits => match wait {
                     Some(wait) => {
-                        if may_wait_long(self.present.as_ref()) {
+                        if self.may_wait_long() {
                             heap::lasting(|| self.vm.shrink(&self.coroutine));
                         }
                         self.next = CallContinuation::Wait(wait, Instant::now());
@@ -249,11 +253,6 @@ impl<F> Drop for RunningCall<F> {
             locking::free_all(present);
         }
     }
-}
-
-/// Returns whether many such calls may wait for very long.
-fn may_wait_long(call: Option<&Arc<Invocation>>) -> bool {
-    call.is_some_and(|it| it.handler.kind == Kind::Daemon)
 }
 
 /// Lets the other calls run first.
