@@ -20,30 +20,32 @@ const DEEP: c_int = 16;
 /// The bytes that Luau adds to a string: a header and a terminating zero.
 const HEAD: usize = 25;
 
-/// What learns of long strings and deep calls.
+/// What learns of long strings, deep calls and steps.
 pub trait Notice: 'static {
     /// Records that a string of this length was made, or that calls may be nested deeper. The VM may be in any state meanwhile, so it must
     /// not be touched, except for its [interrupt](crate::interrupt).
     fn notice(&self, text: Option<usize>, is_deeper: bool);
+
+    /// Records a loop iteration or a call, and the memory of the VM in bytes, while its [interrupt](crate::interrupt) counts steps.
+    fn step(&self, memory: usize);
 }
 
 /// What the VM keeps of [`watch`].
-struct Watched<N> {
-    _notice: Rc<N>,
-}
+struct Watched(Rc<dyn Notice>);
 
 /// Reports the long strings and deep calls of this VM to `notice`, which the VM keeps, in place of the one before.
 ///
 /// Limits must be at least 1 KiB for strings, and 16 for calls: below that, nothing is reported.
-pub fn watch<N: Notice>(lua: &Lua, notice: Rc<N>) {
-    let data = Rc::as_ptr(&notice).cast_mut().cast();
+pub fn watch(lua: &Lua, notice: Rc<impl Notice>) {
+    let watched = Rc::new(Watched(notice));
+    let data = Rc::as_ptr(&watched).cast_mut().cast();
     // Dropped after the VM is closed, with the other data of the host. There is one value of each type, and nobody else knows this type.
-    let before = lua.set_app_data(Watched { _notice: notice });
+    let before = lua.set_app_data(watched);
     // SAFETY: the state is alive and owns the table of callbacks; nothing else uses the data of the main state, or sets this callback.
     unsafe {
         let main = ffi::lua_mainthread(lua.state());
         ffi::lua_setthreaddata(main, data);
-        (*ffi::lua_callbacks(main)).onallocate = Some(on_allocate::<N>);
+        (*ffi::lua_callbacks(main)).onallocate = Some(on_allocate);
     }
     drop(before);
 }
@@ -56,7 +58,7 @@ pub fn depth(lua: &Lua) -> usize {
 }
 
 /// Runs after each allocation of Luau, in any state of the VM, so it must not touch the VM.
-unsafe extern "C-unwind" fn on_allocate<N: Notice>(
+unsafe extern "C-unwind" fn on_allocate(
     state: *mut lua_State,
     _block: *mut c_void,
     old: usize,
@@ -72,12 +74,22 @@ unsafe extern "C-unwind" fn on_allocate<N: Notice>(
     if !is_long && !is_deep {
         return;
     }
-    // SAFETY: the state is alive; the data of its main state was set together with this callback, and is kept until the VM is closed.
-    if let Some(notice) =
-        unsafe { ffi::lua_getthreaddata(ffi::lua_mainthread(state)).cast::<N>().as_ref() }
-    {
+    // SAFETY: the state is alive, and this is the thread of its VM.
+    if let Some(notice) = unsafe { notice_of(state) } {
         notice.notice(is_long.then(|| new.saturating_sub(HEAD)), is_deep);
     }
+}
+
+/// Returns what watches this VM, if anything does.
+///
+/// # Safety
+/// The state must be alive, the caller on the thread of its VM, and the result dropped before [`watch`] is called again.
+#[inline]
+pub(crate) unsafe fn notice_of<'a>(state: *mut lua_State) -> Option<&'a dyn Notice> {
+    // SAFETY: only `watch` sets the data of the main state, to what the VM keeps until it is closed.
+    let watched =
+        unsafe { ffi::lua_getthreaddata(ffi::lua_mainthread(state)).cast::<Watched>().as_ref() };
+    watched.map(|it| &*it.0)
 }
 
 #[cfg(test)]
@@ -97,6 +109,8 @@ mod tests {
             self.text.set(self.text.get().max(text.unwrap_or_default()));
             self.deep.set(self.deep.get() || is_deeper);
         }
+
+        fn step(&self, _: usize) {}
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! The interrupt of a VM: a function that Luau calls at the next loop iteration or call, if it is armed.
 //!
 //! A permanent interrupt doubles the time of hot loops. So it is set only while it is armed, which any thread may do at any time: Luau
-//! rereads the place of its interrupt at every safe point.
+//! rereads the place of its interrupt at every safe point. A short call whose steps must be counted uses a second function, which costs a
+//! few nanoseconds at each step: it only reports the step to [`Notice`], which arms the interrupt when it is due.
 #![expect(unsafe_code, reason = "the place of Luau's interrupt is a C struct")]
 
 use std::{
-    ffi::c_void,
+    ffi::{c_int, c_void},
     marker::PhantomData,
     ptr,
     sync::{
@@ -16,6 +17,10 @@ use std::{
 
 use mlua::{Lua, VmState, ffi, lua_State};
 use parking_lot::Mutex;
+
+use crate::gauge;
+#[cfg(doc)]
+use crate::gauge::Notice;
 
 /// Arms and disarms the interrupt, on the thread of its VM.
 #[derive(Clone, Debug)]
@@ -73,6 +78,14 @@ impl Interrupt {
         unsafe { self.place.set(self.place.function.load(Ordering::Relaxed)) };
     }
 
+    /// Makes the VM report its steps to what [watches](gauge::watch) it, instead of calling the function. Does nothing once the VM is closed.
+    #[inline]
+    pub fn count(&self) {
+        let on_step: unsafe extern "C-unwind" fn(*mut lua_State, c_int) = on_step;
+        // SAFETY: this is the thread of the VM.
+        unsafe { self.place.set(on_step as *mut ()) };
+    }
+
     /// Makes the VM continue without calling the function. Does nothing once the VM is closed.
     #[inline]
     pub fn disarm(&self) {
@@ -116,6 +129,22 @@ impl Place {
     }
 }
 
+/// Runs at each step, or step of the collector, while steps are counted.
+unsafe extern "C-unwind" fn on_step(state: *mut lua_State, collecting: c_int) {
+    if collecting >= 0 {
+        return;
+    }
+    // SAFETY: the state is alive, and this is the thread of its VM.
+    unsafe {
+        if let Some(notice) = gauge::notice_of(state) {
+            notice.step(ffi::lua_totalbytes(state, ALL));
+        }
+    }
+}
+
+/// Memory of all categories.
+const ALL: c_int = -1;
+
 /// Forgets the place when the VM closes: a userdata that the VM keeps until then.
 fn forget_at_the_end(lua: &Lua, place: &Arc<Place>) -> mlua::Result<()> {
     // SAFETY: the userdata is written right after its memory is allocated, before anything else can fail. The closure owns nothing.
@@ -138,7 +167,7 @@ unsafe extern "C" fn forget(_: *mut lua_State, place: *mut c_void) {
 mod tests {
     use std::{cell::Cell, rc::Rc, thread};
 
-    use super::{Interrupt, Lua, VmState};
+    use super::{Interrupt, Lua, VmState, gauge};
 
     /// A VM, and how often its interrupt was called.
     fn interrupted() -> (Lua, Interrupt, Rc<Cell<u32>>) {
@@ -172,6 +201,35 @@ mod tests {
         let trigger = interrupt.trigger();
         thread::spawn(move || trigger.arm()).join().expect("it ends");
         assert!(count(&lua, &calls) >= 10);
+    }
+
+    /// Arms an interrupt at the third step.
+    struct Steps(Cell<u32>, Interrupt);
+
+    impl gauge::Notice for Steps {
+        fn notice(&self, _: Option<usize>, _: bool) {}
+
+        fn step(&self, memory: usize) {
+            assert!(memory > 0);
+            self.0.set(self.0.get() + 1);
+            if self.0.get() == 3 {
+                self.1.arm();
+            }
+        }
+    }
+
+    #[test]
+    fn steps_are_reported_until_the_interrupt_is_armed() {
+        let (lua, interrupt, calls) = interrupted();
+        interrupt.count();
+        assert_eq!(count(&lua, &calls), 0, "nobody watches");
+        let steps = Rc::new(Steps(Cell::new(0), interrupt.clone()));
+        gauge::watch(&lua, Rc::clone(&steps));
+        let called = count(&lua, &calls);
+        assert_eq!(steps.0.get(), 3);
+        assert!((7..10).contains(&called), "{called}");
+        interrupt.disarm();
+        assert_eq!((count(&lua, &calls), steps.0.get()), (0, 3));
     }
 
     #[test]

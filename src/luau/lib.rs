@@ -5,7 +5,7 @@
 //!   ([`pushed`]).
 //! - Built-ins are replaced by functions that know unfilled levels, and neither run long nor allocate too much at once ([`builtins`]).
 //! - The host learns of long strings and deep calls ([`gauge`]), and interrupts the VM from any thread ([`interrupt`]).
-//! - Coroutines that wait are shrunk ([`slim`]).
+//! - Coroutines are resumed ([`resume`]), and shrunk when they wait ([`slim`]).
 
 pub mod builtins;
 pub mod gauge;
@@ -14,4 +14,5 @@ pub mod interrupt;
 pub mod levels;
 pub mod push;
 pub mod pushed;
+pub mod resume;
 pub mod slim;

@@ -287,16 +287,6 @@ impl<V> ActorRequest<V> {
     }
 }
 
-/// Begins a request inline; returns it if the actor must begin it.
-pub(super) fn begin_inline<V: ActorVm>(
-    shared: &SharedVm<V>,
-    request: ActorRequest<V>,
-) -> Option<ActorRequest<V>> {
-    let ActorRequest::Call(invocation, to) = request else { return Some(request) };
-    let to = shared.run(&invocation, to)?;
-    Some(ActorRequest::Call(invocation, to))
-}
-
 /// Begins a request in a VM.
 fn answer<V: ActorVm>(vm: Rc<V>, request: ActorRequest<V>) -> Answering<V> {
     match request {

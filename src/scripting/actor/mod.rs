@@ -10,6 +10,7 @@ mod reply;
 mod response;
 pub(super) mod script;
 mod shared_vm;
+mod thread;
 pub(super) mod watch;
 
 use std::{future::Future, rc::Rc, sync::Arc, time::Duration};

@@ -1,71 +1,111 @@
-//! A request to the actor of a script, from sending it to its response.
+//! Calls as their caller sees them, from the beginning to the result.
 //!
-//! Many thousands of requests may wait, so each is small.
+//! A call of a handler begins where it is awaited, if it may (`shared_vm.rs`); all others are requests to the actor of the script. Many
+//! thousands may wait for their responses, so each is small.
 
 use std::{
+    future::Future,
+    mem,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
 };
 
-use futures::{
-    FutureExt as _,
-    future::{BoxFuture, Shared},
-};
-use tokio::sync::{mpsc, oneshot};
+use futures::{FutureExt as _, future::BoxFuture};
+use tokio::sync::{mpsc::error::TrySendError, oneshot};
 
 use super::{
     ActorVm,
-    life::{self, ActorRequest},
+    life::ActorRequest,
     of_lost_vm,
     reply::To,
-    shared_vm::SharedVm,
+    shared_vm::InlineCall,
+    thread::{Actor, Stuck},
 };
-use crate::logic::handlers::outcome::Raised;
+use crate::call::Invocation;
+use crate::logic::handlers::outcome::{CallEnd, Raised};
 
-/// Becomes ready when the VM does not respond; shared by all pending requests.
-pub(super) type Stuck = Shared<BoxFuture<'static, ()>>;
+/// The call of a handler; dropping it cancels the call.
+pub(super) enum ActorCall<V: ActorVm> {
+    /// It begins at the first poll.
+    Begins {
+        actor: Arc<Actor<V>>,
+        invocation: Arc<Invocation>,
+        may_be_inline: bool,
+    },
+    Waits(ActorResponse<V, CallEnd>),
+    Ended,
+}
 
-/// Sends a request and waits for its response; dropping it cancels the call.
-pub(super) struct ActorResponse<V, T> {
-    /// Dropped once the request is sent.
+impl<V: ActorVm> Future for ActorCall<V> {
+    type Output = CallEnd;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<CallEnd> {
+        if let ActorCall::Waits(response) = &mut *self {
+            return response.poll_unpin(cx);
+        }
+        let call = mem::replace(&mut *self, ActorCall::Ended);
+        let ActorCall::Begins { actor, invocation, may_be_inline } = call else {
+            return Poll::Ready(CallEnd::Raised(of_lost_vm()));
+        };
+        let began = if may_be_inline { actor.shared.run(&invocation) } else { InlineCall::Refused };
+        let mut response = match began {
+            InlineCall::Ended(end) => return Poll::Ready(end),
+            InlineCall::Moved(answer) => ActorResponse::moved(actor, answer, CallEnd::Raised),
+            InlineCall::Refused => {
+                let request = |to| ActorRequest::Call(invocation, to);
+                ActorResponse::new(actor, CallEnd::Raised, request)
+            }
+        };
+        let polled = response.poll_unpin(cx);
+        *self = ActorCall::Waits(response);
+        polled
+    }
+}
+
+/// Waits for the response to a request; dropping it cancels the request.
+pub(super) struct ActorResponse<V: ActorVm, T> {
+    /// `None` once the request is sent.
     sending: Option<BoxFuture<'static, ()>>,
     answer: oneshot::Receiver<Box<T>>,
     /// Kept until the response: the actor of a replaced generation finishes its calls.
-    _requests: mpsc::Sender<ActorRequest<V>>,
+    _actor: Arc<Actor<V>>,
     stuck: Stuck,
     /// Converts the error if there will be no response.
     gone: fn(Raised) -> T,
 }
 
 impl<V: ActorVm, T: Send + 'static> ActorResponse<V, T> {
-    /// Creates a request that is not sent, or run inline, before the first poll.
+    /// Sends a request to the actor, now or as soon as its queue has room.
     pub(super) fn new(
-        requests: mpsc::Sender<ActorRequest<V>>,
-        stuck: Stuck,
-        shared: Option<Arc<SharedVm<V>>>,
-        request: impl FnOnce(To<T>) -> ActorRequest<V> + Send + 'static,
+        actor: Arc<Actor<V>>,
         gone: fn(Raised) -> T,
+        request: impl FnOnce(To<T>) -> ActorRequest<V>,
     ) -> Self {
         let (to, answer) = oneshot::channel();
-        let way = requests.clone();
-        let sending = async move {
-            let request = request(to);
-            let left = if let Some(shared) = shared {
-                life::begin_inline(&shared, request)
-            } else {
-                Some(request)
-            };
-            if let Some(request) = left {
-                // A queue without a reader drops the request, which closes the response channel.
-                drop(way.send(request).await);
+        let sending = match actor.requests.try_send(request(to)) {
+            // A queue without a reader drops the request, which closes the response channel.
+            Ok(()) | Err(TrySendError::Closed(_)) => None,
+            Err(TrySendError::Full(request)) => {
+                let requests = actor.requests.clone();
+                Some(async move { drop(requests.send(request).await) }.boxed())
             }
         };
-        ActorResponse { sending: Some(sending.boxed()), answer, _requests: requests, stuck, gone }
+        ActorResponse { sending, ..ActorResponse::moved(actor, answer, gone) }
+    }
+
+    /// Waits for the response to a call that the actor has already.
+    fn moved(
+        actor: Arc<Actor<V>>,
+        answer: oneshot::Receiver<Box<T>>,
+        gone: fn(Raised) -> T,
+    ) -> Self {
+        let stuck = actor.lost.clone();
+        ActorResponse { sending: None, answer, _actor: actor, stuck, gone }
     }
 }
 
-impl<V, T> Future for ActorResponse<V, T> {
+impl<V: ActorVm, T> Future for ActorResponse<V, T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {

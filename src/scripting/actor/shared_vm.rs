@@ -17,12 +17,12 @@ use std::{
 
 use futures::FutureExt as _;
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 
 use super::{
     ActorVm,
     functions::LENT,
-    reply::{ActorReply, Answering, To, panicked},
+    reply::{ActorReply, Answering, panicked},
 };
 use crate::call::Invocation;
 use crate::logic::handlers::outcome::CallEnd;
@@ -31,6 +31,15 @@ use crate::telemetry::ScriptUsage;
 
 /// Number of inline calls after which the actor is woken to count them.
 const COUNTED: usize = 500;
+
+/// What has become of a call that was to begin inline.
+pub(super) enum InlineCall {
+    Ended(CallEnd),
+    /// It continues on the thread of the script, which will send its result.
+    Moved(oneshot::Receiver<Box<CallEnd>>),
+    /// The actor must make the call, from the beginning if it was aborted here.
+    Refused,
+}
 
 /// A VM that its actor and inline calls use in turn.
 pub(super) struct SharedVm<V: ActorVm> {
@@ -104,15 +113,15 @@ impl<V: ActorVm> SharedVm<V> {
         self.woken.notified().await;
     }
 
-    /// Begins a call inline. Returns the channel of its result if the actor must make the call, from the beginning if it was aborted here.
-    pub(super) fn run(&self, call: &Arc<Invocation>, to: To<CallEnd>) -> Option<To<CallEnd>> {
+    /// Begins a call inline, if that is possible now.
+    pub(super) fn run(&self, call: &Arc<Invocation>) -> InlineCall {
         let began = RealInstant::now();
         if call.may_wait_long() || !inline::admits(call) {
-            return Some(to);
+            return InlineCall::Refused;
         }
         // Taken if the actor computes, or if this call is awaited by a call of the same script.
-        let Some(_turn) = self.turn.try_lock() else { return Some(to) };
-        let Some(vm) = self.admit(call, began) else { return Some(to) };
+        let Some(_turn) = self.turn.try_lock() else { return InlineCall::Refused };
+        let Some(vm) = self.admit(call, began) else { return InlineCall::Refused };
         vm.set_inline(Some(InlineSlice::new(self.is_timed.then_some(began))));
         let polled = panic::catch_unwind(AssertUnwindSafe(|| {
             let mut running = vm.call(Arc::clone(call));
@@ -121,22 +130,23 @@ impl<V: ActorVm> SharedVm<V> {
         }));
         let is_aborted = vm.set_inline(None).is_some_and(InlineSlice::is_aborted);
         let is_ended = matches!(polled, Ok((_, Poll::Ready(_))));
-        let left = match polled {
-            Ok(_) if is_aborted => Some(to),
+        let made = match polled {
+            Ok(_) if is_aborted => InlineCall::Refused,
             Ok((running, Poll::Pending)) => {
+                let (to, answer) = oneshot::channel();
                 let reply = ActorReply::new(running, to, CallEnd::Raised);
                 self.state.borrow_mut().moved.push(Answering::Call(reply));
-                None
+                InlineCall::Moved(answer)
             }
-            Ok((_, Poll::Ready(end))) => respond(to, end),
-            Err(_) => respond(to, CallEnd::Raised(panicked())),
+            Ok((_, Poll::Ready(end))) => InlineCall::Ended(end),
+            Err(_) => InlineCall::Ended(CallEnd::Raised(panicked())),
         };
         self.usage.set_memory(vm.used_memory());
         self.record(call, (began.elapsed(), is_aborted, is_ended));
         if vm.is_exhausted() {
             self.woken.notify_one();
         }
-        left
+        made
     }
 
     /// Returns the VM, if a call may begin inline now.
@@ -164,13 +174,6 @@ impl<V: ActorVm> SharedVm<V> {
             self.woken.notify_one();
         }
     }
-}
-
-/// Sends the result of an inline call. Returns that its channel is used up.
-fn respond(to: To<CallEnd>, end: CallEnd) -> Option<To<CallEnd>> {
-    // The receiver is the caller, which polls this.
-    drop(to.send(Box::new(end)));
-    None
 }
 
 /// The life of an actor. Each poll is a turn.

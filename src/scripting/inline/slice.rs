@@ -35,6 +35,11 @@ impl InlineSlice {
         self.is_over
     }
 
+    /// Returns whether the slice must end.
+    pub(in crate::scripting) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
     /// Makes the slice end: the call holds too much memory.
     pub(in crate::scripting) fn end(&mut self) {
         self.is_over = true;

@@ -36,8 +36,8 @@ pub(super) struct Tools {
     pub(super) trying: LuaFunction,
 }
 
-/// Sets the globals of the VM, closes the sandbox, and returns the function that resumes coroutines.
-pub(super) fn install(lua: &Lua, modules: LuaModules) -> mlua::Result<LuaFunction> {
+/// Sets the globals of the VM, and closes the sandbox.
+pub(super) fn install(lua: &Lua, modules: LuaModules) -> mlua::Result<()> {
     let globals = lua.globals();
     for name in REMOVED {
         globals.raw_set(name, LuaValue::Nil)?;
@@ -45,7 +45,7 @@ pub(super) fn install(lua: &Lua, modules: LuaModules) -> mlua::Result<LuaFunctio
     let host = host_functions(lua, modules)?;
     builtins::install(lua, &host, limits_of_builtins(&*World::of(lua)?))?;
     let prelude = lua.load(include_str!("prelude.lua")).set_name("=kopf");
-    let (drive, wait, pausing, raising, result_of, locking, trying) =
+    let (wait, pausing, raising, result_of, locking, trying) =
         prelude.call::<PreludeResults>(host)?;
     let tools = Tools { pausing, raising, result_of, locking, trying };
     #[cfg(test)]
@@ -59,8 +59,7 @@ pub(super) fn install(lua: &Lua, modules: LuaModules) -> mlua::Result<LuaFunctio
     drop(World::of(lua)?.wait_method.set(wait));
     drop(World::of(lua)?.format.set(globals.get::<Table>("string")?.get("format")?));
     drop(World::of(lua)?.traceback.set(globals.get::<Table>("debug")?.get("traceback")?));
-    lua.sandbox(true)?;
-    Ok(drive)
+    lua.sandbox(true)
 }
 
 /// Returns the limits of built-ins that make strings and coroutines.
@@ -74,9 +73,9 @@ fn limits_of_builtins(world: &World) -> builtins::Limits {
     }
 }
 
-/// The results of the prelude: the function that resumes coroutines, the method `wait` of `ctx.stopped`, and [`Tools`].
+/// The results of the prelude: the method `wait` of `ctx.stopped`, and [`Tools`].
 type PreludeResults =
-    (LuaFunction, LuaFunction, LuaFunction, LuaFunction, LuaFunction, LuaFunction, LuaFunction);
+    (LuaFunction, LuaFunction, LuaFunction, LuaFunction, LuaFunction, LuaFunction);
 
 /// Creates the functions that only the prelude can use.
 fn host_functions(lua: &Lua, modules: LuaModules) -> mlua::Result<Table> {

@@ -1,6 +1,5 @@
 -- The part of the host that is simpler in Lua. Runs once per VM, before the sandbox is closed. Receives the host's functions and
--- returns the function that resumes coroutines, the method `wait` of `ctx.stopped`, and the wrappers that let functions wait and
--- raise errors.
+-- returns the method `wait` of `ctx.stopped`, and the wrappers that let functions wait and raise errors.
 local host = ...
 local null, fill = host.null, host.fill
 
@@ -229,19 +228,6 @@ function _G.require(name)
     return result
 end
 
--- Resumes the coroutine of a call. Returns a code (0: it yields to others, 1: it waits, 2: it has returned, 3: it has failed), and
--- the result, or the error with the stack where it was raised, which a dead coroutine still has.
-local function drive(co, ...)
-    local ok, result = resume(co, ...)
-    if not ok then
-        return 3, result, traceback(co)
-    end
-    if status(co) ~= "suspended" then
-        return 2, result
-    end
-    return result == pending and 1 or 0
-end
-
 -- Creates `kopf.lock` from a function that waits for a lock and one that frees it. Errors of the locked function are raised unchanged.
 local function locking(enter, free)
     local function finish(number, ok, ...)
@@ -272,4 +258,4 @@ local function try(f, ...)
     return tried(_G.pcall(f, ...))
 end
 
-return drive, pausing_on_flag(host.wait), pausing, raising, result_of, locking, try
+return pausing_on_flag(host.wait), pausing, raising, result_of, locking, try

@@ -45,14 +45,8 @@ const NO_MEMORY: &str = "not enough memory";
 
 /// Returns the class and the message of a value that was raised or caught.
 pub(super) fn described(world: &World, raised: &LuaValue) -> Described {
-    let error = of_value(world, raised, "");
+    let error = of_raised(world, raised, "");
     (errors::class(&error.kind), error.message)
-}
-
-/// Converts the error that ended a coroutine; `stack` is the stack where it was raised.
-pub(super) fn of_raised(world: &World, raised: &LuaValue, stack: &LuaValue) -> ScriptError {
-    let stack = stack.as_string().map(LuaString::to_string_lossy).unwrap_or_default();
-    of_value(world, raised, &stack)
 }
 
 /// Converts an error of mlua.
@@ -70,7 +64,8 @@ pub(super) fn load_error(world: &World, error: ScriptError, file: &str) -> LoadE
     error.into_load_error(&world.sources, file, syntax_hint)
 }
 
-fn of_value(world: &World, raised: &LuaValue, stack: &str) -> ScriptError {
+/// Converts the error that ended a coroutine; `stack` is the stack where it was raised.
+pub(super) fn of_raised(world: &World, raised: &LuaValue, stack: &str) -> ScriptError {
     if let Some(error) = raised.as_userdata().and_then(|it| it.borrow::<ErrorValue>().ok()) {
         return of_text(world, &error.message, stack).of_value(error.clone());
     }

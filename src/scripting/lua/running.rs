@@ -13,7 +13,10 @@ use std::{
 };
 
 use futures::future::LocalBoxFuture;
-use mlua::{Function as LuaFunction, Lua, MultiValue, Thread, Value as LuaValue};
+use kopf_luau::resume::{Resumed, resume};
+use mlua::{
+    Function as LuaFunction, IntoLuaMulti, Lua, LuaString, MultiValue, Thread, Value as LuaValue,
+};
 use tokio::time::Instant;
 
 use super::{
@@ -39,6 +42,8 @@ pub(super) enum CallFailure {
 
 /// The arguments and the result of a call. Both methods run inside the call and count towards its running time.
 pub(super) trait CallPurpose: Unpin {
+    /// The arguments, as Lua values.
+    type Arguments: IntoLuaMulti;
     /// The outcome of the call.
     type Result;
 
@@ -47,7 +52,7 @@ pub(super) trait CallPurpose: Unpin {
         &mut self,
         lua: &Lua,
         present: Option<&Arc<Invocation>>,
-    ) -> mlua::Result<MultiValue>;
+    ) -> mlua::Result<Self::Arguments>;
 
     /// Converts the result of the function; may call metamethods of the script.
     fn finish(&mut self, world: &World, value: &LuaValue) -> mlua::Result<Self::Result>;
@@ -152,30 +157,32 @@ impl<P: CallPurpose> RunningCall<P> {
 
     fn drive(&mut self, vm: &Vm, with: With) -> mlua::Result<Slice<P::Result>> {
         let world = vm.world();
-        let values = match with {
+        let (lua, coroutine) = (vm.lua(), &self.coroutine);
+        let resumed = match with {
             With::Arguments => {
                 let is_lasting = self.may_wait_long();
-                let arguments = || self.purpose.arguments(vm.lua(), self.present.as_ref());
-                heap::lasting_if(is_lasting, arguments)?
+                let arguments = || self.purpose.arguments(lua, self.present.as_ref());
+                resume(lua, &self.coroutine, heap::lasting_if(is_lasting, arguments)?)
             }
-            With::Nothing => MultiValue::new(),
-            With::Result(result) => result_values(result),
+            With::Nothing => resume(lua, coroutine, ()),
+            With::Result(result) => resume(lua, coroutine, result_values(result)),
         };
-        let (code, value, trace) =
-            vm.drive().call::<(u8, LuaValue, LuaValue)>((&self.coroutine, values))?;
-        // The codes are defined in the prelude.
-        match code {
-            0 => Ok(Slice::Interrupted),
-            1 => Ok(Slice::Waits),
-            2 => {
+        match resumed? {
+            Resumed::Yielded(value) if value.as_light_userdata() == Some(Lua::poll_pending()) => {
+                Ok(Slice::Waits)
+            }
+            Resumed::Yielded(_) => Ok(Slice::Interrupted),
+            Resumed::Returned(value) => {
                 vm.spare(self.coroutine.clone());
                 self.purpose.finish(world, &value).map(|it| Slice::Ended(Ok(it)))
             }
-            _ => {
+            Resumed::Raised(value) => {
                 if raised::is_out_of_memory(&value) {
                     world.meter.exhaust();
                 }
-                Ok(Slice::Ended(Err(raised::of_raised(world, &value, &trace))))
+                let stack = world.traceback.get().map(|it| it.call::<LuaString>(&self.coroutine));
+                let stack = stack.transpose()?.map(|it| it.to_string_lossy()).unwrap_or_default();
+                Ok(Slice::Ended(Err(raised::of_raised(world, &value, &stack))))
             }
         }
     }

@@ -17,8 +17,8 @@ use kopf_luau::{
     slim::Slimmer,
 };
 use mlua::{
-    Function as LuaFunction, IntoLuaMulti, Lua, LuaOptions, MultiValue, StdLib, Thread,
-    Value as LuaValue,
+    AnyUserData, Function as LuaFunction, IntoLuaMulti, Lua, LuaOptions, MultiValue, StdLib,
+    Thread, Value as LuaValue,
     chunk::{ChunkMode, Compiler},
     state::{GcIncParams, GcMode},
 };
@@ -79,8 +79,6 @@ const SPARE_MAX: usize = 16;
 pub(super) struct Vm {
     /// First: it must be dropped before the VM.
     watchdog: Watchdog,
-    /// Resumes the coroutine of a call.
-    drive: LuaFunction,
     /// Coroutines of calls that have returned, for reuse.
     spare: RefCell<Vec<Thread>>,
     slimmer: Slimmer,
@@ -244,9 +242,9 @@ impl Vm {
             sources,
         });
         lua.set_app_data(Rc::clone(&world));
-        let drive = host_table::install(&lua, LuaModules::of(source))?;
+        host_table::install(&lua, LuaModules::of(source))?;
         let (spare, slimmer) = (RefCell::default(), Slimmer::of(&lua)?);
-        Ok(Vm { watchdog, drive, spare, slimmer, world, lua })
+        Ok(Vm { watchdog, spare, slimmer, world, lua })
     }
 
     /// Calls a function with a value, if there is one, and `ctx`.
@@ -364,11 +362,6 @@ impl Vm {
     pub(super) fn watchdog(&self) -> &Watchdog {
         &self.watchdog
     }
-
-    /// Returns the function of the prelude that resumes a coroutine.
-    pub(super) fn drive(&self) -> &LuaFunction {
-        &self.drive
-    }
 }
 
 /// The call of a handler. A separate, small future, because very many may wait.
@@ -401,14 +394,15 @@ impl Future for HandlerCall {
 pub(super) struct Handling;
 
 impl CallPurpose for Handling {
+    type Arguments = Option<AnyUserData>;
     type Result = CallEnd;
 
     fn arguments(
         &mut self,
         lua: &Lua,
         present: Option<&Arc<Invocation>>,
-    ) -> mlua::Result<MultiValue> {
-        present.map(|it| CtxView::new(Arc::clone(it))).into_lua_multi(lua)
+    ) -> mlua::Result<Option<AnyUserData>> {
+        present.map(|it| lua.create_userdata(CtxView::new(Arc::clone(it)))).transpose()
     }
 
     fn finish(&mut self, world: &World, value: &LuaValue) -> mlua::Result<CallEnd> {
@@ -434,6 +428,7 @@ impl<T, F: FnOnce(&World, &LuaValue) -> mlua::Result<T>> Simply<F> {
 }
 
 impl<T, F: FnOnce(&World, &LuaValue) -> mlua::Result<T> + Unpin> CallPurpose for Simply<F> {
+    type Arguments = MultiValue;
     type Result = T;
 
     fn arguments(&mut self, _: &Lua, _: Option<&Arc<Invocation>>) -> mlua::Result<MultiValue> {

@@ -155,7 +155,7 @@ impl Watchdog {
         meter.place.take();
         meter.present.set(Some(WatchedCall { budget, measured, aborted: None, coroutine }));
         if meter.is_inline() {
-            meter.arm();
+            meter.rest();
             return Slice(self);
         }
         self.watch.begin();
@@ -199,6 +199,12 @@ impl Notice for Meter {
             self.arm();
         }
     }
+
+    fn step(&self, memory: usize) {
+        if self.is_due(Some(memory)) {
+            self.arm();
+        }
+    }
 }
 
 impl Noticed {
@@ -232,12 +238,13 @@ impl Meter {
         self.inline.get().is_some()
     }
 
-    /// Counts a step, of this VM or of a function of the host. Returns whether the slice has lasted long enough.
-    fn is_due(&self, lua: Option<&Lua>) -> bool {
+    /// Counts a step, of this VM or of a function of the host. Returns whether the slice has lasted long enough, or the VM has too much
+    /// memory for it, in bytes, if given.
+    fn is_due(&self, memory: Option<usize>) -> bool {
         let Some(mut inline) = self.inline.get() else {
             return self.slices.take_due();
         };
-        if lua.is_some_and(|it| it.used_memory() > INLINE_MEMORY_MAX) {
+        if memory.is_some_and(|it| it > INLINE_MEMORY_MAX) {
             inline.end();
         }
         let is_over = inline.step();
@@ -295,16 +302,13 @@ impl Meter {
             }
             self.noticed.deep.set(false);
         }
-        // An inline slice counts each step.
-        if !self.is_inline() {
-            self.disarm();
-        }
+        self.rest();
         Ok(())
     }
 
     /// Decides at the interrupt whether to continue, yield to other calls, or abort.
     fn interrupted(&self, lua: &Lua) -> mlua::Result<VmState> {
-        let is_due = self.is_due(Some(lua));
+        let is_due = self.is_due(Some(lua.used_memory()));
         if let Some(mut present) = self.present.get() {
             if is_due {
                 self.spend(&mut present);
@@ -345,6 +349,16 @@ impl Meter {
     fn arm(&self) {
         if let Some(interrupt) = self.interrupt.get() {
             interrupt.arm();
+        }
+    }
+
+    /// Lets the VM run on until something is due: an inline slice counts its steps, and stays armed when it is over.
+    fn rest(&self) {
+        let Some(interrupt) = self.interrupt.get() else { return };
+        match self.inline.get() {
+            None => interrupt.disarm(),
+            Some(slice) if slice.is_over() => interrupt.arm(),
+            Some(_) => interrupt.count(),
         }
     }
 

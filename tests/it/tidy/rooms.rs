@@ -106,8 +106,9 @@ const BUDGETS: &[(&str, usize)] = &[
     ("logic/schedules", 500),
     ("logic/text", 300),
     ("lsp", 800),
-    // From scripting/lua, which has no unsafe code any more. New: threads may keep the interrupt of a VM that is closed.
-    ("luau", 1700),
+    // From scripting/lua, which has no unsafe code any more. New: threads may keep the interrupt of a VM that is closed. Steps are counted
+    // and coroutines resumed without a call of the host or of Lua for each: a quarter of the time of a short call.
+    ("luau", 1810),
     ("ports", 1300),
     ("reactor", 100),
     ("reactor/generation", 900),
