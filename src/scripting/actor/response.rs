@@ -23,6 +23,7 @@ use super::{
     thread::{Actor, Stuck},
 };
 use crate::call::Invocation;
+use crate::heap;
 use crate::logic::handlers::outcome::{CallEnd, Raised};
 
 /// The call of a handler; dropping it cancels the call.
@@ -52,10 +53,10 @@ impl<V: ActorVm> Future for ActorCall<V> {
         let mut response = match began {
             InlineCall::Ended(end) => return Poll::Ready(end),
             InlineCall::Moved(answer) => ActorResponse::moved(actor, answer, CallEnd::Raised),
-            InlineCall::Refused => {
+            InlineCall::Refused => heap::lasting_if(invocation.may_wait_long(), || {
                 let request = |to| ActorRequest::Call(invocation, to);
                 ActorResponse::new(actor, CallEnd::Raised, request)
-            }
+            }),
         };
         let polled = response.poll_unpin(cx);
         *self = ActorCall::Waits(response);
