@@ -9,7 +9,6 @@ local concat, insert, pack, remove, unpack = table.concat, table.insert, table.p
 local create, resume, status, yield =
     coroutine.create, coroutine.resume, coroutine.status, coroutine.yield
 local format = string.format
-local traceback = debug.traceback
 
 local function is_view(t)
     return type(t) == "userdata" and t ~= null

@@ -162,7 +162,7 @@ impl<P: CallPurpose> RunningCall<P> {
             With::Arguments => {
                 let is_lasting = self.may_wait_long();
                 let arguments = || self.purpose.arguments(lua, self.present.as_ref());
-                resume(lua, &self.coroutine, heap::lasting_if(is_lasting, arguments)?)
+                resume(lua, coroutine, heap::lasting_if(is_lasting, arguments)?)
             }
             With::Nothing => resume(lua, coroutine, ()),
             With::Result(result) => resume(lua, coroutine, result_values(result)),
