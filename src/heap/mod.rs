@@ -29,6 +29,8 @@ const STEP_BYTES: usize = 16;
 thread_local! {
     // Constant and without a destructor: reading it never allocates, and works until the very end of the thread.
     static HELD: Cell<isize> = const { Cell::new(0) };
+    /// Those of them that are in [`LASTING`].
+    static HELD_LASTING: Cell<isize> = const { Cell::new(0) };
     static IS_LASTING: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -45,6 +47,11 @@ struct Counting;
 #[inline]
 pub fn held() -> isize {
     HELD.get()
+}
+
+/// Returns how many of the bytes of [`held`] are in small long-lived blocks: see [`lasting`].
+pub fn held_lasting() -> isize {
+    HELD_LASTING.get()
 }
 
 /// Returns free memory to the system, also between used blocks. Takes some milliseconds.
@@ -97,6 +104,28 @@ fn count(bytes: isize) {
     HELD.with(|it| it.set(it.get().wrapping_add(bytes)));
 }
 
+fn count_lasting(bytes: isize) {
+    HELD_LASTING.set(HELD_LASTING.get().wrapping_add(bytes));
+}
+
+/// Allocates a block of the region; `None` if it does not have one.
+#[inline]
+fn take_lasting(layout: Layout) -> Option<*mut u8> {
+    let block = LASTING.take(layout)?;
+    count_lasting(cost(layout.size()));
+    Some(block)
+}
+
+/// Frees a block of the region.
+///
+/// # Safety
+/// As for [`GlobalAlloc::dealloc`].
+unsafe fn free_lasting(block: *mut u8, layout: Layout) {
+    count_lasting(-cost(layout.size()));
+    // SAFETY: the caller upholds the contract.
+    unsafe { LASTING.free(block) };
+}
+
 /// Allocates a block outside of the region; null if there is no memory.
 ///
 /// # Safety
@@ -128,14 +157,15 @@ unsafe fn free(block: *mut u8, layout: Layout) {
 /// As for [`GlobalAlloc::realloc`].
 unsafe fn resized(block: *mut u8, (before, after): (Layout, Layout)) -> *mut u8 {
     if Region::is_same_size(before, after) {
+        count_lasting(cost(after.size()) - cost(before.size()));
         return block;
     }
     // SAFETY: the new block is another one, and both are large enough; nothing refers to the old one afterwards.
     unsafe {
-        let next = LASTING.take(after).unwrap_or_else(|| take(after));
+        let next = take_lasting(after).unwrap_or_else(|| take(after));
         if !next.is_null() {
             next.copy_from_nonoverlapping(block, before.size().min(after.size()));
-            LASTING.free(block);
+            free_lasting(block, before);
         }
         next
     }
@@ -164,7 +194,7 @@ unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(cost(layout.size()));
         if IS_LASTING.get()
-            && let Some(block) = LASTING.take(layout)
+            && let Some(block) = take_lasting(layout)
         {
             return block;
         }
@@ -176,7 +206,7 @@ unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(cost(layout.size()));
         if IS_LASTING.get()
-            && let Some(block) = LASTING.take(layout)
+            && let Some(block) = take_lasting(layout)
         {
             // SAFETY: the block is large enough, and may have been used before.
             unsafe { block.write_bytes(0, layout.size()) };
@@ -199,7 +229,7 @@ unsafe impl GlobalAlloc for Counting {
         count(-cost(layout.size()));
         if LASTING.has(pointer) {
             // SAFETY: the block is one of the region, and the caller no longer uses it.
-            return unsafe { LASTING.free(pointer) };
+            return unsafe { free_lasting(pointer, layout) };
         }
         // SAFETY: the caller upholds the contract of `dealloc`, and the block was allocated with the same layout.
         unsafe { free(pointer, layout) }

@@ -12,9 +12,11 @@ use kopf::{
         handler::{Handler, Kind},
         outcome::CallEnd,
     },
+    scripting::{Placement, Source},
     testing::{Environment, NativeScripts, RunningOperator, declared, pass},
 };
 use serde_json::{Value, json};
+use tokio::task::LocalSet;
 
 /// Enough for gaps in maps and lists to even out.
 const OBJECTS: isize = 500;
@@ -90,6 +92,34 @@ async fn what_waits_takes_little() {
     let both = kept(&[Kind::Daemon, Kind::Timer]).await - seen - timed;
     // A call of a reconcile handler has its children: one pointer in each call.
     assert!(both <= 816, "a daemon that waits beside it: {both} bytes more");
+}
+
+/// Returns the bytes in small long-lived blocks of an operator with a waiting daemon in Lua for each object.
+async fn lasting(objects: isize) -> isize {
+    let env = Environment::default();
+    env.create_all((0..objects).map(object));
+    let text = "kopf.daemon('kopfexamples', function(ctx) ctx.stopped:wait() end)";
+    let source = Source::alone("daemon.lua", text);
+    let (scripts, handlers) = env.load(vec![source], Placement::CurrentRuntime).await;
+    let running = RunningOperator::start(env.operator(scripts, handlers));
+    pass(100).await;
+    let lasting = heap::held_lasting();
+    running.stop().await;
+    lasting - heap::held_lasting()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_is_apart_from_what_does_not() {
+    LocalSet::new()
+        .run_until(async {
+            let each = (lasting(OBJECTS).await - lasting(0).await) / OBJECTS;
+            // All that is kept for the object, the daemon, its request and its call. Without the channel of the request, 80 bytes are missing.
+            assert!(
+                each >= 1_200,
+                "only {each} bytes of a waiting daemon are in long-lived blocks"
+            );
+        })
+        .await;
 }
 
 #[tokio::test(start_paused = true)]
