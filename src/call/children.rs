@@ -3,21 +3,22 @@
 //! A script never runs a sub-handler itself. It sends an order and waits for the result; the reactor, which waits for the parent handler,
 //! runs the ordered sub-handlers in the meantime. So no reactor code runs on a script's thread.
 
-use std::sync::{Arc, atomic::AtomicUsize};
+use std::sync::Arc;
 
 use futures::{SinkExt as _, StreamExt as _, channel::mpsc};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
 use crate::logic::handlers::{
-    declare::{self, Declaration, DeclareError, SubHandlerExecution},
+    declare::{self, Declaration, DeclareError, DeclaredSize, SubHandlerExecution},
     handler::Handler,
     lifecycle::Chooser,
     outcome::Raised,
 };
 
-/// Maximum number of sub-handlers of one attempt: far more than an object can keep records of.
-const CHILDREN_MAX: usize = 10_000;
+/// Maximum number of sub-handlers of one attempt, including those below them. The annotations of an object, 256 KiB, have room for the
+/// records of about as many.
+pub const CHILDREN_MAX: usize = 1_000;
 
 /// The sub-handlers of one attempt of a handler, as its script sees them. Clones share them.
 #[derive(Clone, Debug)]
@@ -27,8 +28,8 @@ pub struct Children(Arc<Shared>);
 struct Shared {
     parent: Arc<Handler>,
     declared: Arc<Mutex<Vec<Arc<Handler>>>>,
-    /// Bytes of data in their declarations.
-    bytes: AtomicUsize,
+    /// The data in their declarations.
+    size: DeclaredSize,
     orders: mpsc::Sender<Order>,
 }
 
@@ -60,8 +61,8 @@ impl Children {
         let inside = parent.for_scripts();
         let orders =
             Orders { declared: Arc::clone(&declared), received: receiver, _parent: parent };
-        let bytes = AtomicUsize::default();
-        (Children(Arc::new(Shared { parent: inside, declared, bytes, orders: sender })), orders)
+        let size = DeclaredSize::default();
+        (Children(Arc::new(Shared { parent: inside, declared, size, orders: sender })), orders)
     }
 
     /// Declares a sub-handler.
@@ -106,7 +107,7 @@ impl Children {
     }
 
     fn make(&self, declaration: Declaration) -> Result<Arc<Handler>, DeclareError> {
-        declaration.admit(&self.0.bytes)?;
+        declaration.admit(&self.0.size)?;
         declare::declare_sub(declaration, &self.0.parent).map(Arc::new)
     }
 }
@@ -115,7 +116,15 @@ fn check_room(present: usize) -> Result<(), DeclareError> {
     if present < CHILDREN_MAX {
         return Ok(());
     }
-    Err(format!("this handler has more than {CHILDREN_MAX} sub-handlers").into())
+    Err(DeclareError {
+        message: too_many_children(),
+        hint: Some("handle several items in each of them".into()),
+    })
+}
+
+/// Returns the error of too many sub-handlers.
+pub fn too_many_children() -> String {
+    format!("this handler has more than {CHILDREN_MAX} sub-handlers, including those below them")
 }
 
 /// The reason why sub-handlers could not run, or have not finished.

@@ -24,7 +24,7 @@ mod unsent;
 
 pub use crate::logic::change::filters::Question;
 pub use admission::{AdmissionCause, Warnings};
-pub use children::{Children, ExecuteError, Order, Orders};
+pub use children::{CHILDREN_MAX, Children, ExecuteError, Order, Orders, too_many_children};
 pub use current::{Current, LiveGeneration};
 pub use event_queue::{EventQueue, EventReceiver, QueuedEvent};
 pub use fakes::{FakeResponse, Faked, Fakes};

@@ -3,12 +3,15 @@
 //! `logic` matches selectors, but cannot call scripts: the functions are called before, once for each description of a resource, and their
 //! results are stored.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use futures::{StreamExt as _, future, stream};
 use tokio::time::{Instant, timeout_at};
 
-use super::asking::ANSWER_MAX;
+use super::{asking::ANSWER_MAX, time_slice::TimeSlice};
 use crate::call::Scripts;
 use crate::logic::{
     change::registry::Registry,
@@ -22,7 +25,7 @@ const ASKED_MAX: usize = 4;
 
 /// The results of the functions, by function and resource.
 #[derive(Debug, Default)]
-pub struct Choices(BTreeMap<Function, BTreeMap<Resource, Choice>>);
+pub struct Choices(BTreeMap<Function, BTreeMap<Arc<Resource>, Choice>>);
 
 #[derive(Clone, Debug)]
 struct Choice {
@@ -51,22 +54,30 @@ impl Choices {
         registry: &Registry,
         known: &[Resource],
     ) -> ChooserFailures {
+        let known: Vec<_> = known.iter().cloned().map(Arc::new).collect();
         let mut open = BTreeMap::<&Function, Vec<Arc<Resource>>>::new();
-        for (function, resource) in served::questions(registry, known) {
+        let mut slice = TimeSlice::start();
+        for selector in registry.handlers().iter().filter_map(|it| it.selector.as_ref()) {
+            slice.yield_if_over().await;
+            let Some(function) = &selector.function else { continue };
             let choices = self.0.entry(function.clone()).or_default();
-            if choices.get(resource).is_none_or(|it| !it.about.is_described_as(resource)) {
-                open.entry(function).or_default().push(Arc::new(resource.clone()));
-            }
+            let is_open = |it: &Arc<Resource>| {
+                served::may_select(selector, it)
+                    && choices.get(it).is_none_or(|known| !known.about.is_described_as(it))
+            };
+            let resources = known.iter().filter(|it| is_open(it)).cloned();
+            open.entry(function).or_default().extend(resources);
         }
         let asked = open.into_iter().map(|(function, resources)| async move {
             (function, answers(scripts, function, resources).await)
         });
         let mut failures = ChooserFailures::default();
         for (function, answers) in future::join_all(asked).await {
+            slice.yield_if_over().await;
             let choices = self.0.entry(function.clone()).or_default();
             for (about, answer) in answers {
                 failures.note(function, &about, answer.as_ref().err());
-                let resource = Resource::clone(&about);
+                let resource = Arc::clone(&about);
                 choices.insert(resource, Choice { about, answer: answer.unwrap_or(false) });
             }
         }
@@ -88,8 +99,8 @@ impl Choices {
     /// Drops the results of functions that these handlers do not use.
     pub fn keep(&mut self, registry: &Registry) {
         let asked = registry.handlers().iter().filter_map(|it| function_of(it));
-        let asked = asked.collect::<Vec<_>>();
-        self.0.retain(|it, _| asked.contains(&it));
+        let asked = asked.collect::<BTreeSet<_>>();
+        self.0.retain(|it, _| asked.contains(it));
     }
 
     /// Returns whether a function selects a resource.

@@ -6,3 +6,4 @@ pub mod choosing;
 pub mod failing;
 pub mod patching;
 pub mod run;
+pub mod time_slice;

@@ -1,11 +1,6 @@
 //! All daemons and timers of one operator: owns their tasks, and stops them.
 
-use std::{
-    collections::{BTreeSet, VecDeque},
-    fmt,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 use futures::{StreamExt as _, future, stream::FuturesUnordered};
 use parking_lot::{Mutex, MutexGuard};
@@ -24,6 +19,7 @@ use super::{
     daemon::{Daemon, DaemonKey, Special},
     driver::Driver,
     exclusion::ChangeLock,
+    fair_queue::FairQueue,
     level::{LevelBase, ReconcileLevel},
     object::DaemonShared,
     turns::Turns,
@@ -49,8 +45,8 @@ pub struct Daemons {
     /// Cancelled when the operator is dropped before it has ended.
     abandoned: CancellationToken,
     members: Mutex<Members>,
-    /// The woken daemons, in order.
-    woken: Mutex<VecDeque<Arc<Daemon>>>,
+    /// The woken daemons, which run in this order.
+    woken: Mutex<FairQueue<Arc<Daemon>>>,
     /// Notified when a daemon is woken.
     wakeups: Notify,
     /// Notified when a daemon ends.
@@ -162,13 +158,14 @@ impl Daemons {
 
     /// Wakes a daemon: queues it for the driver.
     pub(super) fn enqueue(&self, daemon: Arc<Daemon>) {
-        self.woken.lock().push_back(daemon);
+        let script = daemon.handler().function.script;
+        self.woken.lock().push(script, daemon);
         self.wakeups.notify_one();
     }
 
     /// Takes the next woken daemon from the queue.
     pub(super) fn next_woken(&self) -> Option<Arc<Daemon>> {
-        let daemon = self.woken.lock().pop_front();
+        let daemon = self.woken.lock().pop();
         daemon.inspect(|it| it.clear_wakeup())
     }
 

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use tokio::{task, time};
 
 use super::all::{Daemons, DriverWait};
+use crate::handling::time_slice::TimeSlice;
 
-/// Number of daemons to run before the task yields.
+/// Maximum number of daemons to run before the task yields.
 const TURNS: usize = 64;
 
 /// The task that runs woken daemons.
@@ -49,9 +50,13 @@ impl Driver {
 
     /// Runs some of the woken daemons; returns whether there may be more.
     fn round(&self) -> bool {
+        let slice = TimeSlice::start();
         for _ in 0..TURNS {
             let Some(daemon) = self.daemons.next_woken() else { return false };
             daemon.run_woken();
+            if slice.is_over() {
+                break;
+            }
         }
         true
     }

@@ -9,6 +9,7 @@ mod current_handlers;
 mod daemon;
 mod driver;
 mod exclusion;
+mod fair_queue;
 mod level;
 mod moment;
 mod object;

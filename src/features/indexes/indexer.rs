@@ -15,6 +15,7 @@ use crate::features::reconcile;
 use crate::handling::{
     asking::{FilterCaller, FilterRetries},
     run::{HandlerRunner, Try},
+    time_slice::TimeSlice,
 };
 use crate::logic::{
     background::indexing::{Contribution, IndexFailures, Owner},
@@ -77,8 +78,9 @@ impl Indexer<'_> {
             (it, effort)
         });
         let calls = by_script(due).into_values().map(|all| async {
-            let mut ended = Vec::new();
+            let (mut ended, mut slice) = (Vec::new(), TimeSlice::start());
             for (handler, effort) in all {
+                slice.yield_if_over().await;
                 ended.push(self.call(handler, effort).await);
             }
             ended

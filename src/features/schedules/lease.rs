@@ -5,7 +5,10 @@ use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::Value;
-use tokio::{sync::Mutex, time};
+use tokio::{
+    sync::{Mutex, Semaphore},
+    time,
+};
 
 use super::base::Base;
 use crate::logic::{
@@ -17,6 +20,8 @@ use crate::ports::{Address, ApiError, Clock, Cluster, ErrorClass, NewObject};
 
 /// Maximum number of attempts to write, because others write too.
 const ATTEMPTS_MAX: u32 = 20;
+/// Maximum number of schedules that read the Lease at the same time.
+const READS_MAX: usize = 4;
 /// The pause before the second attempt; it grows.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -31,6 +36,8 @@ struct Inner {
     clock: Clock,
     /// The schedules of one process write one after another.
     turn: Mutex<()>,
+    /// Few of them read at the same time: each reads the slots of all.
+    reads: Semaphore,
 }
 
 /// The reason why the Lease cannot be used.
@@ -51,11 +58,13 @@ impl Lease {
             resource: leases(),
             clock: base.clock,
             turn: Mutex::new(()),
+            reads: Semaphore::new(READS_MAX),
         }))
     }
 
     /// Reads the last slot of a schedule.
     pub(super) async fn last(&self, key: &str) -> Result<Option<ScheduleSlot>, LeaseProblem> {
+        let _permit = self.0.reads.acquire().await;
         let lease = self.0.read().await?;
         Ok(self.0.slots(lease.as_ref())?.remove(key))
     }

@@ -45,6 +45,9 @@ impl Generation {
     }
 }
 
+/// Maximum number of handlers to list in a log line, for each kind of difference.
+const SHOWN_MAX: usize = 20;
+
 /// The differences between the handlers of one generation and those of the one before, by declaration and id.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
@@ -99,9 +102,12 @@ impl fmt::Display for Changes {
                 continue;
             }
             write!(f, "{separator}{verb} ")?;
-            for (index, handler) in handlers.iter().enumerate() {
+            for (index, handler) in handlers.iter().take(SHOWN_MAX).enumerate() {
                 let comma = if index == 0 { "" } else { ", " };
                 write!(f, "{comma}{} '{}'", handler.kind.declared_by(), handler.id)?;
+            }
+            if let Some(more) = handlers.len().checked_sub(SHOWN_MAX).filter(|it| *it > 0) {
+                write!(f, ", and {more} more")?;
             }
             separator = "; ";
         }

@@ -49,6 +49,14 @@ fn edited_added_and_removed_handlers_are_named_by_declaration_and_id() {
 }
 
 #[test]
+fn many_differences_are_counted() {
+    let many = (0..22).map(|it| handler(1, Kind::Event, &format!("h{it}"), 5)).collect();
+    let told = changes(Vec::new(), many);
+    assert!(told.starts_with("added on_event 'h0', on_event 'h1',"), "{told}");
+    assert!(told.ends_with("on_event 'h19', and 2 more"), "{told}");
+}
+
+#[test]
 fn unknown_code_counts_as_edited_unless_it_is_the_same_function() {
     let one = || vec![handler(1, Kind::Create, "a", 0)];
     assert_eq!(changes(one(), one()), "no handler differs");

@@ -16,3 +16,16 @@ pub enum Callback {
     /// `kopf.not_`: passes when the callback fails.
     Not(Box<Callback>),
 }
+
+impl Callback {
+    /// Returns the number of functions and combinations in it, itself included.
+    pub fn count(&self) -> usize {
+        match self {
+            Callback::Function(_) => 1,
+            Callback::All(inner) | Callback::Any(inner) | Callback::None(inner) => {
+                1 + inner.iter().map(Callback::count).sum::<usize>()
+            }
+            Callback::Not(inner) => 1 + inner.count(),
+        }
+    }
+}

@@ -430,12 +430,17 @@ impl Handler {
     ///
     /// Does not compare the functions of selectors: their fingerprints are a part of the code.
     pub fn is_namesake(&self, other: &Handler) -> bool {
-        let selects_alike = match (&self.selector, &other.selector) {
+        let selects_alike = || match (&self.selector, &other.selector) {
             (Some(one), Some(other)) => one.is_alike(other),
             (None, None) => true,
             (Some(_), None) | (None, Some(_)) => false,
         };
-        self.id == other.id && self.kind == other.kind && selects_alike
+        self.id == other.id && self.kind == other.kind && selects_alike()
+    }
+
+    /// Returns whether a function selects its resources.
+    pub fn is_chosen_by_function(&self) -> bool {
+        self.selector.as_ref().is_some_and(|it| it.function.is_some())
     }
 
     /// Returns whether both certainly select the same resources, even if the functions belong to two generations.
@@ -518,9 +523,10 @@ impl Mark {
 
     /// Returns whether the handler has the same code. False if unknown.
     pub fn is_of(&self, handler: &Handler) -> bool {
-        let Mark { id, kind, code, place } = handler.mark();
+        let place = (handler.function.script, handler.function.slot);
+        let code = handler.code;
         let does_the_same = self.place == place || (code != 0 && self.code == code);
-        self.id == id && self.kind == kind && does_the_same
+        self.is_namesake_of(handler) && does_the_same
     }
 }
 

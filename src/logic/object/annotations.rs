@@ -61,11 +61,12 @@ fn push_safe(name: &mut String, key: &str) {
         name.push_str(key);
         return;
     }
-    name.extend(key.chars().map(|it| match it {
-        '/' => '.',
-        '<' | '>' => '_',
+    let safe = key.bytes().map(|it| match it {
+        b'/' => b'.',
+        b'<' | b'>' => b'_',
         other => other,
-    }));
+    });
+    name.push_str(&String::from_utf8_lossy(&safe.collect::<Vec<_>>()));
 }
 
 /// Returns the end of a shortened name: a hash of the whole string.
@@ -85,8 +86,8 @@ pub fn name_v2(prefix: &str, key: &str) -> String {
         return name;
     }
     let suffix = suffix(key);
-    let head = head(&safe(key), length(NAME_MAX) - length(suffix.len()));
-    format!("{prefix}/{head}{suffix}")
+    let head = head(key, length(NAME_MAX) - length(suffix.len()));
+    format!("{prefix}/{}{suffix}", safe(&head))
 }
 
 /// Returns the name in the form of older operators: the limit includes the prefix, the hash is that of the safe key.

@@ -9,6 +9,7 @@ use crate::call::{
     BackgroundCause, LiveObject, Logger, Memo, ObjectCause, ObjectDetail, SharedPatch, Stopped,
 };
 use crate::features::daemons;
+use crate::handling::time_slice::TimeSlice;
 use crate::heap;
 use crate::logic::{
     background::stopping::StopReason,
@@ -22,6 +23,7 @@ use crate::logic::{
     object::{Object, essence, reason::EventType},
 };
 use crate::reactor::object::{context::StreamContext, queue::ObjectQueue};
+use crate::sorted::CollectSorted as _;
 use kopf_json::values;
 
 /// The inputs for updating the daemons and timers of one object after one event.
@@ -87,7 +89,8 @@ impl SyncDaemons<'_> {
             let essence = essence::of(persistence, self.object.body(), extra);
             background.compare(values::fingerprint(&essence), base);
         }
-        let is_wanted = |it: &Handler| wanted.iter().any(|wanted| wanted.id == it.id);
+        let wanted_ids = wanted.iter().map(|it| &it.id).collect_set();
+        let is_wanted = |it: &Handler| wanted_ids.contains(&it.id);
         let is_ending = self.object.header().deletion_timestamp.is_some();
         let delays = if is_ending {
             if !self.serving.pauses.is_paused() {
@@ -104,9 +107,10 @@ impl SyncDaemons<'_> {
             if !self.serving.pauses.is_paused() {
                 let host = daemons::SpawnContext { object: self.object, memo: self.memo };
                 // While filters were evaluated and others stopped, the object may have been deleted, or a handler may have ended by itself.
-                let is_gone = self.queue.has_deletion();
+                let mut slice = TimeSlice::start();
                 for handler in wanted.iter().filter(|it| may_start(it, base, self.object)) {
-                    if !is_gone && !background.is_over(handler) {
+                    slice.yield_if_over().await;
+                    if !self.queue.has_deletion() && !background.is_over(handler) {
                         background.spawn(base, handler, host);
                     }
                 }

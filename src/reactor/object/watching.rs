@@ -12,7 +12,7 @@ use super::{
     cycle::{Cycle, Pass},
 };
 use crate::call::{Cause, ClearOnDrop, Logger, Memo, ObjectCause, ObjectDetail, SharedPatch};
-use crate::handling::run::Try;
+use crate::handling::{run::Try, time_slice::TimeSlice};
 use crate::logic::{
     change::{
         filters::{Answers, Subject},
@@ -97,7 +97,9 @@ async fn call_in_turn(
 ) -> Vec<(Arc<Handler>, Duration)> {
     let cause = ObjectCause { patch: Arc::clone(patch), ..cause.clone() };
     let mut rests = Vec::new();
+    let mut slice = TimeSlice::start();
     for handler in handlers {
+        slice.yield_if_over().await;
         let attempt = Try {
             handler: Arc::clone(handler),
             retries: 0,

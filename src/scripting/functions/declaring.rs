@@ -1,7 +1,5 @@
 //! Declarations: `kopf.on_create(SELECTOR..., [OPTIONS], FUNCTION)` and its siblings, from values of scripts to what they declare.
 
-use std::sync::atomic::AtomicUsize;
-
 use parking_lot::Mutex;
 
 use super::{
@@ -12,7 +10,8 @@ use crate::call::ExecuteError;
 use crate::logic::{
     handlers::{
         declare::{
-            self, Argument as Part, Declaration, DeclareError, SubHandlerExecution, chooser,
+            self, Argument as Part, Declaration, DeclareError, DeclaredSize, SubHandlerExecution,
+            chooser,
         },
         handler::{Callback, Handler, Kind},
         lifecycle::Chooser,
@@ -37,8 +36,8 @@ const OPTIONS_MAX: usize = 100;
 pub(crate) struct TopLevel {
     /// `None` after it has returned.
     handlers: Mutex<Option<Vec<Handler>>>,
-    /// Bytes of the data in the declarations.
-    bytes: AtomicUsize,
+    /// The data in the declarations.
+    size: DeclaredSize,
     /// The default lifecycles that it sets, in order.
     lifecycles: Mutex<Vec<Chooser>>,
 }
@@ -46,7 +45,7 @@ pub(crate) struct TopLevel {
 impl Default for TopLevel {
     fn default() -> Self {
         let handlers = Mutex::new(Some(Vec::new()));
-        TopLevel { handlers, bytes: AtomicUsize::default(), lifecycles: Mutex::default() }
+        TopLevel { handlers, size: DeclaredSize::default(), lifecycles: Mutex::default() }
     }
 }
 
@@ -66,7 +65,7 @@ impl TopLevel {
     fn admits(&self, name: &str) -> Result<(), DeclareError> {
         match &*self.handlers.lock() {
             None => Err(names::too_late(name)),
-            Some(handlers) if handlers.len() >= limits::FUNCTIONS_MAX => {
+            Some(handlers) if handlers.len() >= limits::HANDLERS_MAX => {
                 Err(limits::too_many_handlers().into())
             }
             Some(_) => Ok(()),
@@ -74,13 +73,35 @@ impl TopLevel {
     }
 
     fn declare(&self, declaration: Declaration) -> Result<(), DeclareError> {
-        declaration.admit(&self.bytes)?;
+        declaration.admit(&self.size)?;
         let handler = declare::declare(declaration)?;
         if let Some(handlers) = &mut *self.handlers.lock() {
+            if let Some(costly) = costly(&handler)
+                && handlers.iter().filter(|it| self::costly(it) == Some(costly)).count()
+                    >= limits::COSTLY_MAX
+            {
+                return Err(limits::too_many_costly(costly).into());
+            }
+            let relations = handler.relations().len();
+            if handlers.len() + relations >= limits::HANDLERS_MAX {
+                return Err(limits::too_many_handlers().into());
+            }
             handlers.push(handler);
         }
         Ok(())
     }
+}
+
+/// Returns what a handler is called if it takes much more work than others.
+fn costly(handler: &Handler) -> Option<&'static str> {
+    let kinds = [
+        (handler.is_chosen_by_function(), "selector functions"),
+        (handler.is_reconciler(), "reconcile handlers"),
+        (handler.kind == Kind::Index, "indexes"),
+        (handler.kind.is_scheduled(), "schedules"),
+        (handler.kind == Kind::Probe, "probes"),
+    ];
+    kinds.into_iter().find(|(is_it, _)| *is_it).map(|(_, name)| name)
 }
 
 /// Declares a handler, or a sub-handler of the running one.
@@ -212,18 +233,19 @@ impl ArgumentReader {
 
 /// Implements `kopf.all_(f, g)` and its siblings; as in Kopf, also with one list of functions.
 pub(crate) fn combine(combine: fn(Vec<Callback>) -> Callback, call: &HostCall<'_>) -> HostResult {
-    let mut callbacks = Vec::new();
+    let (mut callbacks, mut count) = (Vec::new(), 1);
+    let mut add = |function: Option<&dyn Argument>| -> Result<(), CallError> {
+        let callback = callback(call, function)?;
+        count += callback.count();
+        check_count(count)?;
+        callbacks.push(callback);
+        Ok(())
+    };
     match call.arguments {
-        [list] if list.inside().is_some() => list.visit(&mut |name, it| {
-            let listed = if name.is_none() { Some(it) } else { None };
-            callbacks.push(callback(call, listed)?);
-            Ok(())
-        })?,
-        functions => {
-            for function in functions {
-                callbacks.push(callback(call, Some(*function))?);
-            }
+        [list] if list.inside().is_some() => {
+            list.visit(&mut |name, it| add(name.is_none().then_some(it)))?;
         }
+        functions => functions.iter().try_for_each(|it| add(Some(*it)))?,
     }
     Ok(Done::Value(HostValue::Filter(Filter(Part::Callback(combine(callbacks))))))
 }
@@ -231,8 +253,13 @@ pub(crate) fn combine(combine: fn(Vec<Callback>) -> Callback, call: &HostCall<'_
 /// Implements `kopf.not_(f)`: negates a predicate.
 pub(crate) fn negate(call: &HostCall<'_>) -> HostResult {
     let negated = callback(call, call.arguments.first().copied())?;
+    check_count(1 + negated.count())?;
     let negated = Part::Callback(Callback::Not(Box::new(negated)));
     Ok(Done::Value(HostValue::Filter(Filter(negated))))
+}
+
+fn check_count(count: usize) -> Result<(), CallError> {
+    if count > limits::COMBINED_MAX { Err(limits::too_many_combined().into()) } else { Ok(()) }
 }
 
 fn callback(call: &HostCall<'_>, value: Option<&dyn Argument>) -> Result<Callback, CallError> {

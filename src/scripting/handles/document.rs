@@ -477,7 +477,7 @@ impl Handle for Transformations {
 
     fn append(&self, function: Function) -> Result<(), String> {
         let mut patch = self.0.lock();
-        if patch.transformations.len() >= limits::FUNCTIONS_MAX {
+        if patch.transformations.len() >= limits::TRANSFORMATIONS_MAX {
             return Err(limits::too_many_transformations());
         }
         patch.transformations.push(Transformation::Scripted(function));

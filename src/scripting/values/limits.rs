@@ -73,22 +73,50 @@ pub(crate) fn too_many_items(of: &str, limit: usize) -> String {
     format!("{of} would have more than {limit} items")
 }
 
-/// Maximum number of functions of one kind in one place that a script may pass to the operator, which keeps a record of each.
-pub(crate) const FUNCTIONS_MAX: usize = 10_000;
+/// Maximum number of handlers that a script declares. Each event of an object is compared with the filters of all of them.
+pub(crate) const HANDLERS_MAX: usize = 1_000;
+
+/// Maximum number of handlers of each kind that takes much work: selector functions are called for all resources of the cluster, schedules
+/// share one Lease, probes one response, and all of the script's indexes and reconcile handlers look at each object.
+pub(crate) const COSTLY_MAX: usize = 100;
+
+/// Returns the error of too many handlers of a kind that takes much work.
+pub(crate) fn too_many_costly(kind: &str) -> String {
+    format!("the script declares more than {COSTLY_MAX} {kind}")
+}
+
+/// Maximum number of functions in one filter, which `kopf.all_` and the like combine; the combinations count, too. Each event is compared
+/// with all of them.
+pub(crate) const COMBINED_MAX: usize = 1_000;
+
+/// Returns the error of a filter of too many functions.
+pub(crate) fn too_many_combined() -> String {
+    format!("the filter combines more than {COMBINED_MAX} functions")
+}
+
+/// Maximum number of functions in the patch of one call.
+pub(crate) const TRANSFORMATIONS_MAX: usize = 10_000;
 
 /// Returns the error of too many declared handlers.
 pub(crate) fn too_many_handlers() -> String {
-    format!("the script declares more than {FUNCTIONS_MAX} handlers")
+    format!(
+        "the script declares more than {HANDLERS_MAX} handlers; distribute them over several scripts"
+    )
 }
 
 /// Returns the error of too many transformations in a patch.
 pub(crate) fn too_many_transformations() -> String {
-    format!("ctx.patch.fns would have more than {FUNCTIONS_MAX} functions")
+    format!("ctx.patch.fns would have more than {TRANSFORMATIONS_MAX} functions")
 }
 
 /// Returns the error of a result or a patch that is too large; `what` says which.
 pub(crate) fn too_large(what: &str, limit: usize) -> String {
     format!("{what} is larger than {} as JSON ({RESULT_SIZE})", size::shown(limit))
+}
+
+/// Returns the error of a result of a probe that is too large.
+pub(crate) fn too_large_of_probe(what: &str, limit: usize) -> String {
+    format!("{what} of a probe is larger than {} as JSON", size::shown(limit))
 }
 
 /// Returns the error of a patch or a memo that would be too large as a whole: `bytes` includes the new value.

@@ -43,9 +43,14 @@ pub(crate) enum SizeLimit {
     Result(usize),
     /// For memos, for the children of a reconcile handler, and for converted objects.
     Kept(usize),
+    /// For the results of probes, which share one response.
+    Probe,
     /// For other values, which are strings to the host.
     Text(usize),
 }
+
+/// Maximum bytes of the result of a probe.
+const PROBE_BYTES_MAX: usize = 16 << 10;
 
 impl SizeLimit {
     /// Returns the limit of what a function of such a handler returns; `None` is a function without a call.
@@ -53,6 +58,9 @@ impl SizeLimit {
     /// A converted object may be as large as the object, and a reconcile handler may have thousands of children. Fakes of tests
     /// return whole responses.
     pub(crate) fn of_result(kind: Option<Kind>, bytes: usize) -> Self {
+        if kind == Some(Kind::Probe) {
+            return SizeLimit::Probe;
+        }
         let is_large = matches!(kind, Some(Kind::Convert | Kind::Reconcile | Kind::Test));
         if is_large { SizeLimit::Kept(bytes) } else { SizeLimit::Result(bytes) }
     }
@@ -61,13 +69,14 @@ impl SizeLimit {
     pub(crate) fn bytes(self) -> usize {
         match self {
             SizeLimit::Result(bytes) | SizeLimit::Kept(bytes) | SizeLimit::Text(bytes) => bytes,
+            SizeLimit::Probe => PROBE_BYTES_MAX,
         }
     }
 
     /// Returns the number of items and fields, nested ones included.
     pub(crate) fn items(self) -> usize {
         match self {
-            SizeLimit::Result(_) => measure::ITEMS_MAX,
+            SizeLimit::Result(_) | SizeLimit::Probe => measure::ITEMS_MAX,
             SizeLimit::Kept(_) | SizeLimit::Text(_) => limits::ITEMS_MAX,
         }
     }
@@ -76,7 +85,7 @@ impl SizeLimit {
     fn hint(self) -> String {
         match self {
             SizeLimit::Result(_) => format!("; {}", measure::ADVICE),
-            SizeLimit::Kept(_) | SizeLimit::Text(_) => String::new(),
+            SizeLimit::Kept(_) | SizeLimit::Probe | SizeLimit::Text(_) => String::new(),
         }
     }
 
@@ -84,6 +93,7 @@ impl SizeLimit {
     pub(crate) fn exceeded(self, place: &str) -> String {
         match self {
             SizeLimit::Result(limit) | SizeLimit::Kept(limit) => limits::too_large(place, limit),
+            SizeLimit::Probe => limits::too_large_of_probe(place, PROBE_BYTES_MAX),
             SizeLimit::Text(limit) => limits::too_large_as_text(place, limit),
         }
     }
@@ -181,6 +191,16 @@ mod tests {
             many.at("the result"),
             "the result would have more than 20000 items: 20001 up to the result.items[3].x; keep them in a separate object, such as a ConfigMap"
         );
+    }
+
+    #[test]
+    fn results_of_probes_are_small() {
+        let limit = SizeLimit::of_result(Some(Kind::Probe), 1 << 20);
+        assert_eq!(limit.bytes(), 16 << 10);
+        let error = Refused::too_large(limit, 20_000).at("the result");
+        let expected =
+            "the result of a probe is larger than 16 KiB as JSON: 19.5 KiB up to the result";
+        assert_eq!(error, expected);
     }
 
     #[test]

@@ -6,13 +6,15 @@ use super::inventory::CrdName;
 use crate::logic::{
     change::registry::{Registry, ResourceHandlers},
     handlers::{
-        function::Function,
         handler::{Category, Handler},
         selector::{AnyName, Picks, Selector},
     },
     object::resource::Resource,
     text::nearest::nearest,
 };
+
+/// Maximum number of selectors to list in a warning: the nearest name of each is determined.
+const LISTED_MAX: usize = 20;
 
 /// The choice, with warnings for the user.
 #[derive(Debug, Default)]
@@ -44,12 +46,9 @@ pub fn choose(registry: &Registry, known: &[Resource], picks: Picks<'_>) -> Serv
         !unwatched.contains(&it.kind.category())
     };
     let wishes = handlers.iter().map(|it| &**it).filter(watching).collect::<Vec<_>>();
-    let mut selectors = Vec::<&Selector>::new();
-    for selector in wishes.iter().filter_map(|it| it.selector.as_ref()) {
-        if !selectors.contains(&selector) {
-            selectors.push(selector);
-        }
-    }
+    let mut known_selectors = BTreeSet::new();
+    let selectors = wishes.iter().filter_map(|it| it.selector.as_ref());
+    let selectors: Vec<_> = selectors.filter(|it| known_selectors.insert(*it)).collect();
     let mut served = ServedResources::default();
     for selector in &selectors {
         served.resources.extend(selector.select(known, picks).into_iter().cloned());
@@ -105,17 +104,9 @@ pub fn handlers(
     ResourceHandlers::among(&handlers.collect::<Vec<_>>(), resource, picks)
 }
 
-/// Returns the functions of selectors with the resources to call them for: those that nothing else in the selector excludes.
-pub fn questions<'a>(
-    registry: &'a Registry,
-    known: &'a [Resource],
-) -> impl Iterator<Item = (&'a Function, &'a Resource)> {
-    let selectors = registry.handlers().iter().filter_map(|it| it.selector.as_ref());
-    let functions = selectors.filter_map(|it| Some((it, it.function.as_ref()?)));
-    functions.flat_map(move |(selector, function)| {
-        let is_open = |it: &&Resource| selector.check(it, &|_, _| true);
-        known.iter().filter(is_open).map(move |it| (function, it))
-    })
+/// Returns whether the function of a selector must be called for a resource: nothing else in the selector excludes it.
+pub fn may_select(selector: &Selector, resource: &Resource) -> bool {
+    selector.check(resource, &|_, _| true)
 }
 
 impl ServedResources {
@@ -141,7 +132,11 @@ impl ServedResources {
             None => it.described(),
         };
         if !unresolved.is_empty() {
-            let list = unresolved.iter().map(text).collect::<Vec<_>>().join(", ");
+            let mut list = unresolved.iter().take(LISTED_MAX).map(text).collect::<Vec<_>>();
+            if let Some(more) = unresolved.len().checked_sub(LISTED_MAX).filter(|it| *it > 0) {
+                list.push(format!("and {more} more"));
+            }
+            let list = list.join(", ");
             self.warnings.push(format!(
                 "The cluster has no resource for {list}: these handlers are not called until it has. Apply the CRD, or correct the name."
             ));

@@ -64,6 +64,9 @@ pub struct DeclareError {
 /// Maximum size in bytes of the data, as JSON, in all declarations of a script, or in those of the sub-handlers of one attempt.
 const DATA_MAX: usize = 4 << 20;
 
+/// Maximum number of items of lists, fields of maps and functions in these data: each takes some hundred bytes of memory.
+const ITEMS_MAX: usize = 50_000;
+
 /// Maximum size in bytes of an id, a name, a pattern or an expression. API servers take names of 253 bytes, and expressions of 5 KiB.
 const NAME_MAX: usize = 8 << 10;
 
@@ -76,8 +79,8 @@ impl Declaration {
     /// # Errors
     /// Fails if the data exceed the limit: the operator keeps them with the handlers; and if a string is too long for a name: it becomes
     /// a part of ids, log lines and addresses.
-    pub fn admit(&self, total: &AtomicUsize) -> Result<(), DeclareError> {
-        let mut bytes = 0;
+    pub fn admit(&self, total: &DeclaredSize) -> Result<(), DeclareError> {
+        let (mut bytes, mut items) = (0, 0);
         let selectors = self.selectors.iter().map(|it| ("", it));
         for (name, it) in selectors.chain(self.options.iter().map(|(name, it)| (name.as_str(), it)))
         {
@@ -91,40 +94,63 @@ impl Declaration {
                 return Err(format!("{what} has a string of more than 8 KiB").into());
             }
             bytes += name.len() + size.bytes;
+            items += size.items;
         }
-        let before = total.fetch_add(bytes, Ordering::Relaxed);
-        if before.saturating_add(bytes) <= DATA_MAX {
-            return Ok(());
+        let before = total.bytes.fetch_add(bytes, Ordering::Relaxed);
+        if before.saturating_add(bytes) > DATA_MAX {
+            return Err("the options of all declarations are larger than 4 MiB as JSON in total: move data to variables".into());
         }
-        Err("the options of all declarations are larger than 4 MiB as JSON in total: move data to variables".into())
+        let before = total.items.fetch_add(items, Ordering::Relaxed);
+        if before.saturating_add(items) > ITEMS_MAX {
+            return Err(format!("the options of all declarations have more than {ITEMS_MAX} items in total: move data to variables").into());
+        }
+        Ok(())
     }
 }
 
-/// The size of data, in bytes.
+/// The data of all declarations of a script, or of those of the sub-handlers of one attempt.
+#[derive(Debug, Default)]
+pub struct DeclaredSize {
+    /// The bytes as JSON, approximately.
+    bytes: AtomicUsize,
+    /// The items of lists, fields of maps and functions, nested ones included.
+    items: AtomicUsize,
+}
+
+/// The size of data.
 #[derive(Clone, Copy)]
 struct Size {
-    /// The size as JSON, approximately.
+    /// The bytes as JSON, approximately.
     bytes: usize,
+    /// The items of lists, fields of maps and functions, nested ones included.
+    items: usize,
     /// The longest string, keys included.
     longest: usize,
 }
 
 impl Size {
     fn plus(self, other: Size) -> Size {
-        Size { bytes: self.bytes + other.bytes, longest: self.longest.max(other.longest) }
+        Size {
+            bytes: self.bytes + other.bytes,
+            items: self.items + other.items,
+            longest: self.longest.max(other.longest),
+        }
     }
 
     fn of_string(text: &str) -> Size {
-        Size { bytes: text.len() + 3, longest: text.len() }
+        Size { bytes: text.len() + 3, items: 0, longest: text.len() }
     }
 
     fn of_all(items: impl Iterator<Item = Size>) -> Size {
-        items.fold(Size { bytes: 3, longest: 0 }, Size::plus)
+        let item = |it: Size| Size { items: it.items + 1, ..it };
+        items.map(item).fold(Size { bytes: 3, items: 0, longest: 0 }, Size::plus)
     }
 
     fn of_value(value: &Value) -> Size {
         match value {
-            Value::Null | Value::Bool(_) | Value::Number(_) => Size { bytes: 8, longest: 0 },
+            Value::Null | Value::Bool(_) | Value::Number(_) => {
+                Size { bytes: 8, items: 0, longest: 0 }
+            }
             Value::String(text) => Size::of_string(text),
             Value::Array(items) => Size::of_all(items.iter().map(Size::of_value)),
             Value::Object(fields) => Size::of_all(
@@ -137,9 +163,8 @@ impl Size {
 impl Argument {
     fn size(&self) -> Size {
         match self {
-            Argument::Absent | Argument::Callback(_) | Argument::Marker(_) => {
-                Size { bytes: 1, longest: 0 }
-            }
+            Argument::Absent | Argument::Marker(_) => Size { bytes: 1, items: 0, longest: 0 },
+            Argument::Callback(callback) => Size { bytes: 1, items: callback.count(), longest: 0 },
             Argument::Value(value) => Size::of_value(value),
             Argument::List(items) => Size::of_all(items.iter().map(Argument::size)),
             Argument::Map(fields) => {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-pub use self::argument::{Argument, Declaration, DeclareError, Marker};
+pub use self::argument::{Argument, Declaration, DeclareError, DeclaredSize, Marker};
 pub use self::execution::{SubHandlerExecution, chooser};
 pub use self::options::{OptionSpec, OptionType, hint as option_hint, options_of};
 use self::values::Options;
@@ -28,6 +28,9 @@ use super::{
 
 /// Maximum nesting of sub-handlers. Each one runs within its parent.
 const SUB_LEVELS_MAX: u8 = 16;
+
+/// Maximum bytes of an id, including those of its parents and its field. Each record of progress is stored under a hash of its id.
+const ID_MAX: usize = 512;
 
 /// Creates a handler from a declaration at the top level of a script.
 pub fn declare(declaration: Declaration) -> Result<Handler, DeclareError> {
@@ -70,10 +73,11 @@ pub fn declare(declaration: Declaration) -> Result<Handler, DeclareError> {
         handler.id = format!("{base}/{from}-{to}").into();
         return Ok(handler);
     }
-    handler.id = match &handler.filters.field {
-        Some(field) if kind != Kind::Index => with_suffix(&base, &field.join(".")).into(),
-        Some(_) | None => base.into(),
+    let id = match &handler.filters.field {
+        Some(field) if kind != Kind::Index => with_suffix(&base, &field.join(".")),
+        Some(_) | None => base,
     };
+    handler.id = bounded(id)?;
     Ok(handler)
 }
 
@@ -98,18 +102,32 @@ pub fn declare_sub(declaration: Declaration, parent: &Handler) -> Result<Handler
         return Err("filters old=/new= can only be used in update handlers".into());
     }
     handler.parent_needs_change = parent.needs_change();
-    handler.id =
-        if parent.id.is_empty() { base.into() } else { format!("{}/{base}", parent.id).into() };
+    let id = if parent.id.is_empty() { base } else { format!("{}/{base}", parent.id) };
+    handler.id = bounded(id)?;
     Ok(handler)
 }
 
-fn too_many_levels(base: &str, parent: &Handler) -> DeclareError {
-    /// Enough to recognize the id: the rest repeats.
+/// Returns the id, unless it is too long.
+fn bounded(id: String) -> Result<Arc<str>, DeclareError> {
+    if id.len() <= ID_MAX {
+        return Ok(id.into());
+    }
+    Err(DeclareError::new(
+        format!("the id '{}' is longer than {ID_MAX} bytes: {}", shown(&id), id.len()),
+        "set a shorter `id`; that of a sub-handler includes its parents",
+    ))
+}
+
+/// Returns the start of an id, which is enough to recognize it.
+fn shown(id: &str) -> String {
     const BYTES_MAX: usize = 60;
-    let shown = |id: &str| match id.get(..id.floor_char_boundary(BYTES_MAX)) {
+    match id.get(..id.floor_char_boundary(BYTES_MAX)) {
         Some(start) if start.len() < id.len() => format!("{start}…"),
         Some(_) | None => id.to_owned(),
-    };
+    }
+}
+
+fn too_many_levels(base: &str, parent: &Handler) -> DeclareError {
     let (base, around) = (shown(base), shown(&parent.id));
     DeclareError::new(
         format!(

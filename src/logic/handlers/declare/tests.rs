@@ -1,6 +1,6 @@
 //! Declarations: cases that the vectors do not cover.
 
-use std::{sync::atomic::AtomicUsize, time::Duration};
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -197,7 +197,7 @@ fn subhandlers_of_subhandlers_have_a_bound() {
 }
 
 fn admitted(declaration: &Declaration) -> Result<(), DeclareError> {
-    declaration.admit(&AtomicUsize::new(0))
+    declaration.admit(&DeclaredSize::default())
 }
 
 #[test]

@@ -19,7 +19,7 @@ use crate::logic::{object::resource::Resource, text::python_text};
 use crate::settings::EVERYTHING;
 
 /// A resource selector, parsed from a declaration.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Selector {
     /// The API group; `None` is any, empty is the core group.
     pub group: Option<String>,
@@ -42,7 +42,7 @@ pub struct Selector {
 }
 
 /// The positional name of a selector.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AnyName {
     /// `kopf.EVERYTHING`
     Everything,

@@ -43,6 +43,8 @@ struct AttemptsContent {
     /// The running attempt, which can change the patch.
     running: Option<usize>,
     authors: Authors,
+    /// The revision of the patch when its authors were last noted.
+    revision: Option<u64>,
     /// The records of all sub-handlers.
     children: State,
 }
@@ -83,7 +85,7 @@ impl Attempts {
         if theirs.is_empty() {
             return;
         }
-        let AttemptsContent { attempts, authors, children, running: _ } = others.0.into_inner();
+        let AttemptsContent { attempts, authors, children, .. } = others.0.into_inner();
         let mut content = self.0.lock();
         content.note(patch);
         let first = content.attempts.len();
@@ -153,10 +155,11 @@ impl Attempts {
 
 impl AttemptsContent {
     fn note(&mut self, patch: &SharedPatch) {
-        let running = self.running;
-        match patch.peek() {
-            Some(patch) => self.authors.note(running, &patch),
-            None => self.authors.note(running, &Patch::default()),
+        let revision = Some(patch.revision());
+        if std::mem::replace(&mut self.revision, revision) != revision
+            && let Some(patch) = patch.peek()
+        {
+            self.authors.note(self.running, &patch);
         }
     }
 }

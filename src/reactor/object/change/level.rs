@@ -10,6 +10,7 @@ use crate::call::{Cause, ChangeCause, Children, ObjectCause, ObjectDetail};
 use crate::handling::{
     asking::{ANSWER_MAX, FilterError, within},
     run::Try,
+    time_slice::TimeSlice,
 };
 use crate::logic::{
     change::{
@@ -98,7 +99,9 @@ impl Level<'_> {
 
     async fn call_all(&self, picked: &[Arc<Handler>], state: &mut State) {
         let ChangeContext { serving, attempts, patch, .. } = self.context;
+        let mut slice = TimeSlice::start();
         for handler in picked {
+            slice.yield_if_over().await;
             let now = serving.clock.now();
             let number = attempts.begin(handler, state.record(&handler.id), now, patch);
             let mut outcome = self.call(handler, state).await;

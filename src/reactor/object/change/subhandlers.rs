@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use parking_lot::{Mutex, MutexGuard};
 
 use super::{ids, level::Level};
-use crate::call::{Invocation, Orders};
+use crate::call::{CHILDREN_MAX, Invocation, Orders, too_many_children};
 use crate::logic::{
     change::{filters::Answers, plan, state::State},
     handlers::{
@@ -48,6 +48,18 @@ impl<'a> Descendants<'a> {
     /// Returns all ids so far.
     pub(super) fn ids(&self) -> Vec<String> {
         self.lock().iter().cloned().collect()
+    }
+
+    /// Returns whether the handler at the top may have these sub-handlers, too.
+    fn admits(&self, handlers: &[Arc<Handler>]) -> bool {
+        if let Some(above) = self.above
+            && above.above.is_some()
+        {
+            return above.admits(handlers);
+        }
+        let own = self.lock();
+        let new = handlers.iter().filter(|it| !own.contains(&*it.id)).count();
+        own.len() + new <= CHILDREN_MAX
     }
 
     fn note(&self, id: &str) {
@@ -118,6 +130,9 @@ impl<'a> SubhandlerRun<'a> {
         Box::pin(async move {
             if handlers.is_empty() {
                 return Ok(());
+            }
+            if !self.level.descendants.admits(handlers) {
+                return Err(Raised::of_host(too_many_children()));
             }
             self.run(handlers, chooser).await.map_err(CycleError::into_raised)?;
             self.unfinished(ids(handlers)).map_or(Ok(()), Err)

@@ -1,0 +1,7 @@
+-- says: the filter combines more than 1000 functions
+-- at: load
+local f = function() return true end
+for i = 1, 5000 do
+    f = kopf.not_(f) -- HERE
+end
+kopf.on_event("kopfexamples", { when = f }, function() end)
