@@ -33,20 +33,22 @@ impl TimeSlice {
 
 #[cfg(test)]
 mod tests {
-    use tokio::time;
+    use tokio::{task::JoinSet, time};
 
     use super::{SLICE, TimeSlice};
 
     #[tokio::test(start_paused = true)]
     async fn other_tasks_run_when_a_slice_is_over() {
         let mut slice = TimeSlice::start();
-        let other = tokio::spawn(std::future::ready(()));
+        let mut early = JoinSet::new();
+        early.spawn(std::future::ready(()));
         slice.yield_if_over().await;
-        assert!(!other.is_finished(), "the slice has just begun");
+        assert!(early.try_join_next().is_none(), "the slice has just begun");
         time::advance(SLICE).await;
-        let other = tokio::spawn(std::future::ready(()));
-        assert!(slice.is_over() && !other.is_finished());
+        let mut late = JoinSet::new();
+        late.spawn(std::future::ready(()));
+        assert!(slice.is_over() && late.try_join_next().is_none());
         slice.yield_if_over().await;
-        assert!(other.is_finished() && !slice.is_over());
+        assert!(late.try_join_next().is_some() && !slice.is_over());
     }
 }
