@@ -10,7 +10,10 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time;
 
-use super::run::{HandlerRunner, Try, since};
+use super::{
+    run::{HandlerRunner, Try, since},
+    time_slice::TimeSlice,
+};
 use crate::call::{ActivityCause, Cause, Current, Logger, Memo, Scripts};
 use crate::logic::{
     admission::tunnel,
@@ -159,8 +162,9 @@ pub async fn run(
     let mut all = activity.handlers.iter().map(fresh).collect::<Vec<_>>();
     while let Some(next) = all.iter().filter(|it| it.finished.is_none()).map(|it| it.due).min() {
         time::sleep(since(runner.clock.now(), next)).await;
-        let round_start = runner.clock.now();
+        let (round_start, mut slice) = (runner.clock.now(), TimeSlice::start());
         for progress in all.iter_mut().filter(|it| it.finished.is_none() && it.due <= round_start) {
+            slice.yield_if_over().await;
             attempt(runner, activity, progress).await;
         }
     }

@@ -23,6 +23,7 @@ use crate::call::{
 use crate::handling::{
     asking::FilterCaller,
     run::{HandlerRunner, Try},
+    time_slice::TimeSlice,
 };
 use crate::logic::{
     admission::{
@@ -250,8 +251,9 @@ impl ReviewCalls<'_> {
         id: Option<&str>,
         warnings: &Warnings,
     ) -> Result<Decision, ReviewError> {
-        let mut failures = Vec::new();
+        let (mut failures, mut slice) = (Vec::new(), TimeSlice::start());
         for handler in self.select(handlers, id).await? {
+            slice.yield_if_over().await;
             let failure = self.run(&handler, warnings).await;
             failures.extend(failure);
             self.warn_of_patch(&handler);

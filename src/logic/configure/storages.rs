@@ -10,7 +10,7 @@ use super::{
     value::{Plain, unfit},
 };
 use crate::logic::{
-    object::{annotations, fields},
+    object::{annotations, fields, measure},
     text::nearest::nearest,
 };
 use crate::settings::{
@@ -28,6 +28,9 @@ pub const STORAGES: [&str; 7] = [
     STATUS_DIFFBASE,
     MULTI_DIFFBASE,
 ];
+
+/// Maximum number of storages and parameters in a combination of storages: each record is written to all of them.
+const ITEMS_MAX: usize = 1_000;
 
 const ANNOTATIONS_PROGRESS: &str = "AnnotationsProgressStorage";
 const STATUS_PROGRESS: &str = "StatusProgressStorage";
@@ -167,6 +170,9 @@ fn named(value: &Value) -> Option<(&str, Option<&Value>)> {
 /// Reads the members of a storage that combines several.
 fn members<T: Plain>(name: &str, parameters: Option<&Value>) -> Result<Vec<T>, String> {
     match parameters {
+        Some(it) if measure::items(it) > ITEMS_MAX => {
+            Err(format!("{name} has more than {ITEMS_MAX} storages and parameters"))
+        }
         Some(Value::Array(items)) if !items.is_empty() => items.iter().map(T::from_json).collect(),
         Some(_) | None => Err(format!("{name} expects a list of storages")),
     }

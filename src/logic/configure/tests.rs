@@ -320,6 +320,10 @@ fn errors_in_storages_name_the_parameter() {
         told("MultiProgressStorage", json!([])),
         "MultiProgressStorage expects a list of storages"
     );
+    assert_eq!(
+        told("MultiProgressStorage", json!(vec!["StatusProgressStorage"; 1_001])),
+        "MultiProgressStorage has more than 1000 storages and parameters"
+    );
     assert!(
         told("MultiProgressStorage", json!(["StatusDiffBaseStorage"]))
             .starts_with("expected one of")

@@ -100,6 +100,8 @@ fn costly(handler: &Handler) -> Option<&'static str> {
         (handler.kind == Kind::Index, "indexes"),
         (handler.kind.is_scheduled(), "schedules"),
         (handler.kind == Kind::Probe, "probes"),
+        (handler.kind == Kind::Daemon, "daemons"),
+        (handler.kind == Kind::Timer, "timers"),
     ];
     kinds.into_iter().find(|(is_it, _)| *is_it).map(|(_, name)| name)
 }

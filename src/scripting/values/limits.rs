@@ -77,7 +77,7 @@ pub(crate) fn too_many_items(of: &str, limit: usize) -> String {
 pub(crate) const HANDLERS_MAX: usize = 1_000;
 
 /// Maximum number of handlers of each kind that takes much work: selector functions are called for all resources of the cluster, schedules
-/// share one Lease, probes one response, and all of the script's indexes and reconcile handlers look at each object.
+/// share one Lease, probes one response, and each object can have all of the script's daemons, timers, reconcile handlers and index entries.
 pub(crate) const COSTLY_MAX: usize = 100;
 
 /// Returns the error of too many handlers of a kind that takes much work.

@@ -1,5 +1,5 @@
--- says: Timer 'hostile900' succeeded
+-- says: Timer 'hostile100' succeeded
 -- holds: 16 MiB
-for i = 1, 900 do
-    kopf.timer("kopfexamples", { id = "hostile" .. i, interval = 5, labels = { role = "hostile" } }, function() end)
+for i = 1, 100 do
+    kopf.timer("kopfexamples", { id = "hostile" .. i, interval = 0.5, labels = { role = "hostile" } }, function() end)
 end

@@ -1,4 +1,4 @@
--- expect: the script declares more than 10000 handlers
+-- expect: the script declares more than 1000 handlers
 -- limit: none
 -- at: load
 -- Handlers without an end.

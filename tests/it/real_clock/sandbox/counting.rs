@@ -247,7 +247,9 @@ fn functions_that_a_call_hands_over_have_a_bound() {
             script.host.call(Arc::new(Invocation { children: Some(children), ..invocation }));
         assert_eq!(
             problem(ended.await).as_deref(),
-            Some("this handler has more than 10000 sub-handlers")
+            Some(
+                "this handler has more than 1000 sub-handlers, including those below them (handle several items in each of them)"
+            )
         );
         let message = problem(script.call("transforms").await.ended);
         assert_eq!(message.as_deref(), Some("ctx.patch.fns would have more than 10000 functions"));
