@@ -3,10 +3,7 @@
 //! `logic` matches selectors, but cannot call scripts: the functions are called before, once for each description of a resource, and their
 //! results are stored.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use futures::{StreamExt as _, future, stream};
 use tokio::time::{Instant, timeout_at};
@@ -99,8 +96,8 @@ impl Choices {
     /// Drops the results of functions that these handlers do not use.
     pub fn keep(&mut self, registry: &Registry) {
         let asked = registry.handlers().iter().filter_map(|it| function_of(it));
-        let asked = asked.collect::<BTreeSet<_>>();
-        self.0.retain(|it, _| asked.contains(it));
+        let asked = asked.collect::<Vec<_>>();
+        self.0.retain(|it, _| asked.contains(&it));
     }
 
     /// Returns whether a function selects a resource.

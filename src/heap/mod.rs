@@ -49,7 +49,7 @@ pub fn held() -> isize {
     HELD.get()
 }
 
-/// Returns how many of the bytes of [`held`] are in small long-lived blocks: see [`lasting`].
+/// Returns how many of the bytes of [`held`] are in small long-lived blocks: see [`lasting`]. They are only counted in debug builds.
 pub fn held_lasting() -> isize {
     HELD_LASTING.get()
 }
@@ -104,8 +104,11 @@ fn count(bytes: isize) {
     HELD.with(|it| it.set(it.get().wrapping_add(bytes)));
 }
 
+/// Only in debug builds: it is inlined wherever something is allocated often.
 fn count_lasting(bytes: isize) {
-    HELD_LASTING.set(HELD_LASTING.get().wrapping_add(bytes));
+    if cfg!(debug_assertions) {
+        HELD_LASTING.set(HELD_LASTING.get().wrapping_add(bytes));
+    }
 }
 
 /// Allocates a block of the region; `None` if it does not have one.

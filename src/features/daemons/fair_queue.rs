@@ -1,43 +1,34 @@
-//! A queue that serves scripts in turn: one that wakes thousands of timers at once does not delay those of others.
+//! A queue that serves scripts in turn: one that wakes many timers at once does not delay those of others.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use crate::logic::handlers::function::ScriptId;
 
-/// The items of each script, first in, first out.
+/// The items of each script, first in, first out; the scripts are in the order of their turns. None is empty.
 #[derive(Debug)]
-pub(super) struct FairQueue<T> {
-    /// None of them is empty.
-    by_script: BTreeMap<ScriptId, VecDeque<T>>,
-    /// The scripts of these, in the order of their turns.
-    scripts: VecDeque<ScriptId>,
-}
+pub(super) struct FairQueue<T>(VecDeque<(ScriptId, VecDeque<T>)>);
 
 impl<T> Default for FairQueue<T> {
     fn default() -> Self {
-        FairQueue { by_script: BTreeMap::new(), scripts: VecDeque::new() }
+        FairQueue(VecDeque::new())
     }
 }
 
 impl<T> FairQueue<T> {
     /// Appends an item to those of its script.
     pub(super) fn push(&mut self, script: ScriptId, item: T) {
-        let own = self.by_script.entry(script).or_insert_with(|| {
-            self.scripts.push_back(script);
-            VecDeque::new()
-        });
-        own.push_back(item);
+        match self.0.iter_mut().find(|(it, _)| *it == script) {
+            Some((_, own)) => own.push_back(item),
+            None => self.0.push_back((script, VecDeque::from([item]))),
+        }
     }
 
     /// Takes the first item of the script whose turn it is.
     pub(super) fn pop(&mut self) -> Option<T> {
-        let script = self.scripts.pop_front()?;
-        let own = self.by_script.get_mut(&script)?;
+        let (script, mut own) = self.0.pop_front()?;
         let item = own.pop_front();
-        if own.is_empty() {
-            self.by_script.remove(&script);
-        } else {
-            self.scripts.push_back(script);
+        if !own.is_empty() {
+            self.0.push_back((script, own));
         }
         item
     }

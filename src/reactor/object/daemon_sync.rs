@@ -23,7 +23,6 @@ use crate::logic::{
     object::{Object, essence, reason::EventType},
 };
 use crate::reactor::object::{context::StreamContext, queue::ObjectQueue};
-use crate::sorted::CollectSorted as _;
 use kopf_json::values;
 
 /// The inputs for updating the daemons and timers of one object after one event.
@@ -89,8 +88,7 @@ impl SyncDaemons<'_> {
             let essence = essence::of(persistence, self.object.body(), extra);
             background.compare(values::fingerprint(&essence), base);
         }
-        let wanted_ids = wanted.iter().map(|it| &it.id).collect_set();
-        let is_wanted = |it: &Handler| wanted_ids.contains(&it.id);
+        let is_wanted = |it: &Handler| wanted.iter().any(|wanted| wanted.id == it.id);
         let is_ending = self.object.header().deletion_timestamp.is_some();
         let delays = if is_ending {
             if !self.serving.pauses.is_paused() {
