@@ -1,5 +1,5 @@
--- expect: used more than 0.2 s
--- limit: cpu
+-- expect: the filter combines more than 1000 functions
+-- limit: none
 -- Filters in filters, without an end.
 kopf.on_update("kopfexamples", { id = "hostile" }, function(ctx)
     local filter = function() return true end
