@@ -30,6 +30,10 @@ const OBJECTS: u32 = 10_000;
 const PATIENCE: Duration = Duration::from_mins(5);
 /// Time to free the memory of a load peak: the operator checks every five seconds, and must be idle at two checks.
 const REST: Duration = Duration::from_secs(20);
+/// Number of samples of one row, and the pause between them: they last for ten seconds, the period in which an idle operator wakes up, maps pages of
+/// its program, and releases them.
+const SAMPLES: usize = 21;
+const SAMPLE_PAUSE: Duration = Duration::from_millis(500);
 /// Maximum memory of a process with 10,000 daemons and 10,000 timers.
 const LIMIT_KIB: u64 = 40 * 1000 * 1000 / 1024;
 
@@ -51,8 +55,8 @@ async fn main() {
     let objects = env::args().find_map(|it| it.parse().ok()).unwrap_or(OBJECTS);
     println!("{}", operator::binary());
     println!(
-        "KiB              {:>10} {:>10} {:>10} {:>10} {:>10}",
-        "resident", "anonymous", "file", "peak", "CPU s"
+        "KiB              {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}",
+        "resident", "anonymous", "file", "at most", "peak", "CPU s"
     );
     let (_, seen) = play("seen", SEEN, objects).await;
     let (empty, full) = play("background", BACKGROUND, objects).await;
@@ -76,25 +80,33 @@ async fn play(name: &str, script: &str, objects: u32) -> (u64, u64) {
     site.save(script);
     site.run(&[], async |operator| {
         sleep(REST).await;
-        let empty = row(&format!("{name}: none"), operator);
+        let empty = row(&format!("{name}: none"), operator).await;
         (0..objects).for_each(|number| create(server, number));
         let is_held = |it: &Value| it.pointer("/metadata/finalizers").is_some();
         if script == BACKGROUND {
             until(|| server.list(EXAMPLES).iter().all(is_held)).await;
         }
         sleep(REST).await;
-        (empty, row(name, operator))
+        (empty, row(name, operator).await)
     })
     .await
 }
 
-/// Prints the current memory and CPU time of the operator; returns its resident memory in KiB.
-fn row(name: &str, operator: &Child) -> u64 {
+/// Prints the memory and CPU time of the operator; returns its resident memory in KiB: the median of all samples.
+async fn row(name: &str, operator: &Child) -> u64 {
     let of = |what| operator::memory(operator, what);
-    let (resident, anonymous, file, peak) =
-        (of("VmRSS"), of("RssAnon"), of("RssFile"), of("VmHWM"));
-    let cpu = operator::cpu(operator);
-    println!("{name:<16} {resident:>10} {anonymous:>10} {file:>10} {peak:>10} {cpu:>10.2}");
+    let mut samples = Vec::new();
+    for _ in 0..SAMPLES {
+        samples.push((of("VmRSS"), of("RssAnon"), of("RssFile")));
+        sleep(SAMPLE_PAUSE).await;
+    }
+    samples.sort_unstable();
+    let (resident, anonymous, file) = samples.get(SAMPLES / 2).copied().unwrap_or_default();
+    let most = samples.last().map_or(0, |(resident, ..)| *resident);
+    let (peak, cpu) = (of("VmHWM"), operator::cpu(operator));
+    println!(
+        "{name:<16} {resident:>10} {anonymous:>10} {file:>10} {most:>10} {peak:>10} {cpu:>10.2}"
+    );
     resident
 }
 
