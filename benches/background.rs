@@ -28,7 +28,7 @@ const NAMESPACE: &str = "default";
 const OBJECTS: u32 = 10_000;
 /// Maximum time until all daemons and timers run, or have stopped.
 const PATIENCE: Duration = Duration::from_mins(5);
-/// Time to free the memory of a load peak: the operator checks every five seconds, and must be idle at two checks.
+/// Time to free the memory of a load peak: the operator must be idle at two checks.
 const REST: Duration = Duration::from_secs(20);
 /// Number of samples of one row, and the pause between them: they last for ten seconds, the period in which an idle operator wakes up, maps pages of
 /// its program, and releases them.
