@@ -13,6 +13,7 @@ mod docs;
 mod e2e;
 mod examples;
 mod lsp;
+mod ports;
 mod reactor;
 mod real_clock;
 mod reconcile;

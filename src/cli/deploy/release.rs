@@ -18,6 +18,7 @@ use crate::logic::{
     change::repair,
     discovery::namespaces::NamespacePattern,
     object::{Object, resource::Resource},
+    text::listed::listed,
 };
 use crate::ports::ErrorClass;
 use crate::settings::PREFIX;
@@ -74,10 +75,8 @@ impl FinalizedObjects {
         if waiting.is_empty() {
             return Ok(());
         }
-        let named = waiting.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
-        let more = waiting.len().checked_sub(NAMED_MAX).filter(|it| *it > 0);
-        let more = more.map(|it| format!(" and {it} more")).unwrap_or_default();
-        let problem = format!("the deletion of {named}{more} waits for a handler of this operator");
+        let named = listed(waiting.iter(), NAMED_MAX);
+        let problem = format!("the deletion of {named} waits for a handler of this operator");
         let hint = "no change was made: let the operator finish (`kopf status` shows its failures), or pass --force, which skips the handler";
         Err(Report::failure(problem).with_hint(hint))
     }

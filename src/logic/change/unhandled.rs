@@ -1,7 +1,5 @@
 //! The log line about a change that no handler handles, for users who try out an operator.
 
-use std::fmt::Write as _;
-
 use serde_json::Value;
 
 use crate::logic::{
@@ -10,6 +8,7 @@ use crate::logic::{
         diff::{Diff, DiffItem},
         reason::Reason,
     },
+    text::listed::listed,
 };
 
 /// Maximum number of fields in the line.
@@ -41,18 +40,11 @@ pub fn line<'a>(
 
 /// Returns the changed fields; `None` if there are none.
 fn changes(diff: &Diff) -> Option<String> {
-    let mut text = String::new();
-    for DiffItem { field, old, new, .. } in diff.iter().take(FIELDS_MAX) {
-        let separator = if text.is_empty() { "" } else { ", " };
+    let change = |DiffItem { field, old, new, .. }: &DiffItem| {
         let path = if field.is_empty() { "the object".to_owned() } else { short(&field.join(".")) };
-        let (old, new) = (shown(old), shown(new));
-        let _always_fits = write!(text, "{separator}{path}: {old} → {new}");
-    }
-    let more = diff.len().saturating_sub(FIELDS_MAX);
-    if more > 0 {
-        let _always_fits = write!(text, ", and {more} more");
-    }
-    (!text.is_empty()).then_some(text)
+        format!("{path}: {} → {}", shown(old), shown(new))
+    };
+    (!diff.is_empty()).then(|| listed(diff.iter().map(change), FIELDS_MAX))
 }
 
 fn shown(value: &Value) -> String {

@@ -25,6 +25,7 @@ pub use self::{
 use crate::logic::{
     change::registry::Registry,
     handlers::{handler::Handler, lifecycle::Chooser},
+    text::listed::listed,
 };
 
 /// The content of all scripts after one load: loaded together, replaced together, never changed.
@@ -46,7 +47,7 @@ impl Generation {
 }
 
 /// Maximum number of handlers to list in a log line, for each kind of difference.
-const SHOWN_MAX: usize = 20;
+const LISTED_MAX: usize = 20;
 
 /// The differences between the handlers of one generation and those of the one before, by declaration and id.
 #[derive(Clone, Debug, Default)]
@@ -101,14 +102,8 @@ impl fmt::Display for Changes {
             if handlers.is_empty() {
                 continue;
             }
-            write!(f, "{separator}{verb} ")?;
-            for (index, handler) in handlers.iter().take(SHOWN_MAX).enumerate() {
-                let comma = if index == 0 { "" } else { ", " };
-                write!(f, "{comma}{} '{}'", handler.kind.declared_by(), handler.id)?;
-            }
-            if let Some(more) = handlers.len().checked_sub(SHOWN_MAX).filter(|it| *it > 0) {
-                write!(f, ", and {more} more")?;
-            }
+            let named = handlers.iter().map(|it| format!("{} '{}'", it.kind.declared_by(), it.id));
+            write!(f, "{separator}{verb} {}", listed(named, LISTED_MAX))?;
             separator = "; ";
         }
         Ok(())

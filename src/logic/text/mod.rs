@@ -1,6 +1,7 @@
 //! Strings for users and for stored state: durations, sizes, suggestions, and values as Python and JSON write them.
 
 pub mod duration;
+pub mod listed;
 pub mod nanos;
 pub mod nearest;
 pub mod printable;

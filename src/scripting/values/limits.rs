@@ -82,7 +82,9 @@ pub(crate) const COSTLY_MAX: usize = 100;
 
 /// Returns the error of too many handlers of a kind that takes much work.
 pub(crate) fn too_many_costly(kind: &str) -> String {
-    format!("the script declares more than {COSTLY_MAX} {kind}")
+    format!(
+        "the script declares more than {COSTLY_MAX} {kind}; distribute them over several scripts"
+    )
 }
 
 /// Maximum number of functions in one filter, which `kopf.all_` and the like combine; the combinations count, too. Each event is compared
@@ -91,7 +93,9 @@ pub(crate) const COMBINED_MAX: usize = 1_000;
 
 /// Returns the error of a filter of too many functions.
 pub(crate) fn too_many_combined() -> String {
-    format!("the filter combines more than {COMBINED_MAX} functions")
+    format!(
+        "the filter combines more than {COMBINED_MAX} functions; one function can decide instead"
+    )
 }
 
 /// Maximum number of functions in the patch of one call.

@@ -7,7 +7,7 @@ use super::load::{client, send};
 use super::namespace::Namespace;
 use super::operator::{Operator, kopf};
 use super::until;
-use super::webhooks::free_port;
+use crate::ports::free_port;
 
 /// Number of concurrent requests.
 const AT_ONCE: usize = 16;

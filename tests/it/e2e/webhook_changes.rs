@@ -24,7 +24,7 @@ use super::load::{CLIENTS, Load, client, create, send};
 use super::namespace::Namespace;
 use super::operator::{Operator, kopf};
 use super::until;
-use super::webhooks::free_port;
+use crate::ports::free_port;
 
 const SCRIPT: &str = r#"
     local here = { ["kubernetes.io/metadata.name"] = "NAMESPACE" }

@@ -13,7 +13,7 @@ use super::load::{client, create};
 use super::namespace::Namespace;
 use super::operator::{Operator, kopf};
 use super::until;
-use super::webhooks::free_port;
+use crate::ports::free_port;
 
 const TUNNEL_LUA: &str = r#"
     kopf.on_tunnel(function(ctx)

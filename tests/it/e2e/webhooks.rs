@@ -7,6 +7,7 @@ use serde_json::json;
 use super::namespace::Namespace;
 use super::operator::{Operator, kopf};
 use super::until;
+use crate::ports::free_port;
 
 const LUA: &str = r#"
     local here = { ["kubernetes.io/metadata.name"] = "NAMESPACE" }
@@ -110,11 +111,6 @@ impl Place {
         })
         .await;
     }
-}
-
-pub(super) fn free_port() -> u16 {
-    let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a socket");
-    socket.local_addr().expect("an address").port()
 }
 
 fn remove(script: &Path) {

@@ -23,6 +23,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::ports::free_port;
+
 /// A reviewer that responds with properties of its request.
 struct Echo;
 
@@ -251,11 +253,6 @@ async fn replicas_share_the_certificates_of_a_secret() {
     assert!(secret["data"]["tls.key"].is_string());
     one.end().await;
     other.end().await;
-}
-
-fn free_port() -> u16 {
-    let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a socket");
-    socket.local_addr().expect("an address").port()
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use crate::logic::{
         selector::{AnyName, Picks, Selector},
     },
     object::resource::Resource,
-    text::nearest::nearest,
+    text::{listed::listed, nearest::nearest},
 };
 
 /// Maximum number of selectors to list in a warning: the nearest name of each is determined.
@@ -132,11 +132,7 @@ impl ServedResources {
             None => it.described(),
         };
         if !unresolved.is_empty() {
-            let mut list = unresolved.iter().take(LISTED_MAX).map(text).collect::<Vec<_>>();
-            if let Some(more) = unresolved.len().checked_sub(LISTED_MAX).filter(|it| *it > 0) {
-                list.push(format!("and {more} more"));
-            }
-            let list = list.join(", ");
+            let list = listed(unresolved.iter().map(text), LISTED_MAX);
             self.warnings.push(format!(
                 "The cluster has no resource for {list}: these handlers are not called until it has. Apply the CRD, or correct the name."
             ));

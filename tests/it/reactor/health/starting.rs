@@ -6,6 +6,7 @@ use super::{
     cluster::{Cluster, LOGIN, in_both},
     endpoint::{ask, request},
 };
+use crate::ports::free_port;
 
 #[test]
 fn nothing_is_asked_and_nothing_served_before_the_start_up_handlers_have_ended() {
@@ -22,9 +23,7 @@ fn nothing_is_asked_and_nothing_served_before_the_start_up_handlers_have_ended()
         LOGIN[1]
     );
     let told = in_both(&lua, &rhai, async |mut cluster: Cluster, source| {
-        let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let port = free.local_addr().expect("an address").port();
-        drop(free);
+        let port = free_port();
         cluster.liveness =
             Some(ProbeEndpoint { host: "127.0.0.1".into(), port, path: "/here/healthz".into() });
         cluster.accept(&["t"]);

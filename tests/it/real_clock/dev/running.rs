@@ -13,6 +13,7 @@ use tokio::{
 
 use super::{DEADLINE, Desk, OBJECT, SCRIPT, client};
 use crate::e2e::operator::file;
+use crate::ports::free_port;
 
 fn examples() -> ApiResource {
     ApiResource::from_gvk(&GroupVersionKind::gvk("kopf.dev", "v1", "KopfExample"))
@@ -165,12 +166,6 @@ async fn probes_of_the_indexing_example_tell_which_pods_there_are() {
         ended.assert_code(0);
         ended.assert_count("Index", 0);
     }
-}
-
-/// Returns a port that was free a moment ago.
-pub(super) fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("an address").port()
 }
 
 /// Returns the response to `GET`, with its head.

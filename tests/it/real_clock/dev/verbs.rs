@@ -4,8 +4,9 @@ use std::process::Output;
 
 use tokio::process::Command;
 
-use super::{Desk, OBJECT, running::free_port};
+use super::{Desk, OBJECT};
 use crate::e2e::{operator::Operator, until};
+use crate::ports::free_port;
 
 const LUA: &str = "
 kopf.on_create('kopfexamples', { id = 'made' }, function(ctx)
