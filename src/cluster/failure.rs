@@ -253,6 +253,12 @@ impl RequestFailure {
             RequestFailure::Answer(ErrorResponse { message, .. }) if message.contains(NO_LIST) => {
                 "found an empty map instead of a list: in Lua, write an empty list as kopf.array{}, because {} is an object"
             }
+            RequestFailure::Answer(ErrorResponse { message, .. })
+                if message.contains(ANNOTATIONS_FULL) =>
+            {
+                "let the operator store its state in the status instead: settings.persistence.progress_storage = \
+                 kopf.StatusProgressStorage(), and the same for diffbase_storage"
+            }
             RequestFailure::Unreachable(_) | RequestFailure::Disconnected(_) => {
                 "check that the cluster is running and that the `server` of the current context is correct: `kubectl version`"
             }
@@ -276,6 +282,8 @@ impl RequestFailure {
 
 /// The beginning of API servers' message for an applied object that does not fit its schema.
 const UNTYPED: &str = "failed to create typed patch";
+/// API servers' message for annotations of more than 256 KiB in total, the beginning that all versions share.
+const ANNOTATIONS_FULL: &str = "metadata.annotations: Too long";
 /// API servers' message for an empty map instead of a list.
 const NO_LIST: &str = "expected list, got &{map[]}";
 

@@ -33,6 +33,19 @@ impl CycleError {
         matches!(self, CycleError::Patch(PatchError::Api(error)) if error.class == ErrorClass::Retry)
     }
 
+    /// Returns the error with its hint for the user, if it has one.
+    pub(in crate::reactor) fn hinted(&self) -> String {
+        let hint = match self {
+            CycleError::Patch(PatchError::Api(error)) => error.hint.as_deref(),
+            CycleError::Patch(PatchError::Transformation(_) | PatchError::Conflict)
+            | CycleError::Corrupt(_)
+            | CycleError::Unreadable(_)
+            | CycleError::Filter(_)
+            | CycleError::Bug(_) => None,
+        };
+        hint.map_or_else(|| self.to_string(), |hint| format!("{self}. hint: {hint}"))
+    }
+
     /// Returns the script's stack trace, if the error came from a script.
     pub(in crate::reactor) fn trace(&self) -> Option<&str> {
         match self {

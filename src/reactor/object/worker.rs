@@ -247,9 +247,10 @@ impl Worker {
     ) -> bool {
         let throttle = memory.throttle.get_or_insert_default();
         let delays = &serving.settings.queueing.error_delays;
-        let Some(line) = throttle.failed(delays, serving.uptime(), &error.to_string()) else {
+        let text = error.hinted();
+        let Some(line) = throttle.failed(delays, serving.uptime(), &text) else {
             // Without delays there is no pause and no retry, but the error must be visible.
-            logger.log(LogLevel::Error, &format!("An unexpected error: {error}"));
+            logger.log(LogLevel::Error, &format!("An unexpected error: {text}"));
             return false;
         };
         serving.numbers.retried();

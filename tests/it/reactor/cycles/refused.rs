@@ -314,6 +314,25 @@ async fn long_messages_of_many_handlers_are_cut_to_what_an_object_may_have() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn state_that_does_not_fit_into_the_annotations_is_logged_with_a_hint() {
+    let (env, script) = (Environment::default(), Script::default());
+    let log = LogCapture::of("kopf");
+    let handlers = vec![script.quiet(Kind::Create, "made")];
+    let running = script.start(&env, (&Link::new(&env.server), handlers), Settings::default());
+    let mut full = object("ns1", "a");
+    full["metadata"]["annotations"] = json!({ "of-others": "x".repeat(262_100) });
+    env.create(full);
+    pass(60).await;
+    let text = log.text();
+    let line = text.lines().find(|it| it.contains("Throttling for")).unwrap_or(&text);
+    for expected in ["annotations: Too long", " hint: ", "kopf.StatusProgressStorage"] {
+        assert!(line.contains(expected), "{expected:?} is not in the log:\n{line}");
+    }
+    assert_eq!(script.calls.take(), ["made a"], "it is not repeated");
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn nothing_of_an_object_is_written_on_the_next_one_of_its_name() {
     for is_watched in [true, false] {
         let (env, script) = (with_status(), Script::default());
