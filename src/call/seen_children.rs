@@ -41,9 +41,9 @@ impl SeenChildren {
         Arc::clone(self.tree.get_or_init(|| Arc::new(self.unpacked())))
     }
 
-    /// Returns whether a function has used them.
-    pub fn are_used(&self) -> bool {
-        self.tree.get().is_some()
+    /// Returns the tree, if a function has used it.
+    pub fn used_tree(&self) -> Option<&Arc<Value>> {
+        self.tree.get()
     }
 
     /// Returns the bytes of the packed objects.

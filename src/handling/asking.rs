@@ -94,7 +94,7 @@ impl FilterCaller<'_> {
                         self.scripts.ask(question.clone(), self.invocation(&handler)).await;
                     let answer = answer
                         .map_err(|raised| FilterError { handler: handler.to_string(), raised })?;
-                    answers.note(question, answer);
+                    answers.note(&question, answer);
                 }
             }
         }
@@ -118,19 +118,19 @@ impl FilterCaller<'_> {
                 Ok(decided) if asked.is_empty() => return decided,
                 Ok(_) => asked.next().await,
                 Err(OpenQuestion { handler, question }) if retries.rests(&handler) => {
-                    answers.note_failure(question);
+                    answers.note_failure(&question);
                     None
                 }
                 Err(ask) => {
                     // Counts as failed until the result arrives.
-                    answers.note_failure(ask.question.clone());
+                    answers.note_failure(&ask.question);
                     asked.push(self.answer(ask, retries.deadline));
                     time::timeout(PROMPT, asked.next()).await.ok().flatten()
                 }
             };
             let Some(CalledFilter { ask, took, answer }) = answer else { continue };
             match answer {
-                Ok(answer) => answers.note(ask.question, answer),
+                Ok(answer) => answers.note(&ask.question, answer),
                 Err(raised) => self.report(&ask, &raised, retries.failed(&ask.handler, took)),
             }
         }
@@ -209,7 +209,7 @@ pub async fn within<T>(
 
 /// Returns the name of a filter for log lines.
 fn shown(question: &Question) -> String {
-    let Question { function: Function { name, .. }, about } = question;
+    let Question { function: Function { name, .. }, about, .. } = question;
     match (name.is_empty(), about) {
         (false, _) => python_text::quoted(name),
         (true, None) => python_text::quoted("when"),

@@ -186,18 +186,23 @@ impl<'a> Part<'a> {
 }
 
 /// Returns the approximate bytes of memory that a tree takes.
-fn bytes_of(value: &Value) -> usize {
+pub fn bytes_of(value: &Value) -> usize {
     /// The hash and the index of a map entry.
     const ENTRY: usize = 24;
+    /// What an allocator adds to a block.
+    const BLOCK: usize = 16;
     let inside = match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
-        Value::String(text) => text.capacity(),
-        Value::Array(items) => items.iter().map(bytes_of).sum(),
+        Value::String(text) => BLOCK + text.capacity(),
+        Value::Array(items) => {
+            let unused = (items.capacity() - items.len()) * size_of::<Value>();
+            BLOCK + unused + items.iter().map(bytes_of).sum::<usize>()
+        }
         Value::Object(fields) => {
             let entry = |(key, value): (&String, &Value)| {
-                ENTRY + size_of::<String>() + key.capacity() + bytes_of(value)
+                ENTRY + size_of::<String>() + BLOCK + key.capacity() + bytes_of(value)
             };
-            fields.iter().map(entry).sum()
+            BLOCK + fields.iter().map(entry).sum::<usize>()
         }
     };
     inside + size_of::<Value>()

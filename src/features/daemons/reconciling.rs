@@ -150,7 +150,7 @@ impl DaemonRunner {
             }
             None => (None, NextCall::default()),
         };
-        let is_read = begun.invocation.cause.children().is_some_and(SeenChildren::are_used);
+        let is_read = begun.invocation.cause.children().is_some_and(|it| it.used_tree().is_some());
         level.set_settled(matches!(ended, Some(CallEnd::Returned(_))) && !is_read);
         let retries = begun.invocation.attempt.map_or(0, |it| it.retry);
         let settings = with_backoff(&self.base().settings.execution, retries);

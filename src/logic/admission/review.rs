@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use kopf_json::{managed_fields, review::ReviewText};
+use kopf_json::{managed_fields, review::ReviewText, shared::bytes_of};
 use serde_json::{Map, Value};
 
 use crate::logic::object::{
@@ -118,6 +118,14 @@ impl ReviewedRequest {
     /// Returns the object as it will be stored; `None` for deletions.
     pub fn new_object(&self) -> Option<&Arc<Value>> {
         self.new.as_ref().map(State::whole)
+    }
+
+    /// Returns the approximate bytes of memory that both objects and their difference take.
+    pub fn memory(&self) -> usize {
+        let of_state =
+            |it: &State| it.object.memory() + it.whole.get().map_or(0, |it| bytes_of(it));
+        let states = self.old.iter().chain(&self.new).map(of_state).sum::<usize>();
+        states + self.diff.get().map_or(0, |it| diff::memory(it))
     }
 
     /// Returns the difference between both.

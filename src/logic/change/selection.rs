@@ -3,7 +3,7 @@
 //! The contract is `tests/vectors/handler-selection.json`. Before: `registry/` returns the handlers of a resource. After:
 //! `logic/handlers/lifecycle.rs` chooses which of them run now.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::filters::{self, Answers, Question, Subject};
 use crate::logic::handlers::handler::{Handler, Kind};
@@ -143,14 +143,9 @@ pub fn requires_finalizer(
 
 /// Removes repeated declarations of one function under one id: it must run once.
 pub(crate) fn without_repeats(handlers: impl IntoIterator<Item = Arc<Handler>>) -> Selected {
-    let mut kept: Selected = Vec::new();
-    for handler in handlers {
-        let is_same = |it: &Arc<Handler>| it.id == handler.id && it.function == handler.function;
-        if !kept.iter().any(is_same) {
-            kept.push(handler);
-        }
-    }
-    kept
+    let mut seen = BTreeSet::new();
+    let is_new = |it: &Arc<Handler>| seen.insert((it.function.identity(), Arc::clone(&it.id)));
+    handlers.into_iter().filter(is_new).collect()
 }
 
 fn is_wanted(handler: &Handler, request: &AdmissionRequest<'_>) -> bool {

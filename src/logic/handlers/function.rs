@@ -71,7 +71,8 @@ impl Function {
         self.kept.as_deref().cloned().unwrap_or_default()
     }
 
-    fn identity(&self) -> (ScriptId, u32) {
+    /// Returns what two references to the same function share.
+    pub(crate) fn identity(&self) -> (ScriptId, u32) {
         (self.script, self.slot)
     }
 }

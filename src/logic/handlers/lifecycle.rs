@@ -2,7 +2,11 @@
 //!
 //! The contract is `tests/vectors/lifecycles.json`. Before: `logic/change/selection.rs` and `progress/`. After: `handling/`.
 
-use std::{fmt, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
 
 use serde_json::Value;
 
@@ -127,16 +131,16 @@ pub fn chosen(given: &Value, due: &[Arc<Handler>]) -> Result<Vec<Arc<Handler>>, 
         Value::Object(fields) if fields.is_empty() => &[],
         Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => one,
     };
-    let mut chosen: Vec<Arc<Handler>> = Vec::new();
+    let known: BTreeMap<&str, &Arc<Handler>> = due.iter().rev().map(|it| (&*it.id, it)).collect();
+    let (mut chosen, mut seen) = (Vec::new(), BTreeSet::new());
     for item in items {
         let id = item.as_str().or_else(|| item.get("id")?.as_str());
-        let handler = id.and_then(|id| due.iter().find(|it| &*it.id == id)).ok_or_else(|| {
-            let ids: Vec<&str> = due.iter().map(|it| &*it.id).collect();
-            let meant = id.and_then(|id| nearest(id, ids.iter().copied()));
+        let handler = id.and_then(|it| known.get(it)).ok_or_else(|| {
+            let meant = id.and_then(|id| nearest(id, known.keys().copied()));
             let hint = meant.map(|it| format!("; did you mean '{it}'?")).unwrap_or_default();
             format!("it returned {item}, which is not one of the due handlers{hint}")
         })?;
-        if !chosen.iter().any(|it| it.id == handler.id) {
+        if seen.insert(&*handler.id) {
             chosen.push(Arc::clone(handler));
         }
     }

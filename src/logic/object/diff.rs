@@ -2,7 +2,7 @@
 //!
 //! The contract is `tests/vectors/diff.json` and `diff-reduce.json`.
 
-use kopf_json::values;
+use kopf_json::{shared::bytes_of, values};
 use serde_json::{Map, Value};
 
 use super::fields;
@@ -22,6 +22,11 @@ pub struct DiffItem {
     pub old: Value,
     /// The new value; null for removals.
     pub new: Value,
+}
+
+/// Returns the approximate bytes of memory that the values of a difference take.
+pub fn memory(diff: &Diff) -> usize {
+    diff.iter().map(|it| bytes_of(&it.old) + bytes_of(&it.new)).sum()
 }
 
 /// The kinds of operations.

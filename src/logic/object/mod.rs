@@ -29,7 +29,7 @@ use kopf_json::{
     containing,
     header::{self, ParsedHeader},
     managed_fields,
-    shared::SharedJson,
+    shared::{self, SharedJson},
     tape::Tape,
     tape_reader, tree,
 };
@@ -143,6 +143,12 @@ impl Object {
     /// Returns the size of its JSON in bytes; zero for trees.
     pub fn size(&self) -> usize {
         self.raw.len()
+    }
+
+    /// Returns the approximate bytes of memory that it takes: its JSON, and what was parsed of it so far.
+    pub fn memory(&self) -> usize {
+        let tape = self.tape.get().map_or(0, |it| it.bytes());
+        self.size() + tape + self.body.get().map_or(0, |it| shared::bytes_of(it))
     }
 
     /// Returns a hash of its JSON: objects with the same JSON are equal. `None` for trees.

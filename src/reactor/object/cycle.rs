@@ -20,7 +20,7 @@ use super::{
 };
 use crate::call::{ClearOnDrop, Logger, Memo, ObjectCause, ObjectDetail, SharedPatch};
 use crate::features::{indexes::Indexer, reconcile};
-use crate::handling::patching::PatchError;
+use crate::handling::{patching::PatchError, time_slice::TimeSlice};
 use crate::logic::{
     background::indexing::Owner,
     change::{
@@ -481,10 +481,13 @@ impl Cycle<'_> {
             return Ok(RemainingWork { delays, looked_at: false, is_awaited });
         }
         let looked_at = change.is_some();
+        let mut slice = TimeSlice::start();
         let mut is_decided = needed != Certainty::Unknown;
         if let Some(change) = change {
             let is_held = ongoing && !delays.is_empty();
-            match self.handle(change, wanted, pass, (&mut answers, is_held)).await? {
+            let handled = self.handle(change, wanted, pass, (&mut answers, is_held)).await?;
+            slice.yield_if_over().await;
+            match handled {
                 Handled::Later => return Ok(RemainingWork { delays, looked_at, is_awaited }),
                 Handled::InPart => is_decided = false,
                 Handled::ByAll => {}
@@ -518,7 +521,10 @@ impl Cycle<'_> {
         if handlers.changing.is_empty() {
             return Ok(Detected { change: None, required: Certainty::No, answers });
         }
+        // Each step takes milliseconds if the object is large.
+        let mut slice = TimeSlice::start();
         object.body();
+        slice.yield_if_over().await;
         if let Some(problem) = object.problem() {
             return Err(CycleError::Unreadable(problem));
         }
@@ -529,6 +535,7 @@ impl Cycle<'_> {
             self.memory.is_initial(),
             &handlers.extra_fields,
         )?;
+        slice.yield_if_over().await;
         if let Some(undecided) = &mut self.memory.undecided {
             undecided.retry_if_overtaken(&change);
         }

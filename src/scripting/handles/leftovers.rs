@@ -4,14 +4,18 @@
 //! Handles of a call hold its invocation, so an invocation that is still alive after its call is held by the script.
 
 use std::{
+    collections::BTreeSet,
     ops::Deref,
     sync::{Arc, Weak},
 };
 
-use kopf_json::shared::SharedJson;
+use kopf_json::shared::bytes_of;
 
-use crate::call::{Cause, Invocation, ObjectCause};
-use crate::logic::object::measure;
+use crate::call::{BackgroundCause, Cause, ChangeCause, Invocation, ObjectDetail};
+use crate::logic::{
+    admission::review::ReviewedRequest,
+    object::{Object, diff},
+};
 
 /// A part of a call that scripts can keep. It keeps the call alive.
 #[derive(Clone, Debug)]
@@ -54,20 +58,20 @@ pub(crate) struct Leftovers {
 
 /// The bytes of a call without its object.
 const CALL: usize = 1 << 10;
-/// The ratio of the memory of a tree to the size of its JSON.
-const TREE: usize = 4;
 /// Maximum number of calls between two checks: each keeps a little memory until the next one.
 const CALLS: usize = 1024;
 
 impl Leftovers {
     /// Records that a call has ended.
     pub(crate) fn add(&mut self, call: &Arc<Invocation>) {
-        let Cause::Object(cause) = &call.cause else { return };
+        if !matches!(call.cause, Cause::Object(_)) {
+            return;
+        }
         // Several functions may be called for one invocation, one after the other.
         if self.calls.last().is_some_and(|it| std::ptr::eq(it.as_ptr(), Arc::as_ptr(call))) {
             return;
         }
-        self.fresh = self.fresh.saturating_add(size(cause));
+        self.fresh = self.fresh.saturating_add(weight(call, &mut BTreeSet::new()));
         self.calls.push(Arc::downgrade(call));
     }
 
@@ -76,41 +80,41 @@ impl Leftovers {
         self.fresh > memory_limit / 8 || self.calls.len() > self.seen + CALLS
     }
 
-    /// Checks which calls are still held, and returns their bytes.
+    /// Checks which calls are still held, and returns their bytes. What several calls share counts once.
     pub(crate) fn look(&mut self) -> usize {
-        self.held = 0;
-        self.calls.retain(|it| match it.upgrade() {
-            Some(call) => {
-                self.held = self.held.saturating_add(weight(&call));
-                true
-            }
-            None => false,
+        let (mut held, mut seen) = (0_usize, BTreeSet::new());
+        self.calls.retain(|it| {
+            let Some(call) = it.upgrade() else { return false };
+            held = held.saturating_add(weight(&call, &mut seen));
+            true
         });
         self.calls.shrink_to(CALLS);
-        (self.seen, self.fresh) = (self.calls.len(), 0);
-        self.held
+        (self.held, self.seen, self.fresh) = (held, self.calls.len(), 0);
+        held
     }
 }
 
-/// Estimates the memory of a tree from the size of its JSON.
-fn weight_of_text(bytes: usize) -> usize {
-    bytes.saturating_mul(TREE)
-}
-
-/// Estimates the memory of JSON whose text has this number of bytes; 0 if that is not known.
-pub(crate) fn weight_of(json: &SharedJson, text: usize) -> usize {
-    match json {
-        SharedJson::Tree(_) if text > 0 => weight_of_text(text),
-        SharedJson::Tree(_) | SharedJson::Tape(_) => json.bytes(),
-    }
-}
-
-fn size(cause: &ObjectCause) -> usize {
-    CALL + weight_of_text(cause.object.size())
-}
-
-fn weight(call: &Invocation) -> usize {
+/// Returns the approximate bytes of memory that a call keeps, of those of its parts whose addresses are not in `seen`.
+fn weight(call: &Invocation, seen: &mut BTreeSet<usize>) -> usize {
     let Cause::Object(cause) = &call.cause else { return CALL };
-    let patch = cause.patch.peek().map_or(0, |it| measure::bytes_of(&it.merge));
-    size(cause).saturating_add(patch.saturating_mul(TREE))
+    let detail = match &cause.detail {
+        ObjectDetail::Change(ChangeCause { old, new, diff, .. }) => {
+            let sides = old.iter().chain(new).map(|it| once(it, seen, bytes_of));
+            let sides = sides.sum::<usize>();
+            sides + once(diff, seen, diff::memory)
+        }
+        ObjectDetail::Background(BackgroundCause { children, .. }) => {
+            let children = children.as_ref().and_then(|it| it.used_tree());
+            children.map_or(0, |it| once(it, seen, bytes_of))
+        }
+        ObjectDetail::Admission(it) => once(&it.request, seen, ReviewedRequest::memory),
+        ObjectDetail::Watch(_) | ObjectDetail::Index | ObjectDetail::Conversion => 0,
+    };
+    let patch = cause.patch.peek().map_or(0, |it| it.merge.values().map(bytes_of).sum());
+    CALL + once(&cause.object, seen, Object::memory) + detail + patch
+}
+
+/// Returns the bytes of a part, or 0 if it was seen before.
+fn once<T>(part: &Arc<T>, seen: &mut BTreeSet<usize>, bytes: impl Fn(&T) -> usize) -> usize {
+    if seen.insert(Arc::as_ptr(part).addr()) { bytes(part) } else { 0 }
 }

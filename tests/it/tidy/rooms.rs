@@ -94,17 +94,17 @@ const BUDGETS: &[(&str, usize)] = &[
     ("logic/background", 1500),
     // Each author of a patch keeps what it has added, instead of the whole patch; the results of one cycle are limited together.
     // What a completed change leaves behind needs no cycle.
-    ("logic/change", 2650),
+    ("logic/change", 2700),
     ("logic/configure", 1500),
     ("logic/discovery", 700),
     ("logic/generation", 500),
-    ("logic/handlers", 4000),
+    ("logic/handlers", 4050),
     // The two forms of bodies, and the number of items in results and patches. An essence is recognized without a tree.
     ("logic/object", 2350),
     ("logic/reconcile", 1050),
     ("logic/replicas", 1000),
     ("logic/schedules", 500),
-    ("logic/text", 300),
+    ("logic/text", 350),
     ("lsp", 800),
     // From scripting/lua, which has no unsafe code any more. New: threads may keep the interrupt of a VM that is closed. Steps are counted
     // and coroutines resumed without a call of the host or of Lua for each: a quarter of the time of a short call.
@@ -124,7 +124,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("scripting/actor", 1500),
     ("scripting/blocking", 1900),
     ("scripting/functions", 15500),
-    ("scripting/handles", 2000),
+    ("scripting/handles", 2050),
     ("scripting/host", 700),
     ("scripting/inline", 300),
     ("scripting/lua", 3700),

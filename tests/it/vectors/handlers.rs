@@ -89,7 +89,7 @@ impl<'a> Case<'a> {
                 Ok(result) => return result,
                 Err(ask) => {
                     let answer = catalogue::answer(&ask.question, &context);
-                    answers.note(ask.question, answer);
+                    answers.note(&ask.question, answer);
                 }
             }
         }

@@ -5,10 +5,13 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::*;
-use crate::logic::handlers::{
-    declare::{Argument, Declaration, declare},
-    function::ScriptId,
-    handler::Kind,
+use crate::logic::{
+    handlers::{
+        declare::{Argument, Declaration, declare},
+        function::ScriptId,
+        handler::Kind,
+    },
+    object::reason::Reason,
 };
 
 fn callback(slot: u32) -> Callback {
@@ -37,7 +40,7 @@ fn asked(handler: &Handler) -> (bool, Vec<u32>) {
             Err(question) => {
                 let slot = question.function.slot;
                 slots.push(slot);
-                answers.note(question, slot % 2 == 1);
+                answers.note(&question, slot % 2 == 1);
             }
         }
     }
@@ -99,4 +102,32 @@ fn answers_about_objects_and_about_values_are_separate() {
     let when = Argument::Callback(callback(1));
     let handler = Arc::new(handler(vec![("labels", labels), ("when", when)]));
     assert_eq!(asked(&handler), (true, vec![1, 1]));
+}
+
+#[test]
+fn a_field_is_asked_about_once_or_about_both_sides_of_its_change() {
+    let spec = vec![
+        ("field", Argument::Value(json!("spec.x"))),
+        ("value", Argument::Callback(callback(2))),
+    ];
+    let (handler, object) = (handler(spec), Object::from_value(json!({})));
+    for (old, new, values) in [(1, 1, vec![json!(1)]), (1, 2, vec![json!(2), json!(1)])] {
+        let side = |x: i32| Arc::new(json!({ "spec": { "x": x } }));
+        let change = Change {
+            reason: Reason::Update,
+            initial: false,
+            deleted: false,
+            old: Some(side(old)),
+            new: side(new),
+            diff: Arc::default(),
+            has_hidden: false,
+        };
+        let subject = Subject { object: &object, change: Some(&change) };
+        let (mut answers, mut asked) = (Answers::default(), Vec::new());
+        while let Err(question) = matches(&handler, &subject, &answers) {
+            answers.note(&question, false);
+            asked.extend(question.about.flatten());
+        }
+        assert_eq!(asked, values);
+    }
 }

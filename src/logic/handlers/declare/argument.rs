@@ -67,6 +67,9 @@ const DATA_MAX: usize = 4 << 20;
 /// Maximum number of items of lists, fields of maps and functions in these data: each takes some hundred bytes of memory.
 const ITEMS_MAX: usize = 50_000;
 
+/// Maximum number of functions in these data, combinations included: filters are compared again after each answer of one.
+const FUNCTIONS_MAX: usize = 1_000;
+
 /// Maximum size in bytes of an id, a name, a pattern or an expression. API servers take names of 253 bytes, and expressions of 5 KiB.
 const NAME_MAX: usize = 8 << 10;
 
@@ -80,7 +83,7 @@ impl Declaration {
     /// Fails if the data exceed the limit: the operator keeps them with the handlers; and if a string is too long for a name: it becomes
     /// a part of ids, log lines and addresses.
     pub fn admit(&self, total: &DeclaredSize) -> Result<(), DeclareError> {
-        let (mut bytes, mut items) = (0, 0);
+        let (mut bytes, mut items, mut functions) = (0, 0, 0);
         let selectors = self.selectors.iter().map(|it| ("", it));
         for (name, it) in selectors.chain(self.options.iter().map(|(name, it)| (name.as_str(), it)))
         {
@@ -95,6 +98,7 @@ impl Declaration {
             }
             bytes += name.len() + size.bytes;
             items += size.items;
+            functions += size.functions;
         }
         let before = total.bytes.fetch_add(bytes, Ordering::Relaxed);
         if before.saturating_add(bytes) > DATA_MAX {
@@ -103,6 +107,10 @@ impl Declaration {
         let before = total.items.fetch_add(items, Ordering::Relaxed);
         if before.saturating_add(items) > ITEMS_MAX {
             return Err(format!("the options of all declarations have more than {ITEMS_MAX} items in total: move data to variables").into());
+        }
+        let before = total.functions.fetch_add(functions, Ordering::Relaxed);
+        if before.saturating_add(functions) > FUNCTIONS_MAX {
+            return Err(format!("the options of all declarations have more than {FUNCTIONS_MAX} functions in total; one function can decide instead of several, or distribute the handlers over several scripts").into());
         }
         Ok(())
     }
@@ -115,15 +123,19 @@ pub struct DeclaredSize {
     bytes: AtomicUsize,
     /// The items of lists, fields of maps and functions, nested ones included.
     items: AtomicUsize,
+    /// The functions, with those inside of combinations.
+    functions: AtomicUsize,
 }
 
 /// The size of data.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Size {
     /// The bytes as JSON, approximately.
     bytes: usize,
     /// The items of lists, fields of maps and functions, nested ones included.
     items: usize,
+    /// The functions, with those inside of combinations.
+    functions: usize,
     /// The longest string, keys included.
     longest: usize,
 }
@@ -133,24 +145,23 @@ impl Size {
         Size {
             bytes: self.bytes + other.bytes,
             items: self.items + other.items,
+            functions: self.functions + other.functions,
             longest: self.longest.max(other.longest),
         }
     }
 
     fn of_string(text: &str) -> Size {
-        Size { bytes: text.len() + 3, items: 0, longest: text.len() }
+        Size { bytes: text.len() + 3, longest: text.len(), ..Size::default() }
     }
 
     fn of_all(items: impl Iterator<Item = Size>) -> Size {
         let item = |it: Size| Size { items: it.items + 1, ..it };
-        items.map(item).fold(Size { bytes: 3, items: 0, longest: 0 }, Size::plus)
+        items.map(item).fold(Size { bytes: 3, ..Size::default() }, Size::plus)
     }
 
     fn of_value(value: &Value) -> Size {
         match value {
-            Value::Null | Value::Bool(_) | Value::Number(_) => {
-                Size { bytes: 8, items: 0, longest: 0 }
-            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => Size { bytes: 8, ..Size::default() },
             Value::String(text) => Size::of_string(text),
             Value::Array(items) => Size::of_all(items.iter().map(Size::of_value)),
             Value::Object(fields) => Size::of_all(
@@ -163,8 +174,11 @@ impl Size {
 impl Argument {
     fn size(&self) -> Size {
         match self {
-            Argument::Absent | Argument::Marker(_) => Size { bytes: 1, items: 0, longest: 0 },
-            Argument::Callback(callback) => Size { bytes: 1, items: callback.count(), longest: 0 },
+            Argument::Absent | Argument::Marker(_) => Size { bytes: 1, ..Size::default() },
+            Argument::Callback(callback) => {
+                let functions = callback.count();
+                Size { bytes: 1, items: functions, functions, longest: 0 }
+            }
             Argument::Value(value) => Size::of_value(value),
             Argument::List(items) => Size::of_all(items.iter().map(Argument::size)),
             Argument::Map(fields) => {

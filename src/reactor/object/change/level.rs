@@ -82,7 +82,9 @@ impl Level<'_> {
         let is_own = |it: &&Arc<Handler>| it.function.script == function.script;
         let (mut own, others): (Vec<_>, Vec<_>) = due.iter().partition(is_own);
         let runner = self.context.serving.runner();
+        let mut slice = TimeSlice::start();
         for handler in &own {
+            slice.yield_if_over().await;
             let backoff = handler.limits.backoff.unwrap_or(runner.settings.default_backoff);
             let kind = RaisedKind::Temporary(Some(backoff));
             let message = format!("the lifecycle {} failed: {}", self.chooser, raised.message);

@@ -18,10 +18,7 @@ use super::{Viewing, logger::LoggerView};
 use crate::call::Invocation;
 use crate::logic::object::Object;
 use crate::scripting::{
-    handles::{
-        ctx::{self, Kwarg},
-        leftovers,
-    },
+    handles::ctx::{self, Kwarg},
     lua::world::World,
     values::text,
 };
@@ -84,14 +81,14 @@ impl CtxView {
             },
             Kwarg::Value(it) => frozen(&it),
             Kwarg::Part(json, keys) => world.pushed.table(&json, Some(keys), || {
-                let bytes = || leftovers::weight_of(&json, self.object().map_or(0, |it| it.size()));
+                let bytes = || json.bytes();
                 let part = world.push_part(lua, &json, |it| map_at(it, keys), bytes)?;
                 part.map_or_else(|| frozen(&Value::Object(Map::new())), Ok)
             }),
             Kwarg::Tree(tree) => {
                 let json = SharedJson::Tree(tree);
                 world.pushed.table(&json, None, || {
-                    let bytes = || leftovers::weight_of(&json, 0);
+                    let bytes = || json.bytes();
                     let tree = world.push_part(lua, &json, |it| Some(it.root()), bytes)?;
                     Ok(tree.unwrap_or(LuaValue::Nil))
                 })

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{Fixture, refusal, try_load};
 use crate::logic::{
-    change::filters::Question,
+    change::filters::{Place, Question},
     handlers::handler::{Callback, Criterion, Handler, Kind},
 };
 
@@ -88,7 +88,11 @@ async fn filters_are_asked_with_a_value_or_without() {
         (when, None, true),
     ] {
         let invocation = fixture.invocation(handler.clone());
-        let answer = fixture.loaded.engine.ask(Question { function, about }, invocation).await;
+        let answer = fixture
+            .loaded
+            .engine
+            .ask(Question { function, about, place: Box::new(Place::Object) }, invocation)
+            .await;
         assert_eq!(answer, Ok(expected));
     }
 }

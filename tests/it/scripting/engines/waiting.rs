@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use kopf::{
     call::{Scripts as _, SharedPatch},
-    logic::{change::filters::Question, handlers::outcome::CallEnd},
+    logic::{
+        change::filters::{Place, Question},
+        handlers::outcome::CallEnd,
+    },
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -85,7 +88,11 @@ fn filters_are_asked_about_a_value_or_the_object() {
         };
         let patch = SharedPatch::default();
         let ask = |value: Option<Value>| {
-            let question = Question { function: function.clone(), about: Some(value) };
+            let question = Question {
+                function: function.clone(),
+                about: Some(value),
+                place: Box::new(Place::Object),
+            };
             script.host.ask(question, script.change("update", &sample(), &patch))
         };
         assert_eq!(ask(Some(json!("demo"))).await, Ok(true));

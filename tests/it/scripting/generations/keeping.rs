@@ -5,7 +5,10 @@ use std::sync::Arc;
 use kopf::{
     call::{Children, Scripts as _},
     logic::{
-        change::{filters::Question, patch::Transformation},
+        change::{
+            filters::{Place, Question},
+            patch::Transformation,
+        },
         handlers::{
             handler::{Callback, Handler, InitialDelay},
             outcome::CallEnd,
@@ -210,7 +213,8 @@ fn every_function_of_a_declaration_keeps_the_script() {
             let resource = Arc::default();
             assert_eq!(stage.host.choose(selecting.clone(), resource).await, Ok(true));
             drop(selecting);
-            let question = Question { function: when.clone(), about: None };
+            let question =
+                Question { function: when.clone(), about: None, place: Box::new(Place::Object) };
             assert_eq!(stage.host.ask(question, Arc::clone(&about)).await, Ok(true));
             drop(when);
             let computed = stage.host.compute(delay.clone(), None, about).await;
