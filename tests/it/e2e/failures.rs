@@ -38,8 +38,11 @@ async fn a_failed_object_is_described_and_retried(test: &str, script: &str) {
         if wanted.iter().all(|it| text.contains(it)) { Ok(()) } else { Err(text) }
     })
     .await;
-    let status = verb(&namespace, &["status", "kopfexamples"]).await;
-    assert!(status.contains("made") && status.contains("failed"), "{status}");
+    until("the failure is recorded", async || {
+        let text = verb(&namespace, &["status", "kopfexamples"]).await;
+        if text.contains("made") && text.contains("1 failed") { Ok(()) } else { Err(text) }
+    })
+    .await;
     namespace.kubectl(&["label", "kopfexample", OBJECT, "fixed=yes"]).await;
     let target = format!("kopfexample/{OBJECT}");
     assert!(verb(&namespace, &["retry", &target]).await.contains("retried: made"));

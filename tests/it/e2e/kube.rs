@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::json;
 
-use super::namespace::{Namespace, OBJECT};
+use super::namespace::{Namespace, OBJECT, is_settled};
 use super::operator::{Operator, file, kopf, ours};
 use super::server::variable;
 use crate::vectors::say;
@@ -42,8 +42,7 @@ async fn calls(language: &str) {
     };
     let operator = ours(&namespace, &script("calls", language));
     namespace.apply_object().await;
-    operator.until_says("Creation is processed").await;
-    let object = namespace.object(OBJECT).await.expect("the object");
+    let object = namespace.until_object(OBJECT, "it is handled", is_settled).await;
     let ended = operator.stop().await;
     assert_eq!(object["status"]["calls_fn"], json!("all is well"), "{}", ended.output);
     for (what, parts) in REFUSALS {

@@ -12,7 +12,7 @@ use tokio::{
 };
 
 use super::{DEADLINE, Desk, OBJECT, SCRIPT, client};
-use crate::e2e::operator::file;
+use crate::e2e::{operator::file, until};
 use crate::ports::free_port;
 
 fn examples() -> ApiResource {
@@ -83,15 +83,18 @@ async fn handler_results_are_in_the_status_of_a_made_up_kind() {
     let text = desk.text("widget.json").replace("BigWidget", "WidGet");
     desk.file("widget.json", &text);
     let operator = desk.start("handlers.rhai --apply widget.json").await;
-    operator.until_says("Creation is processed: 1 succeeded").await;
     let gvk = GroupVersionKind::gvk("acme.example.com", "v2", "WidGet");
     let api = Api::<DynamicObject>::namespaced_with(
         client(&desk.kubeconfig()).await,
         "default",
         &ApiResource::from_gvk_with_plural(&gvk, "widgets"),
     );
-    let object = api.get("w").await.expect("it is there");
-    assert_eq!(object.data["status"], json!({ "made": { "size": 3 } }));
+    let result = json!({ "made": { "size": 3 } });
+    until("the result is in the status", async || {
+        let object = api.get("w").await.map_err(|it| it.to_string())?;
+        if object.data["status"] == result { Ok(()) } else { Err(object.data.to_string()) }
+    })
+    .await;
     operator.stop().await.assert_code(0);
 }
 
