@@ -8,11 +8,8 @@ use crate::e2e::namespace::{annotations, is_settled};
 pub(super) async fn minimal<P: Place>(run: P) {
     run.create_object().await;
     run.until_says("Creation is processed: 1 succeeded; 0 failed.").await;
-    let object = run
-        .until_object("the result is in the status", |it| {
-            it["status"]["create_fn"] == json!({"message": "hello world"})
-        })
-        .await;
+    let object = run.until_object("the creation is handled", is_settled).await;
+    assert_eq!(object["status"]["create_fn"], json!({"message": "hello world"}));
     let essence = concat!(
         r#"{"spec":{"duration":"1m","field":"value","items":["item1","item2"]},"#,
         r#""metadata":{"labels":{"somelabel":"somevalue"},"annotations":{"someannotation":"somevalue"}}}"#,

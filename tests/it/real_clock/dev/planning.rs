@@ -181,16 +181,18 @@ webhooks:
     desk.file(
         "next.lua",
         "kopf.on_create('kopfexamples', function(ctx)
-            ctx.patch.spec.hooks = #kube.list('validatingwebhookconfigurations')
+            ctx.patch.spec.hook = kube.get('validatingwebhookconfigurations', { name = 'theirs' }).metadata.name
         end)
         kopf.on_validate('kopfexamples', { id = 'own' }, function(ctx)
-            if ctx.spec.hooks then ctx.warn('seen') end
+            if ctx.spec.hook then ctx.warn('seen') end
         end)",
     );
     let planned = plan(&desk, "next.lua").await;
     let out = text(&planned.stdout);
     assert!(
-        out.starts_with("~ update kopfexamples.kopf.dev/one -n default\n    spec.hooks: 2\n"),
+        out.starts_with(
+            "~ update kopfexamples.kopf.dev/one -n default\n    spec.hook: \"theirs\"\n"
+        ),
         "{planned:?}"
     );
     assert!(out.ends_with("Plan: 0 to create, 1 to update, 0 to delete.\n"), "{planned:?}");

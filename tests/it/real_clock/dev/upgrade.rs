@@ -6,7 +6,7 @@
 use std::fs;
 
 use super::Desk;
-use crate::e2e::operator::file;
+use crate::e2e::{operator::file, until};
 
 async fn continues_where_version_0_1_0_was_killed(script: &str) {
     let desk = Desk::new(&format!("upgrade-{script}"));
@@ -37,18 +37,21 @@ async fn continues_where_version_0_1_0_was_killed(script: &str) {
     let body = "{\"data\":{\"password\":\"c2VzYW1l\"}}";
     client.request::<serde_json::Value>(patch(secret, body)).await.expect("a secret");
     operator.until_says("rotated password").await;
-    let get = http::Request::get(secret).body(Vec::new()).expect("a request");
-    let secret = client.request::<serde_json::Value>(get).await.expect("a secret");
-    let annotations = secret["metadata"]["annotations"].to_string();
-    assert!(
-        annotations.contains("kopf:hmac:") && !annotations.contains("aHVudGVyMg"),
-        "{annotations}"
-    );
-    let get = http::Request::get(format!("{examples}/deleted")).body(Vec::new());
-    assert!(
-        client.request::<serde_json::Value>(get.expect("a request")).await.is_err(),
-        "it is gone"
-    );
+    let get = async |path: &str| {
+        let request = http::Request::get(path).body(Vec::new()).expect("a request");
+        client.request::<serde_json::Value>(request).await
+    };
+    until("the digest of the secret is stored", async || {
+        let stored = get(secret).await.expect("a secret")["metadata"]["annotations"].to_string();
+        let is_digest = stored.contains("kopf:hmac:") && !stored.contains("aHVudGVyMg");
+        if is_digest { Ok(()) } else { Err(stored) }
+    })
+    .await;
+    until("the deleted object is gone", async || match get(&format!("{examples}/deleted")).await {
+        Ok(object) => Err(object),
+        Err(_) => Ok(()),
+    })
+    .await;
     let ended = operator.stop().await;
     ended.assert_code(0);
     // Handlers that had succeeded or failed permanently are not called again.
