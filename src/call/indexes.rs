@@ -122,7 +122,12 @@ impl Index {
         self.change(|it| it.apply(owner, contribution));
     }
 
-    /// Returns the counter of the approximate bytes of all values; it follows every change.
+    /// Counts what a function has returned for an object, in approximate bytes, until a contribution of the object is applied.
+    pub fn reserve(&self, owner: Owner, bytes: usize) {
+        self.change(|it| it.reserve(owner, bytes));
+    }
+
+    /// Returns the counter of the approximate bytes of all values, with those that are reserved; it follows every change.
     pub fn bytes(&self) -> &Arc<AtomicUsize> {
         &self.bytes
     }
@@ -257,6 +262,22 @@ mod tests {
         assert!((1_000..2_000).contains(&bytes(&next)));
         indexes.remove(&owner("a"));
         assert_eq!(bytes(&next), 0);
+    }
+
+    #[test]
+    fn what_functions_have_returned_counts_until_it_is_applied() {
+        let indexes = Indexes::new(["idx".into()]);
+        let index = indexes.get("idx").unwrap();
+        let bytes = || index.bytes().load(Ordering::Relaxed);
+        let owner = |uid: &str| Owner::of(&Header { uid: Some(uid.into()), ..Header::default() });
+        index.reserve(owner("a"), 5_000);
+        index.reserve(owner("b"), 5_000);
+        index.reserve(owner("b"), 3_000);
+        assert_eq!(bytes(), 8_000, "the last result of each object");
+        index.apply(&owner("a"), Contribution::Keep);
+        assert_eq!(bytes(), 3_000);
+        indexes.remove(&owner("b"));
+        assert_eq!(bytes(), 0);
     }
 
     #[test]

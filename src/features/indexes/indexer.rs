@@ -47,7 +47,7 @@ pub struct Indexer<'a> {
     pub logger: &'a Logger,
 }
 
-/// An ended call of an index handler.
+/// An ended call of an index handler. Its result is in the index.
 struct Called {
     handler: Arc<Handler>,
     /// When the first attempt was due.
@@ -56,20 +56,21 @@ struct Called {
 }
 
 impl Indexer<'_> {
-    /// Calls the matching handlers that are due; then updates the indexes.
+    /// Calls the matching handlers that are due, and updates the indexes: each as soon as its handler has returned, because the results of
+    /// many handlers for many objects can be large together.
     ///
     /// Handlers of different scripts run concurrently. The values of the object are removed from each index whose handler was not called,
     /// for whatever reason; but they stay while the filter of a handler has no result.
     pub async fn run(self, failures: &mut IndexFailures, retries: FilterRetries<'_>) {
         let Selection { selected, undecided } = self.sort(retries).await;
         let keep = |it: &Arc<Handler>| (Arc::clone(&it.id), Contribution::Keep);
-        let mut contributions = undecided.iter().map(keep).collect_map();
+        let mut others = undecided.iter().map(keep).collect_map();
         let now = self.runner.clock.now();
         let (resource, object) = (&self.cause.resource, &self.cause.object);
         let services = self.runner.services;
         let mut selected = selected;
         selected.retain(|it| match reconcile::own_contribution(services, it, (object, resource)) {
-            Some(own) => contributions.insert(Arc::clone(&it.id), own).is_some_and(|_| false),
+            Some(own) => others.insert(Arc::clone(&it.id), own).is_some_and(|_| false),
             None => true,
         });
         let due = selected.into_iter().filter(|it| failures.is_due(&it.id, now));
@@ -77,46 +78,52 @@ impl Indexer<'_> {
             let effort = failures.effort(&it.id).unwrap_or((0, now));
             (it, effort)
         });
+        let owner = Owner::of(object.header());
         let calls = by_script(due).into_values().map(|all| async {
             let (mut ended, mut slice) = (Vec::new(), TimeSlice::start());
             for (handler, effort) in all {
                 slice.yield_if_over().await;
-                ended.push(self.call(handler, effort).await);
+                ended.push(self.call(handler, effort, &owner).await);
             }
             ended
         });
+        let mut is_applied = BTreeSet::new();
         for Called { handler, started, outcome } in
             future::join_all(calls).await.into_iter().flatten()
         {
             failures.note(&handler.id, &outcome, started, self.runner.clock.now());
-            let contribution = self.contribution(&handler, outcome);
-            contributions.insert(Arc::clone(&handler.id), contribution);
+            is_applied.insert(Arc::clone(&handler.id));
         }
-        let owner = Owner::of(self.cause.object.header());
         let wanted = |id: &Arc<str>| self.only.is_none_or(|it| it.contains(id));
-        for index in self.runner.services.indexes.all().filter(|it| wanted(it.id())) {
-            let contribution = contributions.remove(index.id());
-            let contribution = contribution.unwrap_or(Contribution::Remove);
-            let related =
-                self.handlers.iter().find(|it| it.relation.is_some() && it.id == *index.id());
-            match related {
-                Some(handler) => {
-                    reconcile::apply(self.runner.services, handler, &owner, contribution);
+        let mut slice = TimeSlice::start();
+        for index in self.runner.services.indexes.all() {
+            if wanted(index.id()) && !is_applied.contains(index.id()) {
+                let contribution = others.remove(index.id()).unwrap_or(Contribution::Remove);
+                let related =
+                    self.handlers.iter().find(|it| it.relation.is_some() && it.id == *index.id());
+                match related {
+                    Some(handler) => reconcile::apply(services, handler, &owner, contribution),
+                    None => index.apply(&owner, contribution),
                 }
-                None => index.apply(&owner, contribution),
+                slice.yield_if_over().await;
             }
         }
     }
 
-    fn contribution(&self, handler: &Handler, outcome: Outcome) -> Contribution {
+    /// Updates the index of a handler with what it has returned, which this takes from the outcome.
+    fn apply(&self, handler: &Handler, outcome: &mut Outcome, owner: &Owner) {
         if handler.relation.is_none() {
-            return Contribution::of(outcome);
+            if let Some(index) = self.runner.services.indexes.get(&handler.id) {
+                index.apply(owner, Contribution::take(outcome));
+            }
+            return;
         }
         let mapped = reconcile::mapped_contribution(outcome, &self.cause.object);
-        mapped.unwrap_or_else(|problem| {
+        let contribution = mapped.unwrap_or_else(|problem| {
             self.logger.log(LogLevel::Error, &format!("{handler}: {problem}"));
             Contribution::Remove
-        })
+        });
+        reconcile::apply(self.runner.services, handler, owner, contribution);
     }
 
     async fn sort(&self, retries: FilterRetries<'_>) -> Selection {
@@ -136,7 +143,13 @@ impl Indexer<'_> {
         filter_caller.decide_without_failures(&mut answers, retries, decision).await
     }
 
-    async fn call(&self, handler: Arc<Handler>, (retries, started): (u64, Timestamp)) -> Called {
+    /// Calls a handler and updates its index.
+    async fn call(
+        &self,
+        handler: Arc<Handler>,
+        (retries, started): (u64, Timestamp),
+        owner: &Owner,
+    ) -> Called {
         let attempt = Try {
             handler: Arc::clone(&handler),
             retries,
@@ -145,7 +158,8 @@ impl Indexer<'_> {
             memo: self.memo.clone(),
             logger: self.logger.with_kind(LoggerKind::Terse),
         };
-        let (outcome, _rest) = self.runner.run_briefly(attempt).await;
+        let (mut outcome, _rest) = self.runner.run_briefly(attempt).await;
+        self.apply(&handler, &mut outcome, owner);
         Called { handler, started, outcome }
     }
 }

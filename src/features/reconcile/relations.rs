@@ -40,20 +40,20 @@ pub fn own_contribution(
     }
 }
 
-/// Returns the contribution by the function of a watched kind: the objects that it names.
+/// Returns the contribution by the function of a watched kind, which this takes from its outcome: the objects that it names.
 ///
 /// # Errors
 /// If the function returned an invalid value.
-pub fn mapped_contribution(outcome: Outcome, object: &Object) -> Result<Contribution, String> {
+pub fn mapped_contribution(outcome: &mut Outcome, object: &Object) -> Result<Contribution, String> {
     if outcome.error.is_some() {
         return Ok(Contribution::Remove);
     }
-    let named = outcome.entries.map(|entries| {
+    let named = outcome.entries.take().map(|entries| {
         let field = |(key, value): (Value, Value)| Some((key.as_str()?.to_owned(), value));
         Value::Object(entries.into_iter().filter_map(field).collect())
     });
     let home = object.header().namespace.as_deref();
-    let keys = match named.or(outcome.result) {
+    let keys = match named.or(outcome.result.take()) {
         None | Some(Value::Null) => Vec::new(),
         Some(Value::Array(items)) => {
             items.iter().map(|it| named_key(it, home)).collect::<Result<_, _>>()?

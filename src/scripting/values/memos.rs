@@ -15,10 +15,12 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::limits;
-use crate::call::{Invocation, SharedDocument, WeakDocument};
+use crate::call::{Cause, Invocation, ObjectCause, SharedDocument, WeakDocument};
 use crate::heap;
 use crate::logic::{
-    background::indexing::entry_bytes, handlers::outcome::CallEnd, object::measure,
+    background::indexing::{Owner, entry_bytes},
+    handlers::outcome::CallEnd,
+    object::measure,
 };
 
 /// Minimum number of notes before those of dropped memos are removed.
@@ -51,7 +53,7 @@ impl Memos {
         Memos { limit, notes: Mutex::default(), indexes: Mutex::default() }
     }
 
-    /// Checks the size of what a function has returned for an index.
+    /// Checks the size of what a function has returned for an index, and counts it as a part of the index from now on.
     ///
     /// # Errors
     /// The message for the script, if it is too large.
@@ -79,6 +81,9 @@ impl Memos {
         let held: usize = known.values().map(|it| it.load(Ordering::Relaxed)).sum();
         if held.saturating_add(bytes) > self.limit {
             return Err(limits::too_much_in_indexes(self.limit));
+        }
+        if let Cause::Object(ObjectCause { object, .. }) = &call.cause {
+            index.reserve(Owner::of(object.header()), bytes);
         }
         Ok(())
     }

@@ -17,18 +17,18 @@ pub enum Contribution {
 }
 
 impl Contribution {
-    /// Returns the effect of an outcome: a map is values by key, nil changes nothing, and anything else is one value without a key.
+    /// Takes the result from an outcome and returns its effect: a map is values by key, nil changes nothing, and anything else is one value without a key.
     ///
     /// An ignored error has no result, so the values of an earlier event are kept.
-    pub fn of(outcome: Outcome) -> Self {
+    pub fn take(outcome: &mut Outcome) -> Self {
         if outcome.error.is_some() {
             return Contribution::Remove;
         }
-        if let Some(entries) = outcome.entries {
+        if let Some(entries) = outcome.entries.take() {
             let entry = |(key, value): (Value, Value)| (IndexKey::of(&key), value.into());
             return Contribution::Replace(entries.into_iter().map(entry).collect());
         }
-        match outcome.result {
+        match outcome.result.take() {
             None | Some(Value::Null) => Contribution::Keep,
             Some(Value::Object(entries)) => {
                 let entry = |(key, value): (String, Value)| (IndexKey::text(&key), value.into());

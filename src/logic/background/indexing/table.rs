@@ -28,8 +28,10 @@ pub struct IndexTable {
     /// The same for objects whose values come from handlers that have changed since.
     retired: BTreeMap<Owner, Contributed>,
     last: IndexPosition,
-    /// Approximate bytes of all values.
+    /// Approximate bytes of all values, and of those that functions have returned and that are not applied yet.
     bytes: usize,
+    /// Approximate bytes of what functions have returned, by object, until it is applied.
+    reserved: BTreeMap<Owner, usize>,
     /// [`IndexTable::values`], cached until something changes.
     all: OnceLock<IndexValues>,
 }
@@ -62,6 +64,8 @@ enum KeyContent {
 impl IndexTable {
     /// Applies the effect of a call of an index handler to the values of its object.
     pub fn apply(&mut self, owner: &Owner, contribution: Contribution) {
+        let reserved = self.reserved.remove(owner).unwrap_or_default();
+        self.bytes = self.bytes.saturating_sub(reserved);
         let retired = self.retired.remove(owner);
         let is_outdated = retired.is_some();
         self.owners.extend(retired.map(|it| (owner.clone(), it)));
@@ -74,6 +78,12 @@ impl IndexTable {
                 self.replace(owner, entries.into_iter().collect_map());
             }
         }
+    }
+
+    /// Counts what a function has returned for an object, in approximate bytes, until a contribution of the object is applied.
+    pub fn reserve(&mut self, owner: Owner, bytes: usize) {
+        let former = self.reserved.insert(owner, bytes).unwrap_or_default();
+        self.bytes = self.bytes.saturating_sub(former).saturating_add(bytes);
     }
 
     /// Marks all values as outdated. They stay readable: those of an object until it is indexed again, all others until
@@ -90,7 +100,7 @@ impl IndexTable {
         }
     }
 
-    /// Returns the approximate bytes of memory of all values.
+    /// Returns the approximate bytes of memory of all values, with those that are reserved.
     pub fn bytes(&self) -> usize {
         self.bytes
     }

@@ -15,7 +15,7 @@ fn owner(uid: &str) -> Owner {
 }
 
 fn result(value: Value) -> Contribution {
-    Contribution::of(Outcome { last: true, result: Some(value), ..Outcome::default() })
+    Contribution::take(&mut Outcome { last: true, result: Some(value), ..Outcome::default() })
 }
 
 fn keys(table: &IndexTable) -> Vec<Value> {
@@ -95,9 +95,9 @@ fn numbers_of_one_value_are_one_key_and_no_texts() {
 #[test]
 fn of_one_key_returned_twice_the_later_value_wins() {
     let entries = vec![(json!(1), json!("a")), (json!(1.0), json!("b"))];
-    let outcome = Outcome { last: true, entries: Some(entries), ..Outcome::default() };
+    let mut outcome = Outcome { last: true, entries: Some(entries), ..Outcome::default() };
     let mut table = IndexTable::default();
-    table.apply(&owner("a"), Contribution::of(outcome));
+    table.apply(&owner("a"), Contribution::take(&mut outcome));
     assert_eq!(values(&table, &IndexKey::Integer(1)), [json!("b")]);
 }
 

@@ -125,14 +125,14 @@ async fn fill_index(script: &mut Script) -> Option<String> {
     for number in 0..40 {
         let body = json!({ "metadata": { "name": "x", "uid": number.to_string() } });
         let ended = script.call_about("hoard", &body).await.ended;
-        let result = match ended {
+        let mut result = match ended {
             CallEnd::Raised(raised) => return Some(raised.message),
             CallEnd::Returned(result) => Outcome { result, ..Outcome::default() },
             CallEnd::Keyed(entries) => Outcome { entries: Some(entries), ..Outcome::default() },
         };
         let header = Header { uid: Some(number.to_string()), ..Header::default() };
         let index = indexes.get("hoard").expect("the index");
-        index.apply(&Owner::of(&header), Contribution::of(result));
+        index.apply(&Owner::of(&header), Contribution::take(&mut result));
     }
     None
 }
