@@ -122,7 +122,7 @@ impl Index {
         self.change(|it| it.apply(owner, contribution));
     }
 
-    /// Counts what a function has returned for an object, in approximate bytes, until a contribution of the object is applied.
+    /// As [`IndexTable::reserve`].
     pub fn reserve(&self, owner: Owner, bytes: usize) {
         self.change(|it| it.reserve(owner, bytes));
     }
@@ -262,22 +262,11 @@ mod tests {
         assert!((1_000..2_000).contains(&bytes(&next)));
         indexes.remove(&owner("a"));
         assert_eq!(bytes(&next), 0);
-    }
-
-    #[test]
-    fn what_functions_have_returned_counts_until_it_is_applied() {
-        let indexes = Indexes::new(["idx".into()]);
-        let index = indexes.get("idx").unwrap();
-        let bytes = || index.bytes().load(Ordering::Relaxed);
-        let owner = |uid: &str| Owner::of(&Header { uid: Some(uid.into()), ..Header::default() });
-        index.reserve(owner("a"), 5_000);
-        index.reserve(owner("b"), 5_000);
-        index.reserve(owner("b"), 3_000);
-        assert_eq!(bytes(), 8_000, "the last result of each object");
-        index.apply(&owner("a"), Contribution::Keep);
-        assert_eq!(bytes(), 3_000);
-        indexes.remove(&owner("b"));
-        assert_eq!(bytes(), 0);
+        next.get("idx").unwrap().reserve(owner("a"), 5_000);
+        next.get("idx").unwrap().reserve(owner("a"), 3_000);
+        assert_eq!(bytes(&next), 3_000, "what a function has returned last");
+        next.get("idx").unwrap().apply(&owner("a"), Contribution::Keep);
+        assert_eq!(bytes(&next), 0, "it is in the index, or was dropped");
     }
 
     #[test]

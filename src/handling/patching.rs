@@ -10,6 +10,7 @@ use json_patch::PatchOperation;
 use serde_json::{Map, Value, json};
 use tokio::time;
 
+use super::time_slice::TimeSlice;
 use crate::call::{Logger, Scripts};
 use crate::logic::{
     change::{
@@ -524,16 +525,19 @@ impl Patcher<'_> {
         }
         let after = order::number(object);
         let interrupt = Interrupt { events: self.events, after, edits: Some(self.edits) };
+        let payload_text = Bytes::from(kopf_json::text(&payload));
+        let size = payload_text.len();
         let request = PatchRequest {
             resource: self.resource,
             namespace: header.namespace.as_deref(),
             name: header.name.as_deref().unwrap_or_default(),
             subresource,
             kind,
-            payload: Bytes::from(kopf_json::text(&payload)),
+            payload: payload_text,
             interrupt: Some(interrupt),
         };
         let patched = self.cluster.patch(request).await;
+        TimeSlice::wait_for_turn_with(size).await;
         patched.map_err(|error| {
             // Servers repeat invalid values in their errors.
             let texts = (&**object.body(), &payload);

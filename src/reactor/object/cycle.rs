@@ -107,6 +107,7 @@ impl Cycle<'_> {
         mut self,
         patched: &mut Option<Arc<Object>>,
     ) -> Result<Next, CycleError> {
+        TimeSlice::wait_for_turn_with(self.event.object.size()).await;
         if let Some(problem) = self.event.object.problem() {
             self.pass_over(&problem);
             return Ok(Next::Event);
@@ -149,6 +150,7 @@ impl Cycle<'_> {
         pass: Pass<'_>,
         patched: &mut Option<Arc<Object>>,
     ) -> Result<Next, CycleError> {
+        let mut slice = TimeSlice::start();
         let is_gone = self.event.event_type == Some(EventType::Deleted);
         let is_older = !self.refresh().await?;
         let mut wanted = CycleResult::default();
@@ -176,6 +178,7 @@ impl Cycle<'_> {
         if is_gone {
             return Ok(Next::Event);
         }
+        slice.yield_if_over().await;
         let delivery = self.delivery(CycleResult { patch: pass.patch.take(), ..wanted });
         self.conclude(delivery, left, (pass.filters, patched)).await
     }

@@ -110,6 +110,7 @@ async fn call_in_turn(
         };
         let number = attempts.begin(handler, None, attempt.started, patch);
         let (outcome, rest) = serving.runner().run_briefly(attempt).await;
+        slice.yield_if_over().await;
         let deliver = |it| state::deliver(&mut patch.lock().merge, &handler.id, it);
         if let Some(Err(error)) = outcome.result.map(deliver) {
             let text = format!("The result of {handler} is dropped: {error}");

@@ -17,11 +17,8 @@ use serde_json::Value;
 use super::limits;
 use crate::call::{Cause, Invocation, ObjectCause, SharedDocument, WeakDocument};
 use crate::heap;
-use crate::logic::{
-    background::indexing::{Owner, entry_bytes},
-    handlers::outcome::CallEnd,
-    object::measure,
-};
+use crate::logic::background::indexing::{Owner, entry_bytes};
+use crate::logic::{handlers::outcome::CallEnd, object::measure};
 
 /// Minimum number of notes before those of dropped memos are removed.
 const NOTES_MIN: usize = 64;

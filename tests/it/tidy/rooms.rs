@@ -78,7 +78,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("features/probes", 1000),
     ("features/reconcile", 800),
     ("features/schedules", 600),
-    ("handling", 1620),
+    ("handling", 1640),
     // Pages for long-lived values: a quarter less memory with 10,000 daemons. Free blocks for the next tree: less CPU for each event.
     ("heap", 720),
     // Tapes, the second form of objects: trees took almost half of the time of a review, of which a script reads a few fields. The

@@ -1,141 +1,189 @@
 //! Attributes the parts of a patch that several handlers have filled one after another.
 
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+};
+
 use serde_json::{Map, Value};
 
 use super::{Patch, Transformation};
 
-/// What each of the authors of a patch has added to it, in their order. An author is a number that the caller assigns.
+/// Which of the authors of a patch has written which value. An author is a number that the caller assigns; `None` if a value belongs to no
+/// handler.
 #[derive(Debug, Default)]
 pub struct Authors {
-    /// The patch when it was last seen.
-    last: Patch,
-    additions: Vec<Addition>,
+    values: Fields,
+    /// The transformations when they were last seen.
+    transformations: Vec<Transformation>,
+    /// The authors of all transformations that were ever seen.
+    transformed: Vec<(Option<usize>, Transformation)>,
 }
 
-/// The changes of an author between two looks at the patch. The memory of all of them is proportional to what was written.
+type Fields = BTreeMap<String, Written>;
+
+/// A value of the patch when it was last seen. Patches can be large, so values are not copied.
 #[derive(Debug)]
-struct Addition {
-    /// `None` if the changes belong to no handler.
+struct Written {
     author: Option<usize>,
-    /// The keys of the values that are new or different; below each: those of its fields if it is a map, and null otherwise.
-    places: Map<String, Value>,
-    transformations: Vec<Transformation>,
+    content: Content,
+}
+
+#[derive(Debug)]
+enum Content {
+    /// A hash of the value.
+    Value(u64),
+    /// A map, whose fields can have other authors.
+    Map(Fields),
 }
 
 impl Authors {
     /// Attributes the new parts of the patch to this author; `None` if they belong to no handler.
     pub fn note(&mut self, author: Option<usize>, patch: &Patch) {
-        let mut places = Map::new();
-        update(&mut self.last.merge, &patch.merge, &mut places);
+        update(&mut self.values, &patch.merge, author);
         // They are only appended, or replaced in place.
-        let (known, present) = (&mut self.last.transformations, &patch.transformations);
+        let (known, present) = (&mut self.transformations, &patch.transformations);
         let pairs = present.iter().zip(known.iter().map(Some).chain(std::iter::repeat(None)));
         let new = pairs.filter(|(it, known)| *known != Some(*it)).map(|(it, _)| it.clone());
-        let transformations: Vec<_> = new.collect();
-        if !transformations.is_empty() || known.len() > present.len() {
+        let count = self.transformed.len();
+        self.transformed.extend(new.map(|it| (author, it)));
+        if self.transformed.len() > count || known.len() > present.len() {
             known.clone_from(present);
-        }
-        if !(places.is_empty() && transformations.is_empty()) {
-            self.additions.push(Addition { author, places, transformations });
         }
     }
 
     /// Adds the authors of a patch that was added to this one, which is `patch` now. Their numbers are increased by `first`.
     pub fn absorb(&mut self, newer: Authors, first: usize, patch: &Patch) {
-        let theirs = newer.additions.into_iter();
-        let author = |it: Option<usize>| it.map(|it| first + it);
-        self.additions.extend(theirs.map(|it| Addition { author: author(it.author), ..it }));
-        update(&mut self.last.merge, &patch.merge, &mut Map::new());
-        self.last.transformations.clone_from(&patch.transformations);
+        overlay(&mut self.values, newer.values, first);
+        let theirs = newer.transformed.into_iter();
+        self.transformed.extend(theirs.map(|(author, it)| (author.map(|it| first + it), it)));
+        self.transformations.clone_from(&patch.transformations);
     }
 
-    /// Splits a merge-patch by its authors, in their order. A value that several have set belongs to the last one.
+    /// Splits a merge-patch by its authors, in their order; what belongs to no handler comes last. A value that several have set belongs to
+    /// the last one.
     pub fn split(&self, merge: &Map<String, Value>) -> Vec<(Option<usize>, Map<String, Value>)> {
-        let mut rest = merge.clone();
-        let mut parts = Vec::new();
-        for Addition { author, places, .. } in self.additions.iter().rev() {
-            let part = take(places, &mut rest);
-            if !part.is_empty() {
-                parts.push((*author, part));
-            }
-        }
-        parts.reverse();
-        if !rest.is_empty() {
-            parts.push((None, rest));
-        }
-        parts
+        let mut parts = parts(&self.values, merge);
+        let others = parts.remove(&None);
+        parts.into_iter().chain(others.map(|it| (None, it))).collect()
     }
 
     /// Returns the author of a transformation.
     pub fn author_of(&self, transformation: &Transformation) -> Option<usize> {
-        let first = self.additions.iter().find(|it| it.transformations.contains(transformation));
-        first.and_then(|it| it.author)
+        self.transformed.iter().find(|(_, it)| it == transformation).and_then(|(author, _)| *author)
     }
 }
 
-/// Makes a merge-patch equal to a later state of it, and adds the places of the values that differ.
-fn update(
-    earlier: &mut Map<String, Value>,
-    later: &Map<String, Value>,
-    places: &mut Map<String, Value>,
-) {
-    earlier.retain(|key, _| later.contains_key(key));
+impl Written {
+    fn new(value: &Value, author: Option<usize>) -> Self {
+        let content = match value {
+            Value::Object(fields) => {
+                let field = |(key, it): (&String, _)| (key.clone(), Written::new(it, author));
+                Content::Map(fields.iter().map(field).collect())
+            }
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_) => Content::Value(hash(value)),
+        };
+        Written { author, content }
+    }
+}
+
+fn hash(value: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Attributes what differs in a later state of a merge-patch.
+fn update(known: &mut Fields, later: &Map<String, Value>, author: Option<usize>) {
+    known.retain(|key, _| later.contains_key(key));
     for (key, value) in later {
-        match (earlier.get_mut(key), value) {
-            (Some(earlier), value) if earlier == value => {}
-            (Some(Value::Object(earlier)), Value::Object(value)) => {
-                let mut below = Map::new();
-                update(earlier, value, &mut below);
-                // Not if fields were only withdrawn.
-                if !below.is_empty() {
-                    places.insert(key.clone(), below.into());
-                }
+        match (known.get_mut(key).map(|it| &mut it.content), value) {
+            (Some(Content::Map(known)), Value::Object(later)) => update(known, later, author),
+            (Some(Content::Value(known)), value) if !value.is_object() && *known == hash(value) => {
             }
             (_, value) => {
-                places.insert(key.clone(), places_in(value));
-                earlier.insert(key.clone(), value.clone());
+                known.insert(key.clone(), Written::new(value, author));
             }
         }
     }
 }
 
-/// Returns the places of a new value: those of its fields if it is a map, and null otherwise.
-fn places_in(value: &Value) -> Value {
-    let places = |fields: &Map<String, Value>| {
-        fields.iter().map(|(key, it)| (key.clone(), places_in(it))).collect()
-    };
-    value.as_object().map_or(Value::Null, |it| Value::Object(places(it)))
+/// Adds the authors of a merge-patch that was added to another one.
+fn overlay(known: &mut Fields, newer: Fields, first: usize) {
+    for (key, Written { author, content }) in newer {
+        let author = author.map(|it| first + it);
+        match (known.entry(key), content) {
+            (Entry::Occupied(mut known), Content::Map(newer)) => {
+                let known = known.get_mut();
+                if let Content::Map(known) = &mut known.content {
+                    overlay(known, newer, first);
+                } else {
+                    *known = Written { author, content: shifted(newer, first) };
+                }
+            }
+            (Entry::Occupied(mut known), content @ Content::Value(_)) => {
+                known.insert(Written { author, content });
+            }
+            (Entry::Vacant(free), Content::Map(newer)) => {
+                free.insert(Written { author, content: shifted(newer, first) });
+            }
+            (Entry::Vacant(free), content @ Content::Value(_)) => {
+                free.insert(Written { author, content });
+            }
+        }
+    }
 }
 
-/// Removes the values at these places from `rest`, and returns them.
-fn take(places: &Map<String, Value>, rest: &mut Map<String, Value>) -> Map<String, Value> {
-    let mut taken = Map::new();
-    for (key, places) in places {
-        let part = match (places, rest.get_mut(key)) {
-            (Value::Object(places), Some(Value::Object(below))) if !below.is_empty() => {
-                let part = take(places, below);
-                if below.is_empty() {
-                    rest.shift_remove(key);
+fn shifted(newer: Fields, first: usize) -> Content {
+    let mut fields = Fields::new();
+    overlay(&mut fields, newer, first);
+    Content::Map(fields)
+}
+
+/// Returns the parts of a merge-patch by their authors.
+fn parts(
+    known: &Fields,
+    merge: &Map<String, Value>,
+) -> BTreeMap<Option<usize>, Map<String, Value>> {
+    let mut all = BTreeMap::<_, Map<_, _>>::new();
+    for (key, value) in merge {
+        let written = known.get(key);
+        match (written.map(|it| &it.content), value) {
+            (Some(Content::Map(known)), Value::Object(fields)) if !fields.is_empty() => {
+                for (author, part) in parts(known, fields) {
+                    all.entry(author).or_default().insert(key.clone(), part.into());
                 }
-                Some(part).filter(|it| !it.is_empty()).map(Value::Object)
             }
-            (_, Some(_)) => rest.shift_remove(key),
-            (_, None) => None,
-        };
-        taken.extend(part.map(|it| (key.clone(), it)));
+            _ => {
+                let author = written.and_then(|it| it.author);
+                all.entry(author).or_default().insert(key.clone(), value.clone());
+            }
+        }
     }
-    taken
+    all
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::{Map, Value, json};
 
-    use super::Authors;
+    use super::{Authors, Content, Fields, Written};
     use crate::logic::{
         change::patch::{Patch, Transformation},
-        object::{conditions::ConditionChange, measure},
+        object::conditions::ConditionChange,
     };
+
+    fn count(fields: &Fields) -> usize {
+        let below = |it: &Written| match &it.content {
+            Content::Value(_) => 0,
+            Content::Map(fields) => count(fields),
+        };
+        fields.values().map(|it| 1 + below(it)).sum()
+    }
 
     fn patch(merge: &Value) -> Patch {
         Patch { merge: merge.as_object().cloned().unwrap(), ..Patch::default() }
@@ -210,8 +258,7 @@ mod tests {
             all.insert(format!("a{number}"), json!({ "x": number }));
             authors.note(Some(number), &Patch { merge: all.clone(), ..Patch::default() });
         }
-        let kept = authors.additions.iter().map(|it| measure::items_of(&it.places));
-        assert_eq!(kept.sum::<usize>(), 2 * AUTHORS);
+        assert_eq!(count(&authors.values), 2 * AUTHORS);
         assert_eq!(authors.split(&all).len(), AUTHORS);
     }
 

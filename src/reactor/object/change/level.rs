@@ -107,6 +107,7 @@ impl Level<'_> {
             let now = serving.clock.now();
             let number = attempts.begin(handler, state.record(&handler.id), now, patch);
             let mut outcome = self.call(handler, state).await;
+            slice.yield_if_over().await;
             if let Some(result) = outcome.result.take()
                 && let Err(error) = state::deliver(&mut patch.lock().merge, &handler.id, result)
             {
