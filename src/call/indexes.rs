@@ -61,7 +61,7 @@ impl Indexes {
             if !refilled.contains(&id) {
                 return (id, known.clone());
             }
-            known.retire();
+            known.write().retire();
             (id, Index { since: version, ..known.clone() })
         };
         Indexes(Arc::new(ids.into_iter().map(index).collect_map()))
@@ -81,7 +81,7 @@ impl Indexes {
 
     /// Removes all outdated values, because no handler will replace them.
     pub fn sweep(&self) {
-        self.all().for_each(Index::sweep);
+        self.all().for_each(|it| it.change(IndexTable::sweep));
     }
 
     /// Returns the index with this id.
@@ -130,14 +130,6 @@ impl Index {
     /// Returns the counter of the approximate bytes of all values, with those that are reserved; it follows every change.
     pub fn bytes(&self) -> &Arc<AtomicUsize> {
         &self.bytes
-    }
-
-    fn retire(&self) {
-        self.write().retire();
-    }
-
-    fn sweep(&self) {
-        self.change(IndexTable::sweep);
     }
 
     fn change(&self, change: impl FnOnce(&mut IndexTable)) {
