@@ -96,7 +96,7 @@ impl Indexer<'_> {
         }
         let wanted = |id: &Arc<str>| self.only.is_none_or(|it| it.contains(id));
         let mut slice = TimeSlice::start();
-        for index in self.runner.services.indexes.all() {
+        for index in services.indexes.all() {
             if wanted(index.id()) && !is_applied.contains(index.id()) {
                 let contribution = others.remove(index.id()).unwrap_or(Contribution::Remove);
                 let related =

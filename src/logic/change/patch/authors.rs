@@ -1,7 +1,7 @@
 //! Attributes the parts of a patch that several handlers have filled one after another.
 
 use std::{
-    collections::{BTreeMap, btree_map::Entry},
+    collections::BTreeMap,
     hash::{DefaultHasher, Hash as _, Hasher as _},
 };
 
@@ -53,8 +53,9 @@ impl Authors {
     }
 
     /// Adds the authors of a patch that was added to this one, which is `patch` now. Their numbers are increased by `first`.
-    pub fn absorb(&mut self, newer: Authors, first: usize, patch: &Patch) {
-        overlay(&mut self.values, newer.values, first);
+    pub fn absorb(&mut self, mut newer: Authors, first: usize, patch: &Patch) {
+        renumber(&mut newer.values, first);
+        overlay(&mut self.values, newer.values);
         let theirs = newer.transformed.into_iter();
         self.transformed.extend(theirs.map(|(author, it)| (author.map(|it| first + it), it)));
         self.transformations.clone_from(&patch.transformations);
@@ -112,36 +113,28 @@ fn update(known: &mut Fields, later: &Map<String, Value>, author: Option<usize>)
     }
 }
 
-/// Adds the authors of a merge-patch that was added to another one.
-fn overlay(known: &mut Fields, newer: Fields, first: usize) {
-    for (key, Written { author, content }) in newer {
-        let author = author.map(|it| first + it);
-        match (known.entry(key), content) {
-            (Entry::Occupied(mut known), Content::Map(newer)) => {
-                let known = known.get_mut();
-                if let Content::Map(known) = &mut known.content {
-                    overlay(known, newer, first);
-                } else {
-                    *known = Written { author, content: shifted(newer, first) };
-                }
-            }
-            (Entry::Occupied(mut known), content @ Content::Value(_)) => {
-                known.insert(Written { author, content });
-            }
-            (Entry::Vacant(free), Content::Map(newer)) => {
-                free.insert(Written { author, content: shifted(newer, first) });
-            }
-            (Entry::Vacant(free), content @ Content::Value(_)) => {
-                free.insert(Written { author, content });
-            }
+/// Increases the numbers of all authors.
+fn renumber(fields: &mut Fields, first: usize) {
+    for Written { author, content } in fields.values_mut() {
+        *author = author.map(|it| first + it);
+        if let Content::Map(fields) = content {
+            renumber(fields, first);
         }
     }
 }
 
-fn shifted(newer: Fields, first: usize) -> Content {
-    let mut fields = Fields::new();
-    overlay(&mut fields, newer, first);
-    Content::Map(fields)
+/// Adds the authors of a merge-patch that was added to another one.
+fn overlay(known: &mut Fields, newer: Fields) {
+    for (key, newer) in newer {
+        match (known.get_mut(&key).map(|it| &mut it.content), newer) {
+            (Some(Content::Map(known)), Written { content: Content::Map(newer), .. }) => {
+                overlay(known, newer);
+            }
+            (_, newer) => {
+                known.insert(key, newer);
+            }
+        }
+    }
 }
 
 /// Returns the parts of a merge-patch by their authors.
@@ -228,6 +221,24 @@ mod tests {
         let expected = ["a", "b", "c"].into_iter().enumerate();
         let expected: Vec<_> =
             expected.map(|(number, it)| (Some(number), json!({ "spec": { it: 1 } }))).collect();
+        assert_eq!(parts, expected);
+    }
+
+    #[test]
+    fn what_both_patches_have_set_belongs_to_the_one_that_was_added() {
+        let (mut all, mut others) = (Authors::default(), Authors::default());
+        all.note(Some(0), &patch(&json!({ "spec": { "a": 1, "b": { "c": 1 } }, "status": 1 })));
+        others.note(Some(0), &patch(&json!({ "spec": { "a": { "x": 1 }, "b": { "d": 1 } } })));
+        others.note(None, &patch(&json!({ "spec": { "a": { "x": 1 }, "b": 2 } })));
+        let sum = json!({ "spec": { "a": { "x": 1 }, "b": 2 }, "status": 1 });
+        all.absorb(others, 4, &patch(&sum));
+        let parts = all.split(sum.as_object().unwrap()).into_iter();
+        let parts: Vec<_> = parts.map(|(author, it)| (author, Value::from(it))).collect();
+        let expected = [
+            (Some(0), json!({ "status": 1 })),
+            (Some(4), json!({ "spec": { "a": { "x": 1 } } })),
+            (None, json!({ "spec": { "b": 2 } })),
+        ];
         assert_eq!(parts, expected);
     }
 
