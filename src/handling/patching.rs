@@ -15,7 +15,7 @@ use crate::call::{Logger, Scripts};
 use crate::logic::{
     change::{
         order,
-        patch::{self, Patch, Transformation},
+        patch::{self, Overlay, Patch, Transformation},
     },
     handlers::outcome::{LogLevel, Raised},
     object::{Object, diff, hidden, resource::Resource},
@@ -284,22 +284,28 @@ impl Patcher<'_> {
         merge: &mut Map<String, Value>,
         answered: &mut Option<Arc<Object>>,
     ) -> Result<PatchAttempt, PatchError> {
-        let (main, status) = self.split(merge);
+        let is_apart = self.has_status();
+        let is_main = |key: &String| !(is_apart && key == "status");
+        let has_status = is_apart && merge.get("status").is_some_and(|it| !it.is_null());
         let mut accepted = Map::new();
         let mut freshest = None;
-        if !main.is_empty() {
-            let payload = Value::Object(main);
-            self.announce(|| format!("Merge-patching the resource with: {}", self.shown(&payload)));
-            let answer = self.request(object, None, PatchKind::Merge, payload).await?;
+        if merge.keys().any(is_main) {
+            let text = main_text(object, merge, is_apart);
+            let main = || merge.iter().filter(|(key, _)| is_main(key));
+            let payload = || main().map(|(key, it)| (key.clone(), it.clone())).collect();
+            self.announce(|| {
+                format!("Merge-patching the resource with: {}", self.shown(&payload()))
+            });
+            let answer = self.request(object, (None, PatchKind::Merge), text, payload).await?;
             freshest = Some(Arc::clone(&answer));
             *answered = Some(answer);
-            let rest = status.as_ref().and_then(|_| merge.shift_remove_entry("status"));
+            let rest = has_status.then(|| merge.shift_remove_entry("status")).flatten();
             accepted = mem::replace(merge, rest.into_iter().collect());
         }
         let mut ended = PatchAttempt::Done;
-        if let Some(status) = status {
+        if has_status {
             let freshest = freshest.as_deref().unwrap_or(object);
-            match self.merge_status(freshest, status).await? {
+            match self.merge_status(freshest, merge).await? {
                 Some(answer) => *answered = Some(answer),
                 None => ended = PatchAttempt::Outdated,
             }
@@ -320,16 +326,14 @@ impl Patcher<'_> {
     async fn merge_status(
         &self,
         object: &Object,
-        status: Value,
+        merge: &mut Map<String, Value>,
     ) -> Result<Option<Arc<Object>>, PatchError> {
-        let mut payload = json!({ "status": status });
-        self.announce(|| format!("Merge-patching the status with: {}", self.shown(&payload)));
         let version = self.latest_version(object);
+        let text = status_text(version.as_deref(), merge);
         let is_insisting = version.is_some();
-        if let (Some(version), Some(merge)) = (version, payload.as_object_mut()) {
-            merge.insert("metadata".into(), json!({ "resourceVersion": version }));
-        }
-        match self.request(object, Some("status"), PatchKind::Merge, payload).await {
+        let payload = || json!({ "status": merge.get("status") });
+        self.announce(|| format!("Merge-patching the status with: {}", self.shown(&payload())));
+        match self.request(object, (Some("status"), PatchKind::Merge), text, payload).await {
             Ok(answer) => Ok(Some(answer)),
             Err(error) if error.class == ErrorClass::Conflict && is_insisting => {
                 let text = "The object has changed meanwhile, so its status is patched in its latest version.";
@@ -437,9 +441,15 @@ impl Patcher<'_> {
             let test =
                 json!({ "op": "test", "path": "/metadata/resourceVersion", "value": version });
             let operations = operations.iter().map(|it| json!(it));
-            let payload = Value::Array(std::iter::once(test).chain(operations).collect());
+            let mut payload = Value::Array(std::iter::once(test).chain(operations).collect());
             self.announce(|| format!("JSON-patching the {what} with: {}", self.shown(&payload)));
-            match self.request(freshest, subresource, PatchKind::Json, payload).await {
+            if let (Some(uid), Some(operations)) = (&freshest.header().uid, payload.as_array_mut())
+            {
+                operations
+                    .insert(0, json!({ "op": "test", "path": "/metadata/uid", "value": uid }));
+            }
+            let (text, kind) = (kopf_json::text(&payload), (subresource, PatchKind::Json));
+            match self.request(freshest, kind, text, || payload.clone()).await {
                 Ok(object) => {
                     *freshest = object;
                     *is_main_applied |= is_main;
@@ -493,14 +503,6 @@ impl Patcher<'_> {
         }
     }
 
-    fn split(&self, merge: &Map<String, Value>) -> (Map<String, Value>, Option<Value>) {
-        let is_apart = |key: &str| key == "status" && self.has_status();
-        let main = merge.iter().filter(|(key, _)| !is_apart(key));
-        let main = main.map(|(key, value)| (key.clone(), value.clone())).collect();
-        let status = merge.get("status").filter(|it| is_apart("status") && !it.is_null());
-        (main, status.cloned())
-    }
-
     fn split_operations(
         &self,
         all: Vec<PatchOperation>,
@@ -512,34 +514,33 @@ impl Patcher<'_> {
         self.resource.subresources.contains("status")
     }
 
+    /// Sends the text of a payload. `payload` returns the payload itself, for errors.
     async fn request(
         &self,
         object: &Object,
-        subresource: Option<&str>,
-        kind: PatchKind,
-        mut payload: Value,
+        (subresource, kind): (Option<&str>, PatchKind),
+        text: Vec<u8>,
+        payload: impl Fn() -> Value,
     ) -> Result<Arc<Object>, ApiError> {
         let header = object.header();
-        if let Some(uid) = &header.uid {
-            insist(&mut payload, subresource, uid);
-        }
         let after = order::number(object);
         let interrupt = Interrupt { events: self.events, after, edits: Some(self.edits) };
-        let payload_text = Bytes::from(kopf_json::text(&payload));
-        let size = payload_text.len();
+        let size = text.len();
         let request = PatchRequest {
             resource: self.resource,
             namespace: header.namespace.as_deref(),
             name: header.name.as_deref().unwrap_or_default(),
             subresource,
             kind,
-            payload: payload_text,
+            payload: Bytes::from(text),
             interrupt: Some(interrupt),
         };
+        TimeSlice::wait_for_turn_with(size).await;
         let patched = self.cluster.patch(request).await;
         TimeSlice::wait_for_turn_with(size).await;
         patched.map_err(|error| {
             // Servers repeat invalid values in their errors.
+            let payload = payload();
             let texts = (&**object.body(), &payload);
             let hide = |text: &str| hidden::without_values(self.persistence, texts, text);
             ApiError { message: hide(&error.message), ..error }
@@ -562,19 +563,27 @@ impl Patcher<'_> {
     }
 }
 
-/// Makes a patch invalid for another object of the same name. Servers ignore the uid in a merge-patch of a subresource; there, the version
-/// has this effect.
-fn insist(payload: &mut Value, subresource: Option<&str>, uid: &str) {
-    match payload {
-        Value::Array(operations) => {
-            operations.insert(0, json!({ "op": "test", "path": "/metadata/uid", "value": uid }));
-        }
-        Value::Object(merge) if subresource.is_none() => {
-            let metadata = merge.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
-            if let Some(metadata) = metadata.as_object_mut() {
-                metadata.insert("uid".into(), uid.into());
-            }
-        }
-        Value::Object(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+/// Returns the JSON of a merge-patch of an object, without the status if that is a subresource. It is invalid for another object of the
+/// same name.
+fn main_text(object: &Object, merge: &mut Map<String, Value>, is_status_apart: bool) -> Vec<u8> {
+    let status = is_status_apart.then(|| merge.shift_remove_entry("status")).flatten();
+    let uid = object.header().uid.as_deref();
+    let uid = uid.filter(|_| merge.get("metadata").is_none_or(Value::is_object));
+    let insisting = uid.map(|it| ("metadata".into(), json!({ "uid": it })));
+    let overlay = Overlay::compose(merge, insisting.into_iter().collect());
+    let text = kopf_json::map_text(merge);
+    overlay.revert(merge);
+    merge.extend(status);
+    text
+}
+
+/// Returns the JSON of a merge-patch of a status. Servers ignore the uid there; the version has its effect.
+fn status_text(version: Option<&str>, merge: &mut Map<String, Value>) -> Vec<u8> {
+    let mut payload = Map::from_iter(merge.shift_remove_entry("status"));
+    if let Some(version) = version {
+        payload.insert("metadata".into(), json!({ "resourceVersion": version }));
     }
+    let text = kopf_json::map_text(&payload);
+    merge.extend(payload.shift_remove_entry("status"));
+    text
 }

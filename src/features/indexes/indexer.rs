@@ -83,7 +83,7 @@ impl Indexer<'_> {
             let (mut ended, mut slice) = (Vec::new(), TimeSlice::start());
             for (handler, effort) in all {
                 slice.yield_if_over().await;
-                ended.push(self.call(handler, effort, &owner).await);
+                ended.push(self.call((handler, effort), &owner, &mut slice).await);
             }
             ended
         });
@@ -146,9 +146,9 @@ impl Indexer<'_> {
     /// Calls a handler and updates its index.
     async fn call(
         &self,
-        handler: Arc<Handler>,
-        (retries, started): (u64, Timestamp),
+        (handler, (retries, started)): (Arc<Handler>, (u64, Timestamp)),
         owner: &Owner,
+        slice: &mut TimeSlice,
     ) -> Called {
         let attempt = Try {
             handler: Arc::clone(&handler),
@@ -159,6 +159,7 @@ impl Indexer<'_> {
             logger: self.logger.with_kind(LoggerKind::Terse),
         };
         let (mut outcome, _rest) = self.runner.run_briefly(attempt).await;
+        slice.yield_if_over().await;
         self.apply(&handler, &mut outcome, owner);
         Called { handler, started, outcome }
     }

@@ -28,6 +28,17 @@ pub fn equal(a: &Value, b: &Value) -> bool {
     }
 }
 
+/// Returns the bytes that a string is longer as JSON, without its quotes.
+pub fn escapes(text: &str) -> usize {
+    let count = |it: &u8| {
+        let is_short = matches!(it, 0x08 | b'\t' | b'\n' | 0x0c | b'\r');
+        let is_escaped = matches!(it, b'"' | b'\\');
+        u8::from(is_escaped) + 5 * u8::from(*it < 0x20) - 4 * u8::from(is_short)
+    };
+    // Many bytes are counted at once, as long as their number fits into a byte.
+    text.as_bytes().chunks(32).map(|it| usize::from(it.iter().map(count).sum::<u8>())).sum()
+}
+
 /// Returns a hash that is the same for equal values, whatever the order of their keys.
 pub fn fingerprint(value: &Value) -> u64 {
     // `DefaultHasher` has fixed keys, unlike the hasher of a map: the same value always has the same hash.

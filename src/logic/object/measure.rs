@@ -1,5 +1,6 @@
 //! Measures values: their items, which say how long it takes to copy and to free them, and their bytes as JSON.
 
+use kopf_json::values;
 use serde_json::{Map, Number, Value};
 
 use crate::logic::text::size;
@@ -46,12 +47,7 @@ pub fn number(number: &Number) -> usize {
 
 /// Returns the bytes of a string as JSON, with its quotes and a comma.
 pub fn text(text: &str) -> usize {
-    let more = |it: u8| match it {
-        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 1,
-        0..0x20 => 5,
-        _ => 0,
-    };
-    text.len() + text.bytes().map(more).sum::<usize>() + TEXT
+    text.len() + values::escapes(text) + TEXT
 }
 
 /// Returns the bytes of a value as JSON, or a few more.

@@ -542,7 +542,7 @@ impl Cycle<'_> {
         if let Some(undecided) = &mut self.memory.undecided {
             undecided.retry_if_overtaken(&change);
         }
-        let cause = self.cause(patch, ObjectDetail::Change(kwargs(&change, None)));
+        let cause = self.cause(patch, ObjectDetail::Change(kwargs(&change)));
         let filter_caller = serving.filter_caller(&cause, memo, logger);
         let subject = Subject { object, change: Some(&change) };
         let decision = |known: &Answers| {

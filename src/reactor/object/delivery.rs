@@ -29,7 +29,7 @@ use crate::call::{Logger, LoggerKind};
 use crate::handling::patching::{PatchError, PatchResponses, Patcher};
 use crate::logic::{
     change::{
-        patch::{self, Patch, Transformation},
+        patch::{self, Overlay, Patch, Transformation},
         registry::ResourceHandlers,
     },
     handlers::{
@@ -332,17 +332,19 @@ impl Sender<'_> {
     ) -> Result<bool, PatchError> {
         let mut lengths = MESSAGE_BYTES.into_iter();
         loop {
-            let mut merge = delivery.main.clone();
-            patch::compose(&mut merge, own);
+            let mut merge = std::mem::take(&mut delivery.main);
+            let overlay = Overlay::compose(&mut merge, own);
             let mut both = Patch { merge, ..Patch::default() };
             let ended = self.apply(&mut both).await;
             // The remaining keys were not accepted.
-            delivery.main.retain(|key, _| both.merge.contains_key(key));
+            let is_only_status = both.merge.keys().all(|key| key == "status");
+            overlay.revert(&mut both.merge);
+            delivery.main = both.merge;
             let error = match ended {
                 Err(error) if !error.is_transient() => error,
                 ended => return ended,
             };
-            if delivery.is_done() && both.merge.keys().all(|key| key == "status") {
+            if delivery.is_done() && is_only_status {
                 // The essence is written, so the old records are never read again.
                 self.warn(&format!("Old records could not be removed from the status: {error}"));
                 return Ok(false);

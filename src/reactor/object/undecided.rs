@@ -241,7 +241,7 @@ impl Cycle<'_> {
         }
         let (serving, logger) = (self.serving, self.logger);
         let object = &self.event.object;
-        let detail = ObjectDetail::Change(kwargs(change, None));
+        let detail = ObjectDetail::Change(kwargs(change));
         let cause = self.cause(patch, detail);
         let filter_caller = serving.filter_caller(&cause, memo, logger);
         let subject = Subject { object, change: Some(change) };

@@ -122,7 +122,8 @@ impl<V: ActorVm> SharedVm<V> {
         // Taken if the actor computes, or if this call is awaited by a call of the same script.
         let Some(_turn) = self.turn.try_lock() else { return InlineCall::Refused };
         let Some(vm) = self.admit(call, began) else { return InlineCall::Refused };
-        vm.set_inline(Some(InlineSlice::new(self.is_timed.then_some(began))));
+        let slice = InlineSlice::new(self.is_timed.then_some(began), vm.used_memory());
+        vm.set_inline(Some(slice));
         let polled = panic::catch_unwind(AssertUnwindSafe(|| {
             let mut running = vm.call(Arc::clone(call));
             let polled = running.poll_unpin(&mut Context::from_waker(Waker::noop()));

@@ -7,6 +7,8 @@ use super::share::{LONG, RealInstant};
 /// Maximum number of loop iterations and calls in a slice. Its duration is checked after a few of them.
 const STEPS_MAX: u32 = 1000;
 const STEPS_OF_CHECK: u32 = 16;
+/// Maximum number of bytes by which the memory of the VM may grow in a slice: what makes or copies larger values is long.
+const GROWTH_MAX: usize = 256 << 10;
 /// CPU time beyond [`LONG`] after which a call is aborted, because it runs something that cannot be suspended. It is repeated on the thread of
 /// the script.
 pub(in crate::scripting) const ABORTED_AFTER: Duration = Duration::from_millis(10);
@@ -16,14 +18,16 @@ pub(in crate::scripting) const ABORTED_AFTER: Duration = Duration::from_millis(1
 pub(in crate::scripting) struct InlineSlice {
     /// `None` if only the steps count, because the result must not depend on time.
     began: Option<RealInstant>,
+    /// The memory of the VM at the beginning, in bytes.
+    memory: usize,
     steps: u32,
     is_over: bool,
     is_aborted: bool,
 }
 
 impl InlineSlice {
-    pub(in crate::scripting) fn new(began: Option<RealInstant>) -> Self {
-        InlineSlice { began, steps: 0, is_over: false, is_aborted: false }
+    pub(in crate::scripting) fn new(began: Option<RealInstant>, memory: usize) -> Self {
+        InlineSlice { began, memory, steps: 0, is_over: false, is_aborted: false }
     }
 
     /// Counts a step. Returns whether the slice must end.
@@ -40,9 +44,9 @@ impl InlineSlice {
         self.is_over
     }
 
-    /// Makes the slice end: the call holds too much memory.
-    pub(in crate::scripting) fn end(&mut self) {
-        self.is_over = true;
+    /// Makes the slice end if the VM has much more memory than at the beginning.
+    pub(in crate::scripting) fn check_memory(&mut self, memory: usize) {
+        self.is_over |= memory > self.memory + GROWTH_MAX;
     }
 
     /// Returns whether a call that cannot be suspended is aborted.
@@ -63,16 +67,27 @@ impl InlineSlice {
 
 #[cfg(test)]
 mod tests {
-    use super::{InlineSlice, LONG, RealInstant, STEPS_MAX, STEPS_OF_CHECK};
+    use super::{GROWTH_MAX, InlineSlice, LONG, RealInstant, STEPS_MAX, STEPS_OF_CHECK};
 
     #[test]
     fn a_slice_ends_after_many_steps_or_some_time() {
-        let mut counted = InlineSlice::new(None);
+        let mut counted = InlineSlice::new(None, 0);
         let steps = (1..10 * STEPS_MAX).find(|_| counted.step()).unwrap_or_default();
         assert!((STEPS_MAX..STEPS_MAX + STEPS_OF_CHECK).contains(&steps), "{steps}");
         let before = RealInstant::now();
         while before.elapsed() <= LONG {}
-        let mut timed = InlineSlice::new(Some(before));
+        let mut timed = InlineSlice::new(Some(before), 0);
         assert_eq!((1..100).find(|_| timed.step()), Some(STEPS_OF_CHECK));
+    }
+
+    #[test]
+    fn a_slice_ends_after_much_new_memory() {
+        let mut slice = InlineSlice::new(None, GROWTH_MAX);
+        for memory in [0, GROWTH_MAX, 2 * GROWTH_MAX] {
+            slice.check_memory(memory);
+            assert!(!slice.step(), "{memory}");
+        }
+        slice.check_memory(2 * GROWTH_MAX + 1);
+        assert!(slice.step());
     }
 }

@@ -32,7 +32,7 @@ use super::{
     running::{CallFailure, CallPurpose, RunningCall},
     streams::Streams,
     views::CtxView,
-    watchdog::{Abort, INLINE_MEMORY_MAX, Watchdog},
+    watchdog::{Abort, Watchdog},
     world::World,
 };
 use crate::call::Invocation;
@@ -71,6 +71,9 @@ const GC_STEP_MULTIPLIER: i32 = 400;
 /// Replaced built-ins that compiled code would otherwise call directly. For loops over `next, t`, see `set_mutable_globals`.
 const REPLACED: [&str; 7] =
     ["pcall", "rawget", "rawlen", "setmetatable", "table.unpack", "unpack", "xpcall"];
+
+/// Maximum memory of a VM in bytes when a call begins inline: no single step is much longer than using all of it.
+const INLINE_MEMORY_MAX: usize = 2 << 20;
 
 /// Maximum number of coroutines kept for reuse: about as many as short calls run at once.
 const SPARE_MAX: usize = 16;

@@ -38,8 +38,6 @@ use crate::scripting::{
 };
 use crate::settings::Sandbox;
 
-/// Maximum memory of a VM in bytes while a call runs inline: no single step is much longer than using all of it.
-pub(super) const INLINE_MEMORY_MAX: usize = 2 << 20;
 /// Why a call was aborted; scripts cannot prevent it by catching the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Abort {
@@ -238,14 +236,14 @@ impl Meter {
         self.inline.get().is_some()
     }
 
-    /// Counts a step, of this VM or of a function of the host. Returns whether the slice has lasted long enough, or the VM has too much
-    /// memory for it, in bytes, if given.
+    /// Counts a step, of this VM or of a function of the host. Returns whether the slice has lasted long enough, or the memory of
+    /// the VM, in bytes, has grown too much for it.
     fn is_due(&self, memory: Option<usize>) -> bool {
         let Some(mut inline) = self.inline.get() else {
             return self.slices.take_due();
         };
-        if memory.is_some_and(|it| it > INLINE_MEMORY_MAX) {
-            inline.end();
+        if let Some(memory) = memory {
+            inline.check_memory(memory);
         }
         let is_over = inline.step();
         self.inline.set(Some(inline));

@@ -84,17 +84,6 @@ pub struct Change {
     pub has_hidden: bool,
 }
 
-/// A change as seen by the handlers of one field.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Narrowed {
-    /// The old value of the field; `None` if it was absent.
-    pub old: Option<Arc<Value>>,
-    /// The new value of the field; `None` if it is absent.
-    pub new: Option<Arc<Value>>,
-    /// The changes below the field.
-    pub diff: Arc<Diff>,
-}
-
 /// Compares an object with the essence stored on it.
 ///
 /// `extra` are the fields that handlers of the resource watch. Fails only if the stored essence cannot be read.
@@ -157,38 +146,17 @@ pub fn compare(
 }
 
 impl Change {
-    /// Returns the change as seen from a field; without a field, the whole change.
-    ///
-    /// Sub-handlers see the narrowed change of their parent, so their own fields are relative to its field.
-    pub fn narrowed(&self, field: Option<&FieldPath>) -> Narrowed {
-        let whole = Narrowed {
-            old: self.old.clone(),
-            new: Some(Arc::clone(&self.new)),
-            diff: Arc::clone(&self.diff),
-        };
-        whole.narrowed(field)
-    }
-}
-
-impl Change {
-    /// Returns the change as seen by the sub-handlers of a handler with this field.
+    /// Returns the change as the handlers of a field see it, and their sub-handlers, whose own fields are relative to it; without a field,
+    /// the whole change. The new value is null if the field is absent.
     #[must_use]
-    pub fn below(&self, field: Option<&FieldPath>) -> Change {
-        let Narrowed { old, new, diff } = self.narrowed(field);
-        Change { old, new: new.unwrap_or_default(), diff, ..self.clone() }
-    }
-}
-
-impl Narrowed {
-    /// Returns the change narrowed to one more field.
-    #[must_use]
-    pub fn narrowed(&self, field: Option<&FieldPath>) -> Narrowed {
+    pub fn narrowed(&self, field: Option<&FieldPath>) -> Change {
         let Some(field) = field.filter(|it| !it.is_empty()) else { return self.clone() };
         let part = |whole: &Arc<Value>| fields::get(whole, field).cloned().map(Arc::new);
-        Narrowed {
+        Change {
             old: self.old.as_ref().and_then(part),
-            new: self.new.as_ref().and_then(part),
+            new: part(&self.new).unwrap_or_default(),
             diff: Arc::new(diff::reduce(&self.diff, field)),
+            ..self.clone()
         }
     }
 }

@@ -51,9 +51,11 @@ fn fields_of_sub_handlers_are_relative_to_the_field_of_the_parent() {
     let change = examined(json!({"spec": {"a": {"b": 1}}}), &[]);
     let parent = change.narrowed(Some(&fields::split("spec.a")));
     let child = parent.narrowed(Some(&fields::split("b")));
-    assert_eq!(child.new.as_deref(), Some(&json!(1)));
+    assert_eq!(*child.new, json!(1));
     assert_eq!(child.diff.len(), 1);
     assert!(child.diff[0].field.is_empty());
+    let absent = child.narrowed(Some(&fields::split("c")));
+    assert_eq!((absent.old, &*absent.new, absent.diff.len()), (None, &Value::Null, 0));
 }
 
 #[test]

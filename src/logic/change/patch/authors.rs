@@ -1,10 +1,8 @@
 //! Attributes the parts of a patch that several handlers have filled one after another.
 
-use std::{
-    collections::BTreeMap,
-    hash::{DefaultHasher, Hash as _, Hasher as _},
-};
+use std::collections::BTreeMap;
 
+use kopf_json::values::fingerprint;
 use serde_json::{Map, Value};
 
 use super::{Patch, Transformation};
@@ -86,16 +84,10 @@ impl Written {
             | Value::Bool(_)
             | Value::Number(_)
             | Value::String(_)
-            | Value::Array(_) => Content::Value(hash(value)),
+            | Value::Array(_) => Content::Value(fingerprint(value)),
         };
         Written { author, content }
     }
-}
-
-fn hash(value: &Value) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    value.hash(&mut hasher);
-    hasher.finish()
 }
 
 /// Attributes what differs in a later state of a merge-patch.
@@ -104,8 +96,8 @@ fn update(known: &mut Fields, later: &Map<String, Value>, author: Option<usize>)
     for (key, value) in later {
         match (known.get_mut(key).map(|it| &mut it.content), value) {
             (Some(Content::Map(known)), Value::Object(later)) => update(known, later, author),
-            (Some(Content::Value(known)), value) if !value.is_object() && *known == hash(value) => {
-            }
+            (Some(Content::Value(known)), value)
+                if !value.is_object() && *known == fingerprint(value) => {}
             (_, value) => {
                 known.insert(key.clone(), Written::new(value, author));
             }

@@ -19,8 +19,9 @@ use crate::logic::{
 };
 
 mod authors;
+mod overlay;
 
-pub use self::authors::Authors;
+pub use self::{authors::Authors, overlay::Overlay};
 
 /// The fields that servers drop when they are empty.
 const DROPPED_WHEN_EMPTY: [[&str; 2]; 3] =

@@ -342,14 +342,26 @@ pub fn deliver(
     if result.is_null() {
         return Ok(());
     }
-    if measure::admit(patch, measure::items(&result), measure::bytes(&result)).is_err() {
-        // Without what it replaces, it may fit.
-        let mut trial = patch.clone();
-        merge(&mut trial, id, result.clone()).map_err(undeliverable)?;
-        let admitted = measure::admit(&trial, 0, 0);
-        admitted.map_err(|it| undeliverable(DeliveryProblem::TooLarge(it)))?;
-    }
+    let (items, bytes) = growth(patch, id, &result);
+    let admitted = measure::admit(patch, items, bytes);
+    admitted.map_err(|it| undeliverable(DeliveryProblem::TooLarge(it)))?;
     merge(patch, id, result).map_err(undeliverable)
+}
+
+/// Returns the items and bytes of a result, less those of what it replaces.
+fn growth(patch: &Map<String, Value>, id: &str, result: &Value) -> (usize, usize) {
+    let present = patch.get("status").and_then(|it| it.get(id));
+    let replaced: Vec<_> = match (present, result) {
+        (Some(Value::Object(present)), Value::Object(entries)) => {
+            entries.keys().filter_map(|it| present.get(it)).collect()
+        }
+        (present, _) => present.into_iter().collect(),
+    };
+    let without = |all: usize, of: fn(&Value) -> usize| {
+        all.saturating_sub(replaced.iter().copied().map(of).sum())
+    };
+    let (items, bytes) = (measure::items(result), measure::bytes(result));
+    (without(items, measure::items), without(bytes, measure::bytes))
 }
 
 fn merge(patch: &mut Map<String, Value>, id: &str, result: Value) -> Result<(), DeliveryProblem> {

@@ -26,6 +26,7 @@ use crate::logic::{
         outcome::{Outcome, Raised, RaisedKind},
     },
 };
+use crate::settings::FieldPath;
 
 /// Handlers that see the same change and run one after another.
 #[derive(Clone, Copy)]
@@ -42,6 +43,14 @@ pub(super) struct Level<'a> {
     pub(super) edited: &'a BTreeSet<Arc<str>>,
 }
 
+/// The change as the handlers of one field see it. The values can be large, and many handlers can have the same field.
+struct Seen {
+    field: Option<FieldPath>,
+    /// For their sub-handlers.
+    change: Change,
+    cause: ChangeCause,
+}
+
 impl Level<'_> {
     /// Returns the handlers whose filters match the change.
     pub(super) async fn select(
@@ -50,7 +59,7 @@ impl Level<'_> {
         answers: &mut Answers,
     ) -> Result<Vec<Arc<Handler>>, FilterError> {
         let ChangeContext { serving, logger, object, memo, .. } = self.context;
-        let cause = self.cause(kwargs(self.change, None));
+        let cause = self.cause(kwargs(self.change));
         let filter_caller = serving.filter_caller(&cause, memo, logger);
         let subject = Subject { object, change: Some(self.change) };
         filter_caller.decide(answers, |known| selection::changing(handlers, &subject, known)).await
@@ -89,7 +98,8 @@ impl Level<'_> {
             let kind = RaisedKind::Temporary(Some(backoff));
             let message = format!("the lifecycle {} failed: {}", self.chooser, raised.message);
             let raised = Raised { kind, message, trace: raised.trace.clone() };
-            let outcome = runner.refuse(&self.attempt(handler, state), raised);
+            let attempt = self.attempt(handler, kwargs(self.change), state);
+            let outcome = runner.refuse(&attempt, raised);
             state.apply(&handler.id, &outcome, self.context.serving.clock.now());
         }
         let others = others.into_iter().cloned().collect::<Vec<_>>();
@@ -101,19 +111,21 @@ impl Level<'_> {
 
     async fn call_all(&self, picked: &[Arc<Handler>], state: &mut State) {
         let ChangeContext { serving, attempts, patch, .. } = self.context;
-        let mut slice = TimeSlice::start();
+        let (mut slice, mut last) = (TimeSlice::start(), None);
         for handler in picked {
             slice.yield_if_over().await;
             let now = serving.clock.now();
             let number = attempts.begin(handler, state.record(&handler.id), now, patch);
-            let mut outcome = self.call(handler, state).await;
+            let seen = self.seen(handler.filters.field.as_ref(), &mut last);
+            let mut outcome = self.call(handler, seen, state).await;
             slice.yield_if_over().await;
             if let Some(result) = outcome.result.take()
                 && let Err(error) = state::deliver(&mut patch.lock().merge, &handler.id, result)
             {
                 // The result cannot be stored next to the changes that the handler requests.
                 let raised = Raised::of_host(error.to_string());
-                let refused = serving.runner().refuse(&self.attempt(handler, state), raised);
+                let attempt = self.attempt(handler, seen.cause.clone(), state);
+                let refused = serving.runner().refuse(&attempt, raised);
                 outcome = Outcome { subrefs: outcome.subrefs, ..refused };
             }
             attempts.end(number, patch);
@@ -142,7 +154,7 @@ impl Level<'_> {
                 "it has exceeded its time limit, and is not called for a while".into(),
             ));
         }
-        let cause = self.cause(kwargs(self.change, None));
+        let cause = self.cause(kwargs(self.change));
         let invocation = serving.filter_caller(&cause, memo, logger).invocation(first);
         let candidates = due.iter().map(|it| lifecycle::candidate(it, state.record(&it.id)));
         let chosen =
@@ -152,27 +164,33 @@ impl Level<'_> {
         lifecycle::chosen(&chosen, due).map_err(failed)
     }
 
-    fn attempt(&self, handler: &Arc<Handler>, state: &State) -> Try {
+    /// Returns what a handler of this field sees: the same as the last one, if that has the same field.
+    fn seen<'s>(&self, field: Option<&FieldPath>, last: &'s mut Option<Seen>) -> &'s Seen {
+        last.take_if(|it| it.field.as_ref() != field);
+        last.get_or_insert_with(|| {
+            let change = self.change.narrowed(field);
+            Seen { field: field.cloned(), cause: kwargs(&change), change }
+        })
+    }
+
+    fn attempt(&self, handler: &Arc<Handler>, change: ChangeCause, state: &State) -> Try {
         let ChangeContext { serving, logger, memo, .. } = self.context;
         let record = state.record(&handler.id);
-        let field = handler.filters.field.as_ref();
         Try {
             handler: Arc::clone(handler),
             retries: record.map_or(0, |it| it.retries),
             started: record.map_or_else(|| serving.clock.now(), |it| it.started),
-            cause: Cause::Object(self.cause(kwargs(self.change, field))),
+            cause: Cause::Object(self.cause(change)),
             memo: memo.clone(),
             logger: logger.clone(),
         }
     }
 
-    async fn call(&self, handler: &Arc<Handler>, state: &State) -> Outcome {
-        let field = handler.filters.field.as_ref();
-        let attempt = self.attempt(handler, state);
+    async fn call(&self, handler: &Arc<Handler>, seen: &Seen, state: &State) -> Outcome {
+        let attempt = self.attempt(handler, seen.cause.clone(), state);
         let descendants = Descendants::below(self.descendants);
-        let change = self.change.below(field);
         let (children, orders) = Children::of(Arc::clone(handler));
-        let level = Level { change: &change, descendants: &descendants, ..*self };
+        let level = Level { change: &seen.change, descendants: &descendants, ..*self };
         let subhandlers = SubhandlerRun::new(level, self.edited.contains(&handler.id));
         let runner = self.context.serving.runner();
         let outcome =

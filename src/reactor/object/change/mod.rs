@@ -21,7 +21,6 @@ use crate::logic::{
     object::{Object, diff, hidden, reason::Reason},
 };
 use crate::reactor::object::{context::StreamContext, permits::WorkerPermit, queue::ObjectQueue};
-use crate::settings::FieldPath;
 
 /// The handling of one change.
 pub(in crate::reactor) struct Changing<'a> {
@@ -189,12 +188,11 @@ impl Changing<'_> {
     }
 }
 
-/// Returns the kwargs of a change, reduced to a field.
-pub(in crate::reactor) fn kwargs(change: &Change, field: Option<&FieldPath>) -> ChangeCause {
-    let narrowed = change.narrowed(field);
-    // Below an absent field, a sub-handler sees an absent value, too.
-    let new = narrowed.new.filter(|it| !it.is_null());
-    let (mut old, mut diff) = (narrowed.old, narrowed.diff);
+/// Returns the kwargs of a change.
+pub(in crate::reactor) fn kwargs(change: &Change) -> ChangeCause {
+    // The value of an absent field is absent for its handlers, and for their sub-handlers.
+    let new = Some(&change.new).filter(|it| !it.is_null()).cloned();
+    let (mut old, mut diff) = (change.old.clone(), Arc::clone(&change.diff));
     if change.has_hidden {
         old = old.map(|it| Arc::new(hidden::readable(&it))).filter(|it| !it.is_null());
         diff = Arc::new(hidden::readable_diff(&diff));

@@ -94,7 +94,7 @@ impl Level<'_> {
         retries: FilterRetries<'_>,
     ) -> bool {
         let ChangeContext { serving, logger, object, memo, .. } = self.context;
-        let cause = self.cause(super::kwargs(self.change, None));
+        let cause = self.cause(super::kwargs(self.change));
         let filter_caller = serving.filter_caller(&cause, memo, logger);
         let subject = Subject { object, change: Some(self.change) };
         let one = std::slice::from_ref(handler);
