@@ -7,3 +7,4 @@ pub mod failing;
 pub mod patching;
 pub mod run;
 pub mod time_slice;
+pub mod turns;

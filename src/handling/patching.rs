@@ -10,7 +10,6 @@ use json_patch::PatchOperation;
 use serde_json::{Map, Value, json};
 use tokio::time;
 
-use super::time_slice::TimeSlice;
 use crate::call::{Logger, Scripts};
 use crate::logic::{
     change::{
@@ -525,7 +524,6 @@ impl Patcher<'_> {
         let header = object.header();
         let after = order::number(object);
         let interrupt = Interrupt { events: self.events, after, edits: Some(self.edits) };
-        let size = text.len();
         let request = PatchRequest {
             resource: self.resource,
             namespace: header.namespace.as_deref(),
@@ -535,9 +533,7 @@ impl Patcher<'_> {
             payload: Bytes::from(text),
             interrupt: Some(interrupt),
         };
-        TimeSlice::wait_for_turn_with(size).await;
         let patched = self.cluster.patch(request).await;
-        TimeSlice::wait_for_turn_with(size).await;
         patched.map_err(|error| {
             // Servers repeat invalid values in their errors.
             let payload = payload();

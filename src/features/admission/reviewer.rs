@@ -24,6 +24,7 @@ use crate::handling::{
     asking::FilterCaller,
     run::{HandlerRunner, Try},
     time_slice::TimeSlice,
+    turns::InTurns,
 };
 use crate::logic::{
     admission::{
@@ -96,14 +97,14 @@ pub struct Serving {
 
 impl Reviewer for OperatorReviewer {
     fn review(&self, request: ReviewRequest) -> BoxFuture<'_, Result<Bytes, ReviewError>> {
-        Box::pin(async move {
+        Box::pin(InTurns::new(Box::pin(async move {
             let answered = self.answer(&request).await;
             if let Err(error) = &answered {
                 let id = request.handler.as_deref().unwrap_or_default();
                 tracing::error!(target: TARGET, "Cannot respond to a review for the webhook '{id}': {error}");
             }
             answered
-        })
+        })))
     }
 }
 

@@ -107,7 +107,6 @@ impl Cycle<'_> {
         mut self,
         patched: &mut Option<Arc<Object>>,
     ) -> Result<Next, CycleError> {
-        TimeSlice::wait_for_turn_with(self.event.object.size()).await;
         if let Some(problem) = self.event.object.problem() {
             self.pass_over(&problem);
             return Ok(Next::Event);

@@ -7,6 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use tokio::{task::JoinSet, time};
 use tokio_util::sync::CancellationToken;
 
+use crate::handling::turns::InTurns;
 use crate::logic::generation::Version;
 use crate::reactor::{
     object::{
@@ -188,11 +189,11 @@ impl WorkerPool {
         let busy = shared.get().health.metrics().busy();
         let worker = Worker { shared, key: key.clone(), queue, permit, lingers };
         // Boxed separately: tasks are aligned to cache lines, which leaves gaps between big ones when thousands come and go.
-        self.workers.spawn(Box::pin(async move {
+        self.workers.spawn(InTurns::new(Box::pin(async move {
             let _busy = busy;
             worker.run().await;
             key
-        }));
+        })));
     }
 
     /// Drops the queue of a worker that has ended, unless the next worker is already running.
