@@ -64,14 +64,15 @@ impl Outage {
         Outage { health: Some(health), ..self }
     }
 
-    /// Records that there was no connection. Logs that at the beginning, and every 30 s.
-    pub(super) fn begin(&self, why: &dyn fmt::Display) {
+    /// Records that there was no connection to the server at this address, which may be unknown. Logs that at the beginning, and every 30 s.
+    pub(super) fn begin(&self, server: &str, why: &dyn fmt::Display) {
         self.is_on.store(true, Ordering::Relaxed);
         let now = Instant::now();
         let mut logged = self.logged.lock();
         let Some((began, last)) = *logged else {
             *logged = Some((now, now));
-            warn!(target: TARGET, "The API server is unreachable: {why}. Requests wait and are repeated.");
+            let at = if server.is_empty() { "" } else { " at " };
+            warn!(target: TARGET, "The API server{at}{server} is unreachable: {why}. Requests wait and are repeated.");
             return;
         };
         let seconds = now.duration_since(began).as_secs();

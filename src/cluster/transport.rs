@@ -274,8 +274,12 @@ impl Transport {
     /// Records whether the server is reachable. A stream without a response counts, too: a watch begins at once.
     fn note_connection(&self, failure: Option<&RequestFailure>, is_stream: bool) {
         match failure {
-            Some(failure @ RequestFailure::Unreachable(_)) => self.outage.begin(failure),
-            Some(failure @ RequestFailure::Timeout(_)) if is_stream => self.outage.begin(failure),
+            Some(failure @ RequestFailure::Unreachable(_)) => {
+                self.outage.begin(&self.server, failure);
+            }
+            Some(failure @ RequestFailure::Timeout(_)) if is_stream => {
+                self.outage.begin(&self.server, failure);
+            }
             Some(RequestFailure::Answer(_)) | None => self.outage.end(),
             Some(_) => {}
         }

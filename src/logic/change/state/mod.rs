@@ -348,9 +348,12 @@ pub fn deliver(
     merge(patch, id, result).map_err(undeliverable)
 }
 
-/// Returns the items and bytes of a result, less those of what it replaces.
+/// Returns the items and bytes that a result adds to a patch, less those of what it replaces.
 fn growth(patch: &Map<String, Value>, id: &str, result: &Value) -> (usize, usize) {
-    let present = patch.get("status").and_then(|it| it.get(id));
+    let status = patch.get("status");
+    let present = status.and_then(|it| it.get(id));
+    let new = [("status", status), (id, present)].into_iter().filter(|(_, it)| it.is_none());
+    let new: Vec<_> = new.map(|(key, _)| measure::field(key)).collect();
     let replaced: Vec<_> = match (present, result) {
         (Some(Value::Object(present)), Value::Object(entries)) => {
             entries.keys().filter_map(|it| present.get(it)).collect()
@@ -360,8 +363,9 @@ fn growth(patch: &Map<String, Value>, id: &str, result: &Value) -> (usize, usize
     let without = |all: usize, of: fn(&Value) -> usize| {
         all.saturating_sub(replaced.iter().copied().map(of).sum())
     };
-    let (items, bytes) = (measure::items(result), measure::bytes(result));
-    (without(items, measure::items), without(bytes, measure::bytes))
+    let items = without(measure::items(result), measure::items) + new.len();
+    let bytes = without(measure::bytes(result), measure::bytes) + new.iter().sum::<usize>();
+    (items, bytes)
 }
 
 fn merge(patch: &mut Map<String, Value>, id: &str, result: Value) -> Result<(), DeliveryProblem> {
