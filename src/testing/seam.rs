@@ -213,7 +213,11 @@ fn value(left: &mut impl Iterator<Item = u8>, (depth, items): (usize, &mut usize
         }
         _ => {
             let inner = value(left, (depth + usize::from(size), items));
-            (0..size % 140).fold(inner, |inner, level| {
+            // Levels count as items: copies of a deep value would take all memory of the script, in one form of the object earlier than in
+            // the other.
+            let levels = usize::from(size % 140).min(*items);
+            *items -= levels;
+            (0..levels).fold(inner, |inner, level| {
                 if level.is_multiple_of(2) { json!([inner]) } else { json!({ "x": inner }) }
             })
         }
