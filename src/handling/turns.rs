@@ -15,8 +15,9 @@ use std::{
 use futures::{FutureExt as _, future::BoxFuture};
 use tokio::{sync::Semaphore, task, time::Instant};
 
-/// Time for which the tasks together run before everything else has its turn.
-const ROUND: Duration = Duration::from_millis(2);
+/// Time for which the tasks together run before everything else has its turn. Longer than what arrives while wake-ups are coalesced takes: to
+/// read more before that is finished takes memory.
+const ROUND: Duration = Duration::from_millis(5);
 
 thread_local! {
     /// Time for which the tasks of this thread have run in this round.
