@@ -513,7 +513,7 @@ impl Patcher<'_> {
         self.resource.subresources.contains("status")
     }
 
-    /// Sends the text of a payload. `payload` returns the payload itself, for errors.
+    /// Sends a payload as JSON. `payload` returns it as a value, for errors.
     async fn request(
         &self,
         object: &Object,
@@ -535,11 +535,14 @@ impl Patcher<'_> {
         };
         let patched = self.cluster.patch(request).await;
         patched.map_err(|error| {
+            if self.persistence.hidden.is_none() {
+                return error;
+            }
             // Servers repeat invalid values in their errors.
             let payload = payload();
             let texts = (&**object.body(), &payload);
-            let hide = |text: &str| hidden::without_values(self.persistence, texts, text);
-            ApiError { message: hide(&error.message), ..error }
+            let message = hidden::without_values(self.persistence, texts, &error.message);
+            ApiError { message, ..error }
         })
     }
 

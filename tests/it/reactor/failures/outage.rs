@@ -43,7 +43,7 @@ async fn lines_of_an_outage(seconds: u64) -> Vec<String> {
 async fn an_outage_is_logged_at_its_beginning_every_30_s_and_at_its_end() {
     let lines = lines_of_an_outage(75).await;
     let of = |text: &str| lines.iter().filter(|it| it.contains(text)).count();
-    assert_eq!(of(" is unreachable: "), 1, "{lines:#?}");
+    assert_eq!(of("The API server is unreachable"), 1, "{lines:#?}");
     assert_eq!(of("The API server has been unreachable for"), 2, "{lines:#?}");
     assert_eq!(of("The API server is back after"), 1, "{lines:#?}");
     assert_eq!(of("Request attempt"), 0, "{lines:#?}");
