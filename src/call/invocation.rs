@@ -14,7 +14,8 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
-    AdmissionCause, CallServices, Children, LiveObject, Logger, Memo, SeenChildren, Stopped,
+    AdmissionCause, CallServices, Children, LiveObject, Logger, Memo, PatchCharges, SeenChildren,
+    Stopped,
 };
 use crate::logic::{
     change::{
@@ -118,6 +119,8 @@ struct HeldPatch {
     /// When a daemon first waited with changes.
     unsent_since: OnceLock<Instant>,
     is_reported: AtomicBool,
+    /// What is counted for the content, until it is sent.
+    charges: Mutex<PatchCharges>,
 }
 
 impl PatchCell {
@@ -142,6 +145,21 @@ impl PatchCell {
     pub fn take(&self) -> Patch {
         let mut lock = self.0.get().map(|_| self.lock());
         lock.as_deref_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Locks what is counted for the content. Hold the guard for a few lines only.
+    pub fn charges(&self) -> MutexGuard<'_, PatchCharges> {
+        self.0.get_or_init(Box::default).charges.lock()
+    }
+
+    /// Returns whether anything is counted for the content.
+    pub fn is_charged(&self) -> bool {
+        self.0.get().is_some_and(|it| !it.charges.lock().is_empty())
+    }
+
+    /// Takes what is counted for the content, for whoever has taken the content.
+    pub fn take_charges(&self) -> PatchCharges {
+        self.0.get().map(|it| std::mem::take(&mut *it.charges.lock())).unwrap_or_default()
     }
 
     /// Returns since when the changes wait, which is the first call of this function; `None` if the wait was reported.
@@ -175,13 +193,15 @@ impl From<Patch> for PatchCell {
     }
 }
 
-/// A guard that drops the functions of a patch at the end: scripts can hold the patch, and its functions would keep them loaded.
+/// A guard that drops the functions of a patch at the end, and what is counted for its content: scripts can hold the patch. Its functions
+/// would keep them loaded, and its content is their own memory then.
 #[derive(Debug)]
 pub struct ClearOnDrop(pub SharedPatch);
 
 impl Drop for ClearOnDrop {
     fn drop(&mut self) {
         self.0.forget_functions();
+        drop(self.0.take_charges());
     }
 }
 

@@ -14,6 +14,7 @@ mod logger;
 mod memo;
 mod notices;
 mod object_packer;
+mod patch_budget;
 mod reconcilers;
 mod related;
 mod relatives;
@@ -39,6 +40,7 @@ pub use logger::{Logger, LoggerKind, TARGET_ACTIVITIES, TARGET_OBJECTS, TARGET_U
 pub use memo::{Memo, SharedDocument, WeakDocument};
 pub use notices::Notices;
 pub use object_packer::{ObjectPacker, Packer};
+pub use patch_budget::{PatchBudget, PatchCharges};
 pub use reconcilers::{CallReason, PendingCall, Reconcilers, name_key};
 pub use related::Related;
 pub use seen_children::{SeenChildren, SeenKind};

@@ -7,7 +7,7 @@ use std::{mem, sync::Arc};
 use serde_json::Value;
 
 use super::runner::DaemonRunner;
-use crate::call::{LoggerKind, SharedPatch};
+use crate::call::{LoggerKind, PatchCharges, SharedPatch};
 use crate::handling::{
     patching::{PatchError, PatchResponses, Patcher},
     run::Begun,
@@ -27,6 +27,8 @@ use crate::logic::{
 #[derive(Debug, Default)]
 pub(super) struct Patches {
     waiting: Patch,
+    /// What is counted for them.
+    charges: PatchCharges,
 }
 
 impl Patches {
@@ -48,6 +50,7 @@ impl Patches {
         (begun, own): (Option<&Begun>, &SharedPatch),
         mut outcome: Outcome,
     ) -> Outcome {
+        self.charges.absorb(own.take_charges());
         let mut own = own.take();
         runner.base().scripts.keep_functions(&mut own);
         if let Err(problem) = self.add(own, &runner.handler().id, outcome.result.take()) {

@@ -135,6 +135,17 @@ impl Object {
         managed_fields::without(&self.raw).unwrap_or_else(|_| self.raw.to_vec())
     }
 
+    /// Returns the object without what was parsed of its body, which takes several times the memory of its JSON: for long waits.
+    #[must_use]
+    pub fn unparsed(self: &Arc<Self>) -> Arc<Self> {
+        if self.raw.is_empty() || (self.tape.get().is_none() && self.body.get().is_none()) {
+            return Arc::clone(self);
+        }
+        let Object { header, raw, excess, .. } = &**self;
+        let (header, raw, excess) = (header.clone(), raw.clone(), *excess);
+        Arc::new(Object { header, raw, excess, tape: OnceLock::new(), body: OnceLock::new() })
+    }
+
     /// Returns the header, which was parsed with the object; it does not parse the body.
     pub fn header(&self) -> &Header {
         &self.header

@@ -1,4 +1,4 @@
-//! The end of a cycle: sends its changes, or sleeps until the next handler is due.
+//! The end of a cycle: sends its changes; and the wait until the next handler is due.
 //!
 //! Before: `cycle.rs`. After: `delivery.rs`; the server's response goes to `worker.rs`, which waits for its event.
 
@@ -46,6 +46,8 @@ pub(in crate::reactor) enum Next {
     Again,
     /// Starts over with other handlers: only index handlers have been called so far.
     Anew,
+    /// Waits for the next event, or until a handler is due.
+    Wait(Duration),
 }
 
 /// The effect of the changes of a cycle.
@@ -141,7 +143,7 @@ pub(in crate::reactor) struct Conclusion<'a> {
 }
 
 impl Conclusion<'_> {
-    /// Sends the changes of the cycle, or sleeps until the next handler is due and then triggers an event.
+    /// Sends the changes of the cycle.
     ///
     /// Changes that cannot be sent now stay in the memory and are sent after a pause; their handlers are not called again.
     pub(in crate::reactor) async fn run(
@@ -153,6 +155,7 @@ impl Conclusion<'_> {
             Ok(effect) => effect,
             Err(error) => return Err(self.keep(delivery, Some(left), error)),
         };
+        delivery.release_charges();
         let Applied { is_sent, is_changed, is_restored: _ } = effect;
         let mut delays = delivery.delays(self.serving.clock.now());
         delays.extend(&left.delays);
@@ -161,7 +164,7 @@ impl Conclusion<'_> {
                 return Ok(Next::Settled);
             }
             Some(delay) if is_changed => self.skip_sleep(*delay),
-            Some(delay) => return self.wait(*delay).await,
+            Some(delay) => return Ok(Next::Wait(*delay)),
             None if left.is_awaited && !is_changed => return Ok(self.wait_for_exit().await),
             None if !is_sent && left.looked_at => self.logger.log(LogLevel::Debug, plan::FINISHED),
             None => {}
@@ -203,7 +206,7 @@ impl Conclusion<'_> {
         error: CycleError,
     ) -> CycleError {
         delivery.keep(self.serving);
-        let object = Arc::clone(self.object);
+        let object = self.object.unparsed();
         let is_uncertain = error.is_uncertain();
         self.memory.unsent = Some(Box::new(Unsent { delivery, object, left, is_uncertain }));
         error
@@ -255,14 +258,17 @@ impl Conclusion<'_> {
         }
     }
 
-    /// Sleeps until handlers are due, and then triggers an event.
-    async fn wait(&mut self, delay: Duration) -> Result<Next, CycleError> {
+    /// Sleeps until handlers are due, and then triggers an event. If nothing follows, the undecided handlers come next.
+    pub(in crate::reactor) async fn wait(mut self, delay: Duration) -> Result<Next, CycleError> {
         // Other workers use the permit meanwhile.
-        match self.permit.release_while(self.sleep(delay)).await {
-            PauseEnd::Complete => self.touch().await,
-            PauseEnd::Interrupted => Ok(Next::Event),
-            PauseEnd::Outdated => Ok(Next::Again),
-        }
+        let next = match self.permit.release_while(self.sleep(delay)).await {
+            PauseEnd::Complete => self.touch().await?,
+            PauseEnd::Interrupted => Next::Event,
+            PauseEnd::Outdated => Next::Again,
+        };
+        let is_waiting = self.memory.undecided.is_some() || !self.serving.is_open();
+        let is_last = next == Next::Event && self.queue.is_empty();
+        Ok(if is_last && is_waiting { Next::Again } else { next })
     }
 
     /// Waits for the end of stopping daemons, without a limit: nothing is due, and newer events interrupt the wait.

@@ -161,7 +161,7 @@ impl Cycle<'_> {
             let effect = self.catch_up(*unsent, patched).await?;
             if effect.is_changed {
                 // The changes of this event's handlers are sent, too.
-                let delivery = self.delivery(CycleResult { patch: pass.patch.take(), ..wanted });
+                let delivery = self.delivery(pass.patch, wanted);
                 self.conclusion(patched).run(delivery, RemainingWork::default()).await?;
                 return Ok(effect.next());
             }
@@ -178,7 +178,7 @@ impl Cycle<'_> {
             return Ok(Next::Event);
         }
         slice.yield_if_over().await;
-        let delivery = self.delivery(CycleResult { patch: pass.patch.take(), ..wanted });
+        let delivery = self.delivery(pass.patch, wanted);
         self.conclude(delivery, left, (pass.filters, patched)).await
     }
 
@@ -220,16 +220,22 @@ impl Cycle<'_> {
         if self.waits(filters).comes_before(&delays)
             && self.conclusion(patched).is_idle(&mut delivery)
         {
+            drop(delivery);
             return Ok(self.waits(filters).run(&delays).await);
         }
         match self.conclusion(patched).run(delivery, left).await? {
             // No event follows, so the wait is for the undecided handlers.
             Next::Event => Ok(self.wait(filters).await),
-            next @ (Next::Coming | Next::Settled | Next::Again | Next::Anew) => Ok(next),
+            next @ (Next::Coming | Next::Settled | Next::Again | Next::Anew | Next::Wait(_)) => {
+                Ok(next)
+            }
         }
     }
 
-    fn delivery(&self, wanted: CycleResult) -> Delivery {
+    /// Returns the delivery of a patch and of what is to be written with it.
+    fn delivery(&self, patch: &SharedPatch, wanted: CycleResult) -> Delivery {
+        let (charges, patch) = (patch.take_charges(), patch.take());
+        let wanted = CycleResult { patch, charges, ..wanted };
         Delivery::of(wanted, self.serving.resource.subresources.contains("status"))
     }
 

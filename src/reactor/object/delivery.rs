@@ -25,7 +25,7 @@ use super::{
     change::{Attempts, Settling},
     memory::Memory,
 };
-use crate::call::{Logger, LoggerKind};
+use crate::call::{Logger, LoggerKind, PatchCharges};
 use crate::handling::patching::{PatchError, PatchResponses, Patcher};
 use crate::logic::{
     change::{
@@ -59,6 +59,8 @@ pub(in crate::reactor) struct Delivery {
     release: Option<Transformation>,
     /// Whether an attempt has failed since the records were made.
     has_failed: bool,
+    /// What is counted for the part from scripts.
+    charges: PatchCharges,
 }
 
 /// The result of a cycle.
@@ -72,12 +74,14 @@ pub(in crate::reactor) struct CycleResult {
     pub(in crate::reactor) settling: Option<Settling>,
     /// The change of the operator's finalizer, if any.
     pub(in crate::reactor) finalizer: Option<Transformation>,
+    /// What is counted for the changes that scripts request.
+    pub(in crate::reactor) charges: PatchCharges,
 }
 
 impl Delivery {
     /// Puts the result of a cycle into the order in which it is sent.
     pub(in crate::reactor) fn of(wanted: CycleResult, has_status: bool) -> Self {
-        let CycleResult { patch, attempts, settling, finalizer } = wanted;
+        let CycleResult { patch, attempts, settling, finalizer, charges } = wanted;
         let (release, added) = match finalizer {
             Some(it @ Transformation::AllowDeletion(_)) => (Some(it), None),
             other => (None, other),
@@ -97,7 +101,7 @@ impl Delivery {
         };
         let first = Patch { merge, transformations, is_main_applied };
         let settling = settling.map(Box::new);
-        Delivery { first, main, attempts, settling, release, ..Delivery::default() }
+        Delivery { first, main, attempts, settling, release, charges, has_failed: false }
     }
 
     /// Returns whether there is nothing to send except, perhaps, records.
@@ -127,6 +131,11 @@ impl Delivery {
     /// Returns the essence that was handled, if the change is complete and everything about it has succeeded and was sent.
     pub(super) fn handled(&self) -> Option<&Value> {
         self.settling.as_ref().filter(|_| self.is_empty() && !self.has_failed)?.handled()
+    }
+
+    /// Stops counting the part from scripts, all of which is sent.
+    pub(in crate::reactor) fn release_charges(&mut self) {
+        self.charges = PatchCharges::default();
     }
 
     /// Keeps the scripts of the functions loaded: a delivery in the memory can outlive the generation of its scripts.

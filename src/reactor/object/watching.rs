@@ -80,6 +80,7 @@ impl Cycle<'_> {
         let calls = groups.iter().map(|it| call_in_turn(serving, it, (&cause, memo, logger)));
         let rests = future::join_all(calls).await;
         for group in groups {
+            patch.charges().absorb(group.patch.take_charges());
             attempts.absorb(group.attempts, group.patch.take(), patch);
         }
         for (handler, rest) in rests.into_iter().flatten() {

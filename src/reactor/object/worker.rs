@@ -11,7 +11,7 @@ use futures::FutureExt as _;
 use tokio::time::{self, Instant};
 
 use super::{
-    conclusion::Next,
+    conclusion::{Conclusion, Next},
     cycle::Cycle,
     error::CycleError,
     expectation::{Expectation, Settled},
@@ -143,7 +143,7 @@ impl Worker {
     /// failure of the API.
     async fn handle(
         &self,
-        event: Event,
+        mut event: Event,
         memory: &mut Memory,
         expected: Option<&Expectation>,
     ) -> HandledEvent {
@@ -172,16 +172,28 @@ impl Worker {
                 expected,
                 calls: &mut calls,
             };
-            // A bug in one cycle must not stop the operator: it only delays this object. The cycle is boxed and freed afterwards,
-            // so that a waiting worker stays small.
+            // Boxed and freed afterwards, so that a waiting worker stays small.
             let (begun, released) = (Instant::now(), self.permit.released_for());
             let cycle = Box::pin(cycle.run(&mut end.patched));
-            let ended = AssertUnwindSafe(cycle).catch_unwind().await;
+            let mut ended = caught(cycle).await;
             let released = self.permit.released_for().saturating_sub(released);
             serving.numbers.worked(begun.elapsed().saturating_sub(released));
-            let ended = ended.unwrap_or_else(|it| Err(CycleError::Bug(panic_text(it.as_ref()))));
             // Runs also after a panic in the cycle: one object must not block all others.
             serving.hold.passed(event.object.header());
+            if let Ok(Next::Wait(delay)) = ended {
+                // Many objects may wait for long.
+                event.object = event.object.unparsed();
+                let conclusion = Conclusion {
+                    serving: &serving,
+                    queue: &self.queue,
+                    permit: &self.permit,
+                    memory,
+                    object: &event.object,
+                    logger: &logger,
+                    patched: &mut end.patched,
+                };
+                ended = caught(Box::pin(conclusion.wait(delay))).await;
+            }
             let error = match ended {
                 Ok(next) => {
                     memory.throttle = None;
@@ -194,7 +206,7 @@ impl Worker {
                             return end;
                         }
                         Next::Event if !self.is_outdated(&serving, &event, &end) => return end,
-                        Next::Event | Next::Again => {}
+                        Next::Event | Next::Again | Next::Wait(_) => {}
                     }
                     calls.end();
                     continue;
@@ -202,6 +214,7 @@ impl Worker {
                 Err(error) => error,
             };
             calls.end();
+            event.object = event.object.unparsed();
             if !self.throttle(&serving, memory, &logger, &error).await {
                 // The changes must still be sent, but the newer event decides the next step.
                 if let Some(unsent) = &mut memory.unsent {
@@ -277,6 +290,12 @@ impl Worker {
         logger.line(&line, None);
         true
     }
+}
+
+/// Runs a part of a cycle. A bug in one cycle must not stop the operator: it only delays this object.
+async fn caught(part: impl Future<Output = Result<Next, CycleError>>) -> Result<Next, CycleError> {
+    let ended = AssertUnwindSafe(part).catch_unwind().await;
+    ended.unwrap_or_else(|it| Err(CycleError::Bug(panic_text(it.as_ref()))))
 }
 
 pub(in crate::reactor) fn panic_text(panic: &(dyn Any + Send)) -> String {

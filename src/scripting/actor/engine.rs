@@ -100,7 +100,9 @@ impl<V: ActorVm> ActorEngine<V> {
 
 impl<V: ActorVm> Scripts for ActorEngine<V> {
     fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, CallEnd> {
-        let (actor, may_be_inline) = (self.actor(), self.script.can_be_suspended());
+        let is_delayed = self.script.memos.patches().delays(&invocation);
+        let may_be_inline = self.script.can_be_suspended() && !is_delayed;
+        let actor = self.actor();
         Box::pin(ActorCall::Begins { actor, invocation, may_be_inline })
     }
 

@@ -23,11 +23,10 @@ use super::{
     script::{ActorScript, Declarations, Print, Reason},
     shared_vm::SharedVm,
 };
-use crate::call::Invocation;
+use crate::call::{Invocation, PatchBudget};
 use crate::heap;
 use crate::logic::handlers::outcome::{CallEnd, Raised};
 use crate::scripting::LoadError;
-use crate::telemetry::ScriptUsage;
 
 /// Maximum number of requests in the queue. When it is full, callers wait: more requests would not make a slow VM faster.
 pub(super) const QUEUE_MAX: usize = 1024;
@@ -136,7 +135,7 @@ async fn serve_all<V: ActorVm>(
             },
         };
         shared.set_vm(Some(Rc::clone(&vm)));
-        let end = serve(vm, shared, &mut requests, &script.usage).await;
+        let end = serve(vm, shared, &mut requests, script).await;
         shared.set_vm(None);
         match end {
             ServingEnd::Unused => return,
@@ -203,7 +202,7 @@ async fn serve<V: ActorVm>(
     vm: Rc<V>,
     shared: &SharedVm<V>,
     requests: &mut mpsc::Receiver<ActorRequest<V>>,
-    usage: &ScriptUsage,
+    ActorScript { usage, memos, .. }: &ActorScript,
 ) -> ServingEnd {
     usage.set_memory(vm.used_memory());
     let mut calls = FuturesUnordered::new();
@@ -236,7 +235,7 @@ async fn serve<V: ActorVm>(
                     if begun == RUSH {
                         quiet.as_mut().reset(Instant::now() + QUIET);
                     }
-                    let begin = || calls.push(answer(Rc::clone(&vm), request));
+                    let begin = || calls.push(answer(Rc::clone(&vm), request, memos.patches()));
                     heap::lasting_if(may_wait_long, begin);
                 }
                 // Each caller that waits for a response holds a sender, so no call is left that anyone waits for.
@@ -287,9 +286,26 @@ impl<V> ActorRequest<V> {
     }
 }
 
-/// Begins a request in a VM.
-fn answer<V: ActorVm>(vm: Rc<V>, request: ActorRequest<V>) -> Answering<V> {
+/// Begins a request in a VM. If many patches of the script are not sent yet, it may wait first.
+fn answer<V: ActorVm>(
+    vm: Rc<V>,
+    request: ActorRequest<V>,
+    patches: &Arc<PatchBudget>,
+) -> Answering<V> {
     match request {
+        ActorRequest::Call(invocation, mut to) if patches.delays(&invocation) => {
+            let wait = Arc::clone(patches).wait();
+            Answering::Other(Box::pin(async move {
+                tokio::select! {
+                    biased; // a cancelled call must not begin
+                    () = to.closed() => return,
+                    () = wait => {}
+                }
+                if let Some(reply) = reply(to, CallEnd::Raised, || vm.call(invocation)) {
+                    reply.await;
+                }
+            }))
+        }
         ActorRequest::Call(invocation, to) => {
             let call = reply(to, CallEnd::Raised, || vm.call(invocation));
             call.map_or_else(|| Answering::Other(Box::pin(future::ready(()))), Answering::Call)

@@ -466,15 +466,27 @@ pub(in crate::scripting) fn hold(json: &SharedJson) -> Option<Arc<KeptTree>> {
     CURRENT.with_borrow(|current| current.as_ref().map(|it| KeptTree::of(&it.common, json)))
 }
 
-/// Checks the size of what a function has returned for an index.
+/// Checks the size of what a function has returned, and counts it.
 ///
 /// # Errors
 /// The message for the script, if it is too large.
-pub(in crate::scripting) fn admit_to_index(
+pub(in crate::scripting) fn admit_result(
     call: &Invocation,
     result: &CallEnd,
 ) -> Result<(), String> {
-    given(|| with_memos(|it| it.admit_to_index(call, result))).unwrap_or(Ok(()))
+    given(|| with_memos(|it| it.admit_result(call, result))).unwrap_or(Ok(()))
+}
+
+/// Waits until patches of the script have been sent, if the call must not begin before.
+///
+/// # Errors
+/// If the call has to end.
+pub(in crate::scripting) fn wait_for_patches(call: &Invocation) -> Result<(), Abort> {
+    let budget = || with_memos(|it| Arc::clone(it.patches())).filter(|it| it.delays(call));
+    match budget().filter(|_| !is_inline()) {
+        Some(budget) => wait_for(budget.wait()),
+        None => Ok(()),
+    }
 }
 
 pub(in crate::scripting) fn with_memos<T>(ask: impl FnOnce(&Memos) -> T) -> Option<T> {

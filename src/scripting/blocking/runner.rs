@@ -31,7 +31,7 @@ use super::{
     pool::{Lead, Pool},
     turn::Turns,
 };
-use crate::call::Stopped;
+use crate::call::{Invocation, Stopped};
 use crate::scripting::{Placement, Terms};
 
 /// Maximum number of concurrent calls of one script, unless the settings define it; each occupies a thread, also while it waits.
@@ -114,6 +114,11 @@ impl JobRunner {
     /// Returns whether other calls run alongside the caller.
     pub(in crate::scripting) fn is_shared(&self) -> bool {
         self.running.load(Ordering::Relaxed) > 1
+    }
+
+    /// Returns whether a call waits before it begins, because many patches of the script are not sent yet.
+    pub(in crate::scripting) fn delays(&self, call: &Invocation) -> bool {
+        self.common.ledger.memos.patches().delays(call)
     }
 
     /// Drops a value on a thread of the script, which has a deep stack.

@@ -6,7 +6,13 @@
 //! The languages differ where their values do. In Lua, nil is not null: it withdraws a change, and null deletes; lists of memos are
 //! used in place, as tables are. In Rhai, `()` is both; lists are values, which Rhai assigns back after a change.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{
+    borrow::Cow,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use kopf_json::shared::{Part, SharedJson};
 use parking_lot::Mutex;
@@ -49,7 +55,14 @@ struct Whole<S> {
     /// An upper bound of the size of the document: its size when it was last measured, plus what was added since, and the revision of the
     /// store that it is valid for. `None` if it was never measured.
     size: Mutex<Option<(u64, DocumentSize)>>,
+    /// The size when it was last measured, in bytes of memory: it is measured again once the bound is much larger.
+    measured: AtomicUsize,
 }
+
+/// A bound of the size of a document is used up to this many bytes of memory, however small it was when it was last measured.
+const SLACK_BYTES: usize = 16 << 10;
+/// Approximate bytes of memory of an item or a field, without its text.
+const ITEM_BYTES: usize = 150;
 
 /// The size of a document, or of a part of it.
 #[derive(Clone, Copy, Debug)]
@@ -87,6 +100,12 @@ pub(crate) trait DocumentStore: Send + Sync + Sized + 'static {
     /// Counts what a change has added to a memo, whose memory has a separate limit.
     fn charge(&self, value: &dyn Passed, bytes: isize);
 
+    /// Counts the size that a patch is about to have: the patches of a script have a separate limit together.
+    ///
+    /// # Errors
+    /// The message for the script, if they are too large.
+    fn admit(&self, value: &dyn Passed, bytes: usize) -> Result<(), String>;
+
     fn is(&self, other: &Self) -> bool;
 }
 
@@ -120,6 +139,12 @@ impl DocumentStore for CallPart<SharedPatch> {
     }
 
     fn charge(&self, _value: &dyn Passed, _bytes: isize) {}
+
+    fn admit(&self, value: &dyn Passed, bytes: usize) -> Result<(), String> {
+        let mut admitted = Ok(());
+        value.memos(&mut |it| admitted = it.admit_patch(self, bytes));
+        admitted
+    }
 
     fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(self, other)
@@ -157,6 +182,10 @@ impl DocumentStore for Shared {
         value.memos(&mut |it| it.charge(self, bytes));
     }
 
+    fn admit(&self, _value: &dyn Passed, _bytes: usize) -> Result<(), String> {
+        Ok(())
+    }
+
     fn is(&self, other: &Self) -> bool {
         Shared::is(self, other)
     }
@@ -172,7 +201,8 @@ impl<S> Clone for DocumentHandle<S> {
 impl<S: DocumentStore> DocumentHandle<S> {
     /// Returns the whole document.
     pub(crate) fn new(store: S, border: Border) -> Self {
-        let whole = Whole { store, border, size: Mutex::default() };
+        let (size, measured) = (Mutex::default(), AtomicUsize::new(0));
+        let whole = Whole { store, border, size, measured };
         DocumentHandle { whole: Arc::new(whole), path: Path::default() }
     }
 
@@ -225,6 +255,12 @@ impl<S: DocumentStore> DocumentHandle<S> {
         *self.whole.size.lock() = Some((self.whole.store.revision(), size));
     }
 
+    /// Returns whether a bound of the size is not much larger than the size when it was last measured.
+    fn is_about(&self, bound: DocumentSize) -> bool {
+        let measured = self.whole.measured.load(Ordering::Relaxed);
+        bound.memory() <= (2 * measured).max(SLACK_BYTES)
+    }
+
     /// Checks the size of the whole document with a value before it is stored. Returns an upper bound of the size with it.
     fn admit(
         &self,
@@ -237,8 +273,12 @@ impl<S: DocumentStore> DocumentHandle<S> {
         let more = DocumentSize::of(path, value);
         let known = self.known_size().map(|it| it.with(more));
         let known = known.filter(|it| it.bytes <= room.bytes() && it.items <= items_max);
-        let total =
-            known.unwrap_or_else(|| self.look(|it| DocumentSize::besides(it, path)).with(more));
+        let known = known.filter(|it| !S::IS_PATCH || self.is_about(*it));
+        let total = known.unwrap_or_else(|| {
+            let total = self.look(|it| DocumentSize::besides(it, path)).with(more);
+            self.whole.measured.store(total.memory(), Ordering::Relaxed);
+            total
+        });
         if total.bytes > room.bytes() {
             return Err(limits::too_large_together(S::NAME, room.bytes(), total.bytes));
         }
@@ -377,6 +417,7 @@ where
         let room = (S::LIMIT)(passed.room());
         let value = passed.kept(&place, like.as_deref(), (room, path.len()))?;
         let size = self.admit(&path, &value, room)?;
+        self.whole.store.admit(passed, size.memory())?;
         self.put((key, &path), value, passed)?;
         self.keep_size(size);
         Ok(())
@@ -445,6 +486,11 @@ impl DocumentSize {
         let levels = (1..=path.len()).filter_map(|it| tree::lookup(fields, path.get(..it)?));
         let replaced = levels.count() + replaced.map_or(0, measure::items);
         DocumentSize { bytes, items: measure::items_of(fields).saturating_sub(replaced) }
+    }
+
+    /// Returns the approximate bytes of memory.
+    fn memory(self) -> usize {
+        self.bytes + self.items * ITEM_BYTES
     }
 
     fn with(self, more: DocumentSize) -> Self {

@@ -410,10 +410,13 @@ impl CallPurpose for Handling {
 
     fn finish(&mut self, world: &World, value: &LuaValue) -> mlua::Result<CallEnd> {
         let present = world.present.borrow().clone();
-        match present.filter(|it| it.handler.kind == Kind::Index) {
-            Some(call) => contribution(world, &call, value),
-            None => data(world, value).map(returned),
+        let is_index = present.as_ref().is_some_and(|it| it.handler.kind == Kind::Index);
+        let ended =
+            if is_index { contribution(world, value)? } else { returned(data(world, value)?) };
+        if let Some(call) = present {
+            world.memos.admit_result(&call, &ended).map_err(mlua::Error::runtime)?;
         }
+        Ok(ended)
     }
 }
 
@@ -451,13 +454,9 @@ fn returned(result: Value) -> CallEnd {
 }
 
 /// Reads the result of an index function, whose keys need not be strings.
-fn contribution(world: &World, call: &Invocation, value: &LuaValue) -> mlua::Result<CallEnd> {
-    let ended = match world.read_keyed(value).map_err(refused)? {
-        Some(entries) => CallEnd::Keyed(entries),
-        None => returned(data(world, value)?),
-    };
-    world.memos.admit_to_index(call, &ended).map_err(mlua::Error::runtime)?;
-    Ok(ended)
+fn contribution(world: &World, value: &LuaValue) -> mlua::Result<CallEnd> {
+    let entries = world.read_keyed(value).map_err(refused)?;
+    entries.map_or_else(|| data(world, value).map(returned), |it| Ok(CallEnd::Keyed(it)))
 }
 
 /// Reads the result of a handler, or of a function that computes data.

@@ -28,7 +28,7 @@ use self::{context::Ctx, script::RhaiScript, value::plain, view::View, vm::Vm};
 use super::{
     LoadError, Loaded, Source, Terms,
     blocking::{
-        control::{self, admit_to_index, given},
+        control::{self, admit_result, given},
         present,
         runner::JobRunner,
     },
@@ -115,7 +115,9 @@ impl RhaiEngine {
         async move {
             // Inline calls never yield, and must not starve other tasks.
             consume_budget().await;
-            let result = match runner.run_inline(|| vm.inline(&function, &keep), &job) {
+            let may_begin = || (!runner.delays(&keep)).then_some(());
+            let inline = || may_begin().and_then(|()| vm.inline(&function, &keep));
+            let result = match runner.run_inline(inline, &job) {
                 Some(result) => result,
                 None if is_within => runner.run_within(job).await,
                 None => runner.run(job).await,
@@ -181,17 +183,15 @@ impl Scripts for RhaiEngine {
         let stopped = invocation.background().map(|it| it.stopped.clone());
         let function = invocation.handler.function.clone();
         let kind = invocation.handler.kind;
-        let index = (kind == Kind::Index).then(|| Arc::clone(&invocation));
+        let call = Arc::clone(&invocation);
         let job = move |script: &RhaiScript, ctx| {
+            control::wait_for_patches(&call).map_err(errors::aborted)?;
             let result = script.call(&function, vec![ctx])?;
             let result = given(|| RhaiScript::result(&result, kind))?;
-            if let Some(call) = &index {
-                let ended = CallEnd::Returned((!result.is_null()).then_some(result));
-                admit_to_index(call, &ended).map_err(errors::of_value)?;
-                let CallEnd::Returned(result) = ended else { return Ok(None) };
-                return Ok(result);
-            }
-            Ok((!result.is_null()).then_some(result))
+            let ended = CallEnd::Returned((!result.is_null()).then_some(result));
+            admit_result(&call, &ended).map_err(errors::of_value)?;
+            let CallEnd::Returned(result) = ended else { return Ok(None) };
+            Ok(result)
         };
         let ended = match stopped {
             None => self.run_about(invocation.handler.function.clone(), invocation, job),

@@ -28,6 +28,14 @@ pub(crate) fn too_much_in_memos(limit: usize) -> String {
     format!("the memos of this script hold more than {} ({MEMORY_LIMIT})", size::shown(limit))
 }
 
+/// Returns the error of a script whose patches are too large together.
+pub(crate) fn too_much_in_patches(limit: usize) -> String {
+    format!(
+        "the patches and results of this script that are not sent yet hold more than {} ({MEMORY_LIMIT}): a patch is sent when its handler has returned",
+        size::shown(limit)
+    )
+}
+
 /// Returns the error of a script that keeps too many paths of handles.
 pub(crate) fn too_many_places(limit: usize) -> String {
     format!(

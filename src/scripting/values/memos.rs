@@ -1,7 +1,7 @@
-//! The total size of what one script has stored in memos and indexes.
+//! The total size of what one script has stored in memos and indexes, and in patches that are not sent yet.
 //!
 //! A memo belongs to an object, not to a script: it stays when the script restarts, and is dropped with its object. So memos do not
-//! count as the memory of a script, and have a separate limit of the same size. The same holds for the values of indexes.
+//! count as the memory of a script, and have a separate limit of the same size. The same holds for the values of indexes and for patches.
 
 use std::{
     collections::BTreeMap,
@@ -15,10 +15,15 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::limits;
-use crate::call::{Cause, Invocation, ObjectCause, SharedDocument, WeakDocument};
+use crate::call::{
+    Cause, Invocation, ObjectCause, PatchBudget, SharedDocument, SharedPatch, WeakDocument,
+};
 use crate::heap;
-use crate::logic::background::indexing::{Owner, entry_bytes};
-use crate::logic::{handlers::outcome::CallEnd, object::measure};
+use crate::logic::{
+    background::indexing::{Owner, entry_bytes},
+    handlers::{handler::Kind, outcome::CallEnd},
+    object::measure,
+};
 
 /// Minimum number of notes before those of dropped memos are removed.
 const NOTES_MIN: usize = 64;
@@ -30,6 +35,7 @@ pub(crate) struct Memos {
     notes: Mutex<Notes>,
     /// The bytes of the indexes that the script fills, by id.
     indexes: Mutex<BTreeMap<Arc<str>, Arc<AtomicUsize>>>,
+    patches: Arc<PatchBudget>,
 }
 
 /// Maximum number of entries of one object in one index.
@@ -47,14 +53,40 @@ struct Notes {
 impl Memos {
     /// Returns the account of a script whose memos may hold `limit` bytes.
     pub(crate) fn new(limit: usize) -> Self {
-        Memos { limit, notes: Mutex::default(), indexes: Mutex::default() }
+        let patches = Arc::new(PatchBudget::new(limit));
+        Memos { limit, notes: Mutex::default(), indexes: Mutex::default(), patches }
     }
 
-    /// Checks the size of what a function has returned for an index, and counts it as a part of the index from now on.
+    /// Returns the budget of the patches of all objects.
+    pub(crate) fn patches(&self) -> &Arc<PatchBudget> {
+        &self.patches
+    }
+
+    /// Checks the size of a patch as a whole, in bytes, and counts it until it is sent.
+    ///
+    /// # Errors
+    /// The message for the script, if all its patches together are too large.
+    pub(crate) fn admit_patch(&self, patch: &SharedPatch, bytes: usize) -> Result<(), String> {
+        let fits = patch.charges().set_total(&self.patches, bytes);
+        if fits { Ok(()) } else { Err(limits::too_much_in_patches(self.limit)) }
+    }
+
+    /// Checks the size of what a function has returned, and counts it from now on as a part of the index or the patch that it is for.
     ///
     /// # Errors
     /// The message for the script, if it is too large.
-    pub(crate) fn admit_to_index(&self, call: &Invocation, result: &CallEnd) -> Result<(), String> {
+    pub(crate) fn admit_result(&self, call: &Invocation, result: &CallEnd) -> Result<(), String> {
+        match (&call.cause, result) {
+            _ if call.handler.kind == Kind::Index => self.admit_to_index(call, result),
+            (Cause::Object(cause), CallEnd::Returned(Some(value))) => {
+                let fits = cause.patch.charges().add(&self.patches, entry_bytes(0, value));
+                if fits { Ok(()) } else { Err(limits::too_much_in_patches(self.limit)) }
+            }
+            (Cause::Object(_) | Cause::Activity(_), _) => Ok(()),
+        }
+    }
+
+    fn admit_to_index(&self, call: &Invocation, result: &CallEnd) -> Result<(), String> {
         let (entries, bytes) = match result {
             CallEnd::Keyed(entries) => {
                 let bytes = entries.iter().map(|(key, it)| entry_bytes(measure::bytes(key), it));

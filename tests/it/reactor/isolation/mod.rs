@@ -6,6 +6,7 @@ mod calls;
 mod filters;
 mod indexes;
 mod lifecycles;
+mod patches;
 mod selectors;
 mod slow_filters;
 
@@ -85,11 +86,18 @@ fn in_both_prepared(
 
 impl World {
     async fn start(env: Environment, extension: &'static str, scripts: &[Script]) -> Self {
+        let cpu_limit = Duration::from_millis(20);
+        let terms = Terms { cpu_limit, ..Terms::from(Placement::CurrentRuntime) };
+        World::start_with(env, extension, scripts, terms).await
+    }
+
+    async fn start_with(
+        env: Environment,
+        extension: &'static str,
+        scripts: &[Script],
+        terms: Terms,
+    ) -> Self {
         let log = LogCapture::of("kopf");
-        let terms = Terms {
-            cpu_limit: Duration::from_millis(20),
-            ..Terms::from(Placement::CurrentRuntime)
-        };
         let (host, handlers) = env.load(sources(extension, scripts), terms).await;
         let running =
             RunningOperator::start(env.operator(Arc::<ScriptHost>::clone(&host), handlers));

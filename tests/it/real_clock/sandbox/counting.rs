@@ -117,6 +117,92 @@ fn all_memos_of_a_script_together_have_a_limit_and_can_be_emptied_then() {
     );
 }
 
+/// A handler that patches a text of half a mebibyte, one that returns it, and one that patches a short text very often.
+const HALF: (&str, &str) = (
+    "kopf.on_update('kopfexamples', { id = 'patches' }, function(ctx) ctx.patch.status.text = string.rep('x', 500000) end)
+    kopf.on_update('kopfexamples', { id = 'returns' }, function(ctx) return string.rep('x', 500000) end)
+    kopf.on_update('kopfexamples', { id = 'repeats' }, function(ctx)
+        for i = 1, 1000 do ctx.patch.status.text = string.rep('x', 1000) end
+    end)",
+    "kopf::on_update(`kopfexamples`, #{ id: `patches` }, |ctx| { let text = ``; text.pad(500000, 'x'); ctx.patch.status.text = text; });
+    kopf::on_update(`kopfexamples`, #{ id: `returns` }, |ctx| { let text = ``; text.pad(500000, 'x'); text });
+    kopf::on_update(`kopfexamples`, #{ id: `repeats` }, |ctx| {
+        let text = ``; text.pad(1000, 'x'); for i in 0..1000 { ctx.patch.status.text = text; }
+    });",
+);
+
+/// Calls a handler for another object.
+async fn call_with(script: &Script, id: &str, patch: &SharedPatch) -> Option<String> {
+    problem(script.host.call(script.change(id, &sample(), patch)).await)
+}
+
+/// Sends a patch: what was counted for it is released.
+fn send(patch: &SharedPatch) {
+    drop((patch.take_charges(), patch.take()));
+}
+
+#[test]
+fn all_patches_of_a_script_together_have_a_limit_and_calls_wait_before_it_is_reached() {
+    for id in ["patches", "returns"] {
+        in_both(HALF, MEMORY_LIMIT, async |script: Script| {
+            let (mut unsent, mut waits) = (Vec::new(), Vec::new());
+            let message = loop {
+                assert!(unsent.len() < 20, "there is no limit");
+                unsent.push(SharedPatch::default());
+                let began = tokio::time::Instant::now();
+                let problem = call_with(&script, id, unsent.last().expect("a patch")).await;
+                waits.push(began.elapsed().as_secs());
+                if let Some(message) = problem {
+                    break message;
+                }
+            };
+            let expected = "the patches and results of this script that are not sent yet hold more than 4 MiB (settings.sandbox.memory_limit)";
+            assert!(message.contains(expected), "{message}");
+            // Of 4 MiB, a quarter is full after the third call.
+            assert_eq!(waits, [0, 0, 0, 10, 10, 10, 10, 10, 10]);
+            unsent.iter().skip(2).for_each(send);
+            for _ in 0..100 {
+                let patch = SharedPatch::default();
+                assert_eq!(call_with(&script, id, &patch).await, None);
+                send(&patch);
+            }
+        });
+    }
+}
+
+#[test]
+fn a_call_that_waits_begins_when_patches_are_sent() {
+    in_both(HALF, MEMORY_LIMIT, async |script: Script| {
+        let unsent = [(); 3].map(|()| SharedPatch::default());
+        for patch in &unsent {
+            assert_eq!(call_with(&script, "patches", patch).await, None);
+        }
+        // The next handler of the same cycle does not wait: its patch cannot be sent before.
+        let began = tokio::time::Instant::now();
+        assert_eq!(call_with(&script, "repeats", &unsent[0]).await, None);
+        assert_eq!(began.elapsed(), Duration::ZERO);
+        let sent = async {
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            unsent.iter().for_each(send);
+        };
+        let later = SharedPatch::default();
+        let (problem, ()) = tokio::join!(call_with(&script, "patches", &later), sent);
+        assert_eq!((problem, began.elapsed()), (None, Duration::from_secs(3)));
+    });
+}
+
+#[test]
+fn a_field_that_is_written_again_and_again_counts_once() {
+    in_both(HALF, MEMORY_LIMIT, async |script: Script| {
+        let unsent = [(); 20].map(|()| SharedPatch::default());
+        let began = tokio::time::Instant::now();
+        for patch in &unsent {
+            assert_eq!(call_with(&script, "repeats", patch).await, None);
+        }
+        assert_eq!(began.elapsed(), Duration::ZERO);
+    });
+}
+
 /// Returns the message of an index function that has returned for the last of many objects.
 async fn fill_index(script: &mut Script) -> Option<String> {
     let indexes = Indexes::new(["hoard".into()]);
