@@ -7,7 +7,7 @@ use bytes::Bytes;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use futures::future::join_all;
 use kopf::{
-    call::{Cause, Invocation, ObjectCause, ObjectDetail, Scripts as _, SharedPatch},
+    call::{Callers, Cause, Invocation, ObjectCause, ObjectDetail, Scripts as _, SharedPatch},
     logic::object::Object,
     scripting::{LoadError, Placement, ScriptHost, Source},
     testing,
@@ -82,6 +82,7 @@ fn call(criterion: &mut Criterion, title: &str, source: Source, placement: Place
             logger: first.logger.clone(),
             services: Arc::clone(&first.services),
             children: None,
+            callers: Callers::default(),
         })
     };
     // Each call is the first one for a new version of the object, whose header was read, as that of each event: the call reads the rest

@@ -1,21 +1,21 @@
 //! The scripts as seen by `handling/`, `features/` and `reactor/`: functions that are called with a cause.
 
 use std::{
+    ops::Deref,
     sync::{
-        Arc, OnceLock,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        Arc,
+        atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use jiff::Timestamp;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use serde_json::Value;
-use tokio::time::Instant;
 
 use super::{
-    AdmissionCause, CallServices, Children, LiveObject, Logger, Memo, PatchCharges, SeenChildren,
-    Stopped,
+    AdmissionCause, CallServices, Children, LiveObject, Logger, Memo, PatchBudget, SeenChildren,
+    SharedPatch, Stopped,
 };
 use crate::logic::{
     change::{
@@ -104,107 +104,6 @@ pub trait Scripts: Send + Sync + 'static {
     ) -> BoxFuture<'static, Result<Value, Raised>>;
 }
 
-/// The patch of a cycle, shared with the scripts that run in it.
-pub type SharedPatch = Arc<PatchCell>;
-
-/// A patch behind a lock. Most waiting calls have no patch: it is allocated when it is first locked.
-#[derive(Debug, Default)]
-pub struct PatchCell(OnceLock<Box<HeldPatch>>);
-
-#[derive(Debug, Default)]
-struct HeldPatch {
-    patch: Mutex<Patch>,
-    /// How often the patch was locked for a change.
-    revision: AtomicU64,
-    /// When a daemon first waited with changes.
-    unsent_since: OnceLock<Instant>,
-    is_reported: AtomicBool,
-    /// What is counted for the content, until it is sent.
-    charges: Mutex<PatchCharges>,
-}
-
-impl PatchCell {
-    /// Locks the patch for a change. Hold the guard for a few lines, never across an await.
-    pub fn lock(&self) -> MutexGuard<'_, Patch> {
-        let held = self.0.get_or_init(Box::default);
-        held.revision.fetch_add(1, Ordering::Relaxed);
-        held.patch.lock()
-    }
-
-    /// Returns a number that is another one after each change.
-    pub fn revision(&self) -> u64 {
-        self.0.get().map_or(0, |it| it.revision.load(Ordering::Relaxed))
-    }
-
-    /// Locks the patch for reading, if it was ever changed. Hold the guard for a few lines only.
-    pub fn peek(&self) -> Option<MutexGuard<'_, Patch>> {
-        self.0.get().map(|it| it.patch.lock())
-    }
-
-    /// Takes the content and leaves an empty patch.
-    pub fn take(&self) -> Patch {
-        let mut lock = self.0.get().map(|_| self.lock());
-        lock.as_deref_mut().map(std::mem::take).unwrap_or_default()
-    }
-
-    /// Locks what is counted for the content. Hold the guard for a few lines only.
-    pub fn charges(&self) -> MutexGuard<'_, PatchCharges> {
-        self.0.get_or_init(Box::default).charges.lock()
-    }
-
-    /// Returns whether anything is counted for the content.
-    pub fn is_charged(&self) -> bool {
-        self.0.get().is_some_and(|it| !it.charges.lock().is_empty())
-    }
-
-    /// Takes what is counted for the content, for whoever has taken the content.
-    pub fn take_charges(&self) -> PatchCharges {
-        self.0.get().map(|it| std::mem::take(&mut *it.charges.lock())).unwrap_or_default()
-    }
-
-    /// Returns since when the changes wait, which is the first call of this function; `None` if the wait was reported.
-    pub(super) fn unsent_since(&self) -> Option<Instant> {
-        let held = self.0.get().filter(|it| !it.is_reported.load(Ordering::Relaxed))?;
-        Some(*held.unsent_since.get_or_init(Instant::now))
-    }
-
-    /// Marks the wait of the changes as reported. Returns whether there are changes whose wait was not reported before.
-    pub(super) fn report_unsent(&self) -> bool {
-        self.0.get().is_some_and(|it| !it.is_reported.swap(true, Ordering::Relaxed))
-    }
-
-    /// Drops the functions: scripts can hold the patch, and its functions would keep the scripts alive.
-    pub fn forget_functions(&self) {
-        if self.0.get().is_some() {
-            let functions = std::mem::take(&mut self.lock().transformations);
-            // Dropped after the lock is released.
-            drop(functions);
-        }
-    }
-}
-
-impl From<Patch> for PatchCell {
-    fn from(patch: Patch) -> Self {
-        if patch.is_empty() {
-            return PatchCell::default();
-        }
-        let held = HeldPatch { patch: Mutex::new(patch), ..HeldPatch::default() };
-        PatchCell(OnceLock::from(Box::new(held)))
-    }
-}
-
-/// A guard that drops the functions of a patch at the end, and what is counted for its content: scripts can hold the patch. Its functions
-/// would keep them loaded, and its content is their own memory then.
-#[derive(Debug)]
-pub struct ClearOnDrop(pub SharedPatch);
-
-impl Drop for ClearOnDrop {
-    fn drop(&mut self) {
-        self.0.forget_functions();
-        drop(self.0.take_charges());
-    }
-}
-
 /// All inputs of a script function in one call: the source of `ctx`.
 #[derive(Debug)]
 pub struct Invocation {
@@ -223,9 +122,59 @@ pub struct Invocation {
     pub services: Arc<CallServices>,
     /// The sub-handlers; `None` where none are allowed.
     pub children: Option<Children>,
+    /// The callers that have not continued yet.
+    pub callers: Callers,
+}
+
+/// The number of callers of an invocation that have not continued yet, although the function may have ended.
+#[derive(Debug, Default)]
+pub struct Callers(AtomicUsize);
+
+impl Callers {
+    /// Returns whether there are any.
+    pub fn are_left(&self) -> bool {
+        self.0.load(Ordering::Relaxed) > 0
+    }
+}
+
+/// An invocation that the operator holds until its caller continues. What is held after that is held by a script.
+#[derive(Debug)]
+pub struct AwaitedCall(Arc<Invocation>);
+
+impl AwaitedCall {
+    /// Wraps an invocation.
+    pub fn new(invocation: Arc<Invocation>) -> Self {
+        invocation.callers.0.fetch_add(1, Ordering::Relaxed);
+        AwaitedCall(invocation)
+    }
+}
+
+impl Deref for AwaitedCall {
+    type Target = Arc<Invocation>;
+
+    fn deref(&self) -> &Arc<Invocation> {
+        &self.0
+    }
+}
+
+impl Drop for AwaitedCall {
+    fn drop(&mut self) {
+        self.0.callers.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Invocation {
+    /// Returns whether the call waits before it begins: its script has requested many changes that are not sent yet, none of them in the
+    /// cycle of this call, which must end for them to be sent.
+    pub fn waits_for(&self, patches: &PatchBudget) -> bool {
+        use ObjectDetail::{Background, Change, Watch};
+        if patches.is_open() {
+            return false;
+        }
+        let Cause::Object(cause) = &self.cause else { return false };
+        matches!(cause.detail, Change(_) | Background(_) | Watch(_)) && !cause.patch.is_charged()
+    }
+
     /// Returns whether this is the call of a daemon: it may wait for days, as many thousands of others.
     pub fn may_wait_long(&self) -> bool {
         self.handler.kind == Kind::Daemon
@@ -353,6 +302,7 @@ impl Invocation {
             logger: self.logger.clone(),
             services: Arc::clone(&self.services),
             children: None,
+            callers: Callers::default(),
         }
     }
 

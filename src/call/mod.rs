@@ -15,6 +15,7 @@ mod memo;
 mod notices;
 mod object_packer;
 mod patch_budget;
+mod patch_cell;
 mod reconcilers;
 mod related;
 mod relatives;
@@ -31,8 +32,8 @@ pub use event_queue::{EventQueue, EventReceiver, QueuedEvent};
 pub use fakes::{FakeResponse, Faked, Fakes};
 pub use indexes::{Index, Indexes};
 pub use invocation::{
-    ActivityCause, AttemptKwargs, BackgroundCause, Cause, ChangeCause, ClearOnDrop, Invocation,
-    ObjectCause, ObjectDetail, PatchCell, Scripts, SharedPatch,
+    ActivityCause, AttemptKwargs, AwaitedCall, BackgroundCause, Callers, Cause, ChangeCause,
+    Invocation, ObjectCause, ObjectDetail, Scripts,
 };
 pub use live_object::LiveObject;
 pub use locks::{CallId, LockTicket, Locks, Wanting};
@@ -41,6 +42,7 @@ pub use memo::{Memo, SharedDocument, WeakDocument};
 pub use notices::Notices;
 pub use object_packer::{ObjectPacker, Packer};
 pub use patch_budget::{PatchBudget, PatchCharges};
+pub use patch_cell::{ClearOnDrop, PatchCell, SharedPatch};
 pub use reconcilers::{CallReason, PendingCall, Reconcilers, name_key};
 pub use related::Related;
 pub use seen_children::{SeenChildren, SeenKind};

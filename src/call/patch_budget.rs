@@ -13,8 +13,6 @@ use std::{
 
 use tokio::{sync::Notify, time};
 
-use super::{Cause, Invocation, ObjectDetail};
-
 /// Calls wait while the patches take this part (one divided by it) of their limit.
 const OPEN_PART: usize = 4;
 /// Maximum time for which a call waits: a server that accepts no patches must not stop the script.
@@ -45,25 +43,9 @@ impl PatchBudget {
         PatchBudget { limit, held: AtomicUsize::new(0), released: Notify::new() }
     }
 
-    /// Returns the limit in bytes.
-    pub fn limit(&self) -> usize {
-        self.limit
-    }
-
     /// Returns the bytes of all patches.
     pub fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)
-    }
-
-    /// Returns whether a call waits before it begins: there are many changes to be sent, none of which are those of its own cycle.
-    pub fn delays(&self, call: &Invocation) -> bool {
-        use ObjectDetail::{Background, Change, Watch};
-        if self.is_open() {
-            return false;
-        }
-        let Cause::Object(cause) = &call.cause else { return false };
-        // The cycle of a charged patch must end for the patch to be sent.
-        matches!(cause.detail, Change(_) | Background(_) | Watch(_)) && !cause.patch.is_charged()
     }
 
     /// Waits until patches have been sent, but not longer than 10 s. Of several calls that wait, one after another begins.
@@ -79,7 +61,8 @@ impl PatchBudget {
         self.released.notify_one();
     }
 
-    fn is_open(&self) -> bool {
+    /// Returns whether calls may begin.
+    pub fn is_open(&self) -> bool {
         self.held() < self.limit / OPEN_PART
     }
 
@@ -107,48 +90,48 @@ impl PatchCharges {
     pub fn set_total(&mut self, budget: &Arc<PatchBudget>, bytes: usize) -> bool {
         let is_other = |it: &&Charge| !Arc::ptr_eq(&it.budget, budget);
         let others: usize = self.0.iter().filter(is_other).map(|it| it.bytes).sum();
-        let own = self.of(budget);
+        let mut own = self.remove(budget);
         let bytes = bytes.saturating_sub(others);
-        if bytes > own.bytes && !budget.take(bytes - own.bytes) {
-            return false;
+        let fits = budget.take(bytes.saturating_sub(own.bytes));
+        if fits {
+            budget.release(own.bytes.saturating_sub(bytes));
+            own.bytes = bytes;
         }
-        budget.release(own.bytes.saturating_sub(bytes));
-        own.bytes = bytes;
-        true
+        self.0.push(own);
+        fits
     }
 
     /// Counts more bytes of a script. Returns whether they fit.
     pub fn add(&mut self, budget: &Arc<PatchBudget>, bytes: usize) -> bool {
         let fits = budget.take(bytes);
         if fits {
-            self.of(budget).bytes += bytes;
+            let own = self.remove(budget);
+            self.0.push(own.and(bytes));
         }
         fits
     }
 
     /// Adds the bytes of another patch, which becomes a part of this one.
     pub fn absorb(&mut self, mut others: PatchCharges) {
-        for other in others.0.drain(..) {
-            match self.0.iter_mut().find(|it| Arc::ptr_eq(&it.budget, &other.budget)) {
-                Some(own) => own.take_over(other),
-                None => self.0.push(other),
-            }
+        for mut other in others.0.drain(..) {
+            let own = self.remove(&other.budget);
+            self.0.push(own.and(std::mem::take(&mut other.bytes)));
         }
     }
 
-    fn of(&mut self, budget: &Arc<PatchBudget>) -> &mut Charge {
-        let known = self.0.iter().position(|it| Arc::ptr_eq(&it.budget, budget));
-        let place = known.unwrap_or_else(|| {
-            self.0.push(Charge { budget: Arc::clone(budget), bytes: 0 });
-            self.0.len() - 1
-        });
-        &mut self.0[place]
+    /// Takes out what is counted for a script; zero bytes if that is new.
+    fn remove(&mut self, budget: &Arc<PatchBudget>) -> Charge {
+        let place = self.0.iter().position(|it| Arc::ptr_eq(&it.budget, budget));
+        let new = || Charge { budget: Arc::clone(budget), bytes: 0 };
+        place.map_or_else(new, |it| self.0.swap_remove(it))
     }
 }
 
 impl Charge {
-    fn take_over(&mut self, mut other: Charge) {
-        self.bytes += std::mem::take(&mut other.bytes);
+    /// Returns it with more bytes, which the budget has counted already.
+    fn and(mut self, bytes: usize) -> Self {
+        self.bytes += bytes;
+        self
     }
 }
 

@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 use futures::{StreamExt as _, stream::FuturesUnordered};
 use tokio::time::{self, Instant};
 
-use crate::call::{CallServices, Cause, Invocation, Logger, Memo, ObjectCause, Scripts};
+use crate::call::{CallServices, Callers, Cause, Invocation, Logger, Memo, ObjectCause, Scripts};
 use crate::logic::{
     change::{
         filters::{Answers, Question},
@@ -176,6 +176,7 @@ impl FilterCaller<'_> {
             logger: self.logger.clone(),
             services: Arc::clone(self.services),
             children: None,
+            callers: Callers::default(),
         })
     }
 }

@@ -18,7 +18,8 @@ use tokio::time;
 
 use super::failing::{Conclusion, Reporter};
 use crate::call::{
-    AttemptKwargs, CallServices, Cause, Children, Invocation, Logger, Memo, Scripts,
+    AttemptKwargs, AwaitedCall, CallServices, Callers, Cause, Children, Invocation, Logger, Memo,
+    Scripts,
 };
 use crate::logic::{
     change::undecided,
@@ -65,7 +66,7 @@ pub struct Begun {
     /// Keeps the script loaded even if the handler is replaced meanwhile: the call may leave functions behind.
     handler: Arc<Handler>,
     /// The function to call, with all its inputs.
-    pub invocation: Arc<Invocation>,
+    pub invocation: AwaitedCall,
 }
 
 impl HandlerRunner<'_> {
@@ -167,8 +168,10 @@ impl HandlerRunner<'_> {
             logger,
             services,
             children,
+            callers: Callers::default(),
         };
-        Ok(Begun { handler, invocation: Arc::new(invocation) })
+        let invocation = AwaitedCall::new(Arc::new(invocation));
+        Ok(Begun { handler, invocation })
     }
 
     /// Ends the attempt with the result of its call; `None` means that the time was up.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::call::{
-    AttemptKwargs, Cause, ChangeCause, Invocation, Logger, LoggerKind, Memo, ObjectCause,
+    AttemptKwargs, Callers, Cause, ChangeCause, Invocation, Logger, LoggerKind, Memo, ObjectCause,
     ObjectDetail, SharedPatch,
 };
 use crate::logic::{
@@ -45,5 +45,6 @@ pub fn creation_of(handler: &Arc<Handler>, object: Object, patch: SharedPatch) -
         logger: Logger::of_object(LoggerKind::Full, Arc::new(ObjectRef::default())),
         services: Arc::default(),
         children: None,
+        callers: Callers::default(),
     }
 }

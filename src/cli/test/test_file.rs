@@ -8,8 +8,8 @@ use tokio::{task::JoinSet, time};
 use tokio_util::sync::CancellationToken;
 
 use crate::call::{
-    ActivityCause, AttemptKwargs, CallServices, Cause, EventQueue, Fakes, Indexes, Invocation,
-    Logger, Memo, Scripts,
+    ActivityCause, AttemptKwargs, CallServices, Callers, Cause, EventQueue, Fakes, Indexes,
+    Invocation, Logger, Memo, Scripts,
 };
 use crate::cli::{
     dev, identity, logging,
@@ -222,6 +222,7 @@ impl TestFile<'_> {
             logger: Logger::of_activity().named("test"),
             services: Arc::new(services),
             children: None,
+            callers: Callers::default(),
         }
     }
 

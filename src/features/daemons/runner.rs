@@ -13,7 +13,7 @@ use super::{
     work::{DaemonCall, DaemonProgress},
 };
 use crate::call::{
-    BackgroundCause, CallServices, Cause, Invocation, Logger, LoggerKind, ObjectCause,
+    BackgroundCause, CallServices, Callers, Cause, Invocation, Logger, LoggerKind, ObjectCause,
     ObjectDetail, SharedPatch, Stopped,
 };
 use crate::features::reconcile::NextCall;
@@ -310,6 +310,7 @@ impl DaemonRunner {
             logger: self.logger(),
             services: Arc::clone(&bound.services),
             children: None,
+            callers: Callers::default(),
         })
     }
 

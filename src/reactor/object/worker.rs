@@ -183,15 +183,8 @@ impl Worker {
             if let Ok(Next::Wait(delay)) = ended {
                 // Many objects may wait for long.
                 event.object = event.object.unparsed();
-                let conclusion = Conclusion {
-                    serving: &serving,
-                    queue: &self.queue,
-                    permit: &self.permit,
-                    memory,
-                    object: &event.object,
-                    logger: &logger,
-                    patched: &mut end.patched,
-                };
+                let about = (&event.object, &logger, &mut end.patched);
+                let conclusion = self.conclusion(&serving, memory, about);
                 ended = caught(Box::pin(conclusion.wait(delay))).await;
             }
             let error = match ended {
@@ -223,6 +216,16 @@ impl Worker {
                 return end;
             }
         }
+    }
+
+    fn conclusion<'a>(
+        &'a self,
+        serving: &'a StreamContext,
+        memory: &'a mut Memory,
+        (object, logger, patched): (&'a Arc<Object>, &'a Logger, &'a mut Option<Arc<Object>>),
+    ) -> Conclusion<'a> {
+        let (queue, permit) = (&*self.queue, &self.permit);
+        Conclusion { serving, queue, permit, memory, object, logger, patched }
     }
 
     /// Returns whether the handlers have changed during the cycle and no event will bring the object to the new ones.

@@ -100,7 +100,7 @@ impl<V: ActorVm> ActorEngine<V> {
 
 impl<V: ActorVm> Scripts for ActorEngine<V> {
     fn call(&self, invocation: Arc<Invocation>) -> BoxFuture<'static, CallEnd> {
-        let is_delayed = self.script.memos.patches().delays(&invocation);
+        let is_delayed = invocation.waits_for(self.script.memos.patches());
         let may_be_inline = self.script.can_be_suspended() && !is_delayed;
         let actor = self.actor();
         Box::pin(ActorCall::Begins { actor, invocation, may_be_inline })

@@ -293,7 +293,7 @@ fn answer<V: ActorVm>(
     patches: &Arc<PatchBudget>,
 ) -> Answering<V> {
     match request {
-        ActorRequest::Call(invocation, mut to) if patches.delays(&invocation) => {
+        ActorRequest::Call(invocation, mut to) if invocation.waits_for(patches) => {
             let wait = Arc::clone(patches).wait();
             Answering::Other(Box::pin(async move {
                 tokio::select! {

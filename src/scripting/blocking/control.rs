@@ -482,7 +482,7 @@ pub(in crate::scripting) fn admit_result(
 /// # Errors
 /// If the call has to end.
 pub(in crate::scripting) fn wait_for_patches(call: &Invocation) -> Result<(), Abort> {
-    let budget = || with_memos(|it| Arc::clone(it.patches())).filter(|it| it.delays(call));
+    let budget = || with_memos(|it| Arc::clone(it.patches())).filter(|it| call.waits_for(it));
     match budget().filter(|_| !is_inline()) {
         Some(budget) => wait_for(budget.wait()),
         None => Ok(()),

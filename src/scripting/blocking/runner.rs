@@ -118,7 +118,7 @@ impl JobRunner {
 
     /// Returns whether a call waits before it begins, because many patches of the script are not sent yet.
     pub(in crate::scripting) fn delays(&self, call: &Invocation) -> bool {
-        self.common.ledger.memos.patches().delays(call)
+        call.waits_for(self.common.ledger.memos.patches())
     }
 
     /// Drops a value on a thread of the script, which has a deep stack.

@@ -1,7 +1,7 @@
 //! Calls that have ended but are still referenced. A script that keeps `ctx`, or a part such as `ctx.patch`, keeps the whole object
 //! of that call: memory of the host, which no VM counts. It is counted here as memory of the script.
 //!
-//! Handles of a call hold its invocation, so an invocation that is still alive after its call is held by the script.
+//! Handles of a call hold its invocation, so an invocation that is still alive after its caller has continued is held by the script.
 
 use std::{
     collections::BTreeSet,
@@ -85,6 +85,9 @@ impl Leftovers {
         let (mut held, mut seen) = (0_usize, BTreeSet::new());
         self.calls.retain(|it| {
             let Some(call) = it.upgrade() else { return false };
+            if call.callers.are_left() {
+                return true;
+            }
             held = held.saturating_add(weight(&call, &mut seen));
             true
         });

@@ -33,7 +33,7 @@ use super::{
         runner::JobRunner,
     },
 };
-use crate::call::{Invocation, Scripts, Stopped};
+use crate::call::{AwaitedCall, Invocation, Scripts, Stopped};
 use crate::logic::{
     change::filters::Question,
     handlers::{
@@ -110,7 +110,7 @@ impl RhaiEngine {
         let is_within = invocation.handler.kind == Kind::Sub;
         let (vm, runner) = (Arc::clone(&self.vm), Arc::clone(&self.runner));
         // Dropped here and last: the memory of the invocation is the host's, not the script's.
-        let keep = Arc::clone(&invocation);
+        let keep = AwaitedCall::new(Arc::clone(&invocation));
         let job = about(Arc::clone(&self.vm), invocation, job);
         async move {
             // Inline calls never yield, and must not starve other tasks.
@@ -136,7 +136,7 @@ impl RhaiEngine {
         job: impl Fn(&RhaiScript, Dynamic) -> Result<Option<T>, Raised> + Send + 'static,
     ) -> BoxFuture<'static, Result<Option<T>, Raised>> {
         let runner = Arc::clone(&self.runner);
-        let keep = Arc::clone(&invocation);
+        let keep = AwaitedCall::new(Arc::clone(&invocation));
         let job = about(Arc::clone(&self.vm), invocation, job);
         async move {
             let result = match runner.run_background(&stopped, job).await {

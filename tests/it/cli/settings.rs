@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use kopf::{
-    call::{ActivityCause, Cause, Invocation, Logger, Memo, Scripts as _},
+    call::{ActivityCause, Callers, Cause, Invocation, Logger, Memo, Scripts as _},
     cli::{
         args::{Command, LowArgs},
         config, environment,
@@ -164,6 +164,7 @@ fn check_script(name: &str, text: &str) {
                 logger: Logger::of_activity(),
                 services: Arc::default(),
                 children: None,
+                callers: Callers::default(),
             }))
         };
         let settings = Arc::default();

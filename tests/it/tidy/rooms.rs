@@ -61,7 +61,7 @@ const SLACK: usize = 200;
 /// Lines of production code by room, comments included, in hundreds. May only fall: a new feature gets a separate room, or space by
 /// a cut; a commit that raises a number says why.
 const BUDGETS: &[(&str, usize)] = &[
-    ("call", 2900),
+    ("call", 3200),
     ("checker", 6000),
     // Wake-ups are coalesced under load: a third of the CPU for a creation.
     ("cli", 14600),
@@ -115,7 +115,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("reactor/generation", 900),
     // The last events of a change need no cycle: a seventh of the CPU for a creation.
     // Handlers of the same field share its values.
-    ("reactor/object", 5020),
+    ("reactor/object", 5080),
     ("reactor/observer", 1100),
     ("reactor/operator", 1300),
     ("reactor/streams", 1300),
@@ -126,7 +126,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("scripting/actor", 1500),
     ("scripting/blocking", 1900),
     ("scripting/functions", 15500),
-    ("scripting/handles", 2050),
+    ("scripting/handles", 2060),
     ("scripting/host", 700),
     ("scripting/inline", 300),
     ("scripting/lua", 3700),
@@ -134,7 +134,7 @@ const BUDGETS: &[(&str, usize)] = &[
     // One search of the sources for the ids of all indexes, on another thread than the operator's.
     ("scripting/script", 2900),
     ("scripting/surface", 2900),
-    ("scripting/values", 1600),
+    ("scripting/values", 1640),
     ("settings", 800),
     ("sources", 2300),
     ("telemetry", 1900),

@@ -24,7 +24,7 @@ use super::{
     world::World,
 };
 use crate::call::{
-    Cause, Invocation, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail, Scripts as _,
+    Callers, Cause, Invocation, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail, Scripts as _,
 };
 use crate::logic::{
     handlers::{
@@ -87,6 +87,7 @@ pub(super) fn call_about(handler: &Arc<Handler>, object: Object) -> Invocation {
         logger: Logger::of_object(LoggerKind::Full, Arc::new(ObjectRef::default())),
         services: Arc::default(),
         children: None,
+        callers: Callers::default(),
     }
 }
 

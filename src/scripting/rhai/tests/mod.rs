@@ -17,9 +17,9 @@ use serde_json::{Value, json};
 
 use super::load;
 use crate::call::{
-    ActivityCause, AttemptKwargs, BackgroundCause, CallServices, Cause, ChangeCause, Invocation,
-    LiveObject, Logger, LoggerKind, ObjectCause, ObjectDetail, SharedDocument, SharedPatch,
-    Stopped,
+    ActivityCause, AttemptKwargs, BackgroundCause, CallServices, Callers, Cause, ChangeCause,
+    Invocation, LiveObject, Logger, LoggerKind, ObjectCause, ObjectDetail, SharedDocument,
+    SharedPatch, Stopped,
 };
 use crate::logic::{
     change::patch::Patch,
@@ -149,6 +149,7 @@ impl Fixture {
             logger: Logger::of_object(LoggerKind::Full, reference),
             services: Arc::clone(&self.services),
             children: None,
+            callers: Callers::default(),
         })
     }
 
@@ -168,6 +169,7 @@ impl Fixture {
             logger: Logger::of_activity(),
             services: Arc::clone(&self.services),
             children: None,
+            callers: Callers::default(),
         })
     }
 

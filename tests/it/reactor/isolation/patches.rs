@@ -57,6 +57,8 @@ fn large_patches_of_many_objects_are_all_sent_and_release_what_they_count() {
             world.env.until(15).await;
             assert_eq!(world.seconds("good create one"), [1]);
             assert_eq!(world.lines("not sent yet"), [""; 0]);
+            // Neither do the objects count as memory of the scripts, which keep nothing.
+            assert_eq!(world.lines("of memory"), [""; 0]);
             for number in 0..OBJECTS {
                 let object = world.find(&name(number)).expect("it exists");
                 let lengths = ["seen", "large", "again", "daemon"]

@@ -3,7 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use kopf::{
-    call::{CallServices, Children, Indexes, Invocation, Memo, Scripts as _, SharedPatch},
+    call::{
+        AwaitedCall, CallServices, Children, Indexes, Invocation, Memo, Scripts as _, SharedPatch,
+    },
     logic::{
         background::indexing::{Contribution, Owner},
         handlers::outcome::{CallEnd, Outcome, Raised},
@@ -75,6 +77,26 @@ fn bodies_that_a_script_keeps_are_its_memory() {
         kopf::on_update(`kopfexamples`, #{ id: `keeps` }, |ctx| { kept.push(ctx.body); });
         kopf::on_update(`kopfexamples`, #{ id: `lets-go` }, |ctx| { kept.clear(); });
         kopf::on_update(`kopfexamples`, #{ id: `reads` }, |ctx| ctx.body.spec.texts[0]);"),
+        MEMORY_LIMIT,
+        play,
+    );
+}
+
+#[test]
+fn calls_whose_callers_have_not_continued_yet_are_not_kept_by_the_script() {
+    let play = async |script: Script| {
+        let mut awaited = Vec::new();
+        for number in 0..100 {
+            let call = script.change("reads", &large(number), &SharedPatch::default());
+            awaited.push(AwaitedCall::new(Arc::clone(&call)));
+            assert_eq!(problem(script.host.call(call).await), None, "{number}");
+        }
+    };
+    in_both(
+        (
+            "kopf.on_update('kopfexamples', { id = 'reads' }, function(ctx) return ctx.body.spec.texts[1] end)",
+            "kopf::on_update(`kopfexamples`, #{ id: `reads` }, |ctx| ctx.body.spec.texts[0]);",
+        ),
         MEMORY_LIMIT,
         play,
     );

@@ -17,7 +17,7 @@ pub(crate) use kopf::testing::run_paused;
 use bytes::Bytes;
 use kopf::{
     call::{
-        ActivityCause, AttemptKwargs, BackgroundCause, CallServices, Cause, ChangeCause,
+        ActivityCause, AttemptKwargs, BackgroundCause, CallServices, Callers, Cause, ChangeCause,
         Invocation, LiveObject, Logger, LoggerKind, Memo, ObjectCause, ObjectDetail, Scripts as _,
         SharedPatch, Stopped,
     },
@@ -224,6 +224,7 @@ impl Script {
             logger: Logger::of_object(LoggerKind::Full, Arc::new(ObjectRef::default())),
             services: Arc::clone(&self.services),
             children: None,
+            callers: Callers::default(),
         })
     }
 }
