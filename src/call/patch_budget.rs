@@ -111,6 +111,18 @@ impl PatchCharges {
         fits
     }
 
+    /// Reduces what is counted to `bytes` in total: a newer patch has replaced parts of an older one.
+    pub fn reduce_to(&mut self, bytes: usize) {
+        let all: usize = self.0.iter().map(|it| it.bytes).sum();
+        let mut excess = all.saturating_sub(bytes);
+        for charge in &mut self.0 {
+            let released = excess.min(charge.bytes);
+            charge.budget.release(released);
+            charge.bytes -= released;
+            excess -= released;
+        }
+    }
+
     /// Adds the bytes of another patch, which becomes a part of this one.
     pub fn absorb(&mut self, mut others: PatchCharges) {
         for mut other in others.0.drain(..) {
@@ -187,6 +199,17 @@ mod tests {
         assert_eq!((one.held(), other.held()), (30, 5));
         drop(whole);
         assert_eq!((one.held(), other.held()), (0, 0));
+    }
+
+    #[test]
+    fn what_a_newer_patch_has_replaced_is_released() {
+        let (one, other) = (budget(), budget());
+        let mut charges = PatchCharges::default();
+        assert!(charges.add(&one, 30) && charges.add(&other, 20));
+        charges.reduce_to(60);
+        assert_eq!((one.held(), other.held()), (30, 20));
+        charges.reduce_to(15);
+        assert_eq!(one.held() + other.held(), 15);
     }
 
     #[tokio::test(start_paused = true)]

@@ -13,6 +13,7 @@ use crate::handling::{
     run::Begun,
 };
 use crate::logic::{
+    background::indexing::entry_bytes,
     change::{
         order,
         patch::{self, Patch},
@@ -91,6 +92,9 @@ impl Patches {
         delivered.map_err(|it| it.to_string())?;
         self.waiting.merge = merge;
         self.waiting.transformations.extend(own.transformations);
+        // While the server accepts nothing, each attempt may request the same changes again.
+        let fields = self.waiting.merge.iter();
+        self.charges.reduce_to(fields.map(|(key, it)| entry_bytes(key.len(), it)).sum());
         Ok(())
     }
 
@@ -168,9 +172,12 @@ fn failed(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use serde_json::{Value, json};
 
     use super::Patches;
+    use crate::call::PatchBudget;
     use crate::logic::change::patch::Patch;
 
     fn wide(key: &str) -> Patch {
@@ -182,9 +189,12 @@ mod tests {
     fn repeated_changes_that_wait_count_once_and_a_refused_attempt_drops_none_of_them() {
         let mut patches = Patches::default();
         let result = || Some(Value::from(vec![0; 5_000]));
-        for _ in 0..3 {
+        let budget = Arc::new(PatchBudget::new(100 << 20));
+        for _ in 0..30 {
+            assert!(patches.charges.add(&budget, 2 << 20));
             assert_eq!(patches.add(wide("a"), "it", result()), Ok(()));
         }
+        assert!((1 << 20..4 << 20).contains(&budget.held()), "{}", budget.held());
         let waiting = patches.waiting.clone();
         let refused = patches.add(wide("b"), "it", result()).expect_err("too many together");
         assert!(

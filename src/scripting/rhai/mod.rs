@@ -115,8 +115,9 @@ impl RhaiEngine {
         async move {
             // Inline calls never yield, and must not starve other tasks.
             consume_budget().await;
-            let may_begin = || (!runner.delays(&keep)).then_some(());
-            let inline = || may_begin().and_then(|()| vm.inline(&function, &keep));
+            let inline = || {
+                if runner.delays(&keep) { None } else { vm.inline(&function, &keep) }
+            };
             let result = match runner.run_inline(inline, &job) {
                 Some(result) => result,
                 None if is_within => runner.run_within(job).await,
