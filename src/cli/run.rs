@@ -31,7 +31,7 @@ use crate::logic::replicas::{duplicates, peering::PeeringIdentity};
 use crate::logic::{discovery::namespaces::NamespacePattern, handlers::lifecycle::Lifecycle};
 use crate::ports::{Clock, Cluster, WebhookServer};
 use crate::reactor::{self, Connect, Connecting, NamespaceScope, Operator, OperatorFailure};
-use crate::scripting::Terms;
+use crate::scripting::{Terms, lower_priority};
 use crate::settings::Settings;
 use crate::sources::reload::{self, ReloadReport, Reloading};
 use crate::telemetry::Health;
@@ -103,6 +103,8 @@ pub(super) fn on_runtime<T>(
 fn one_thread() -> runtime::Builder {
     let mut builder = runtime::Builder::new_current_thread();
     builder.enable_all();
+    // Its threads work for scripts: they parse, render and search.
+    builder.on_thread_start(lower_priority);
     builder
 }
 

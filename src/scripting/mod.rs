@@ -22,6 +22,7 @@ pub(crate) use self::script::{
     bounds::SCRIPT_BYTES_MAX,
     fingerprint::{EXPRESSION, STRING_CONTINUES, Token, TokenKind, lex},
     modules::{file_of as module_file, library_of as module_library},
+    priority::lower_priority,
 };
 pub use self::{
     host::{Inspect, Inspection, Prepared, ScriptHost, ScriptSet},

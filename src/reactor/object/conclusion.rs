@@ -111,9 +111,13 @@ impl Unsent {
     }
 
     /// Drops the changes of handlers that were edited or removed since, unless the object shows that the server has accepted them.
-    pub(in crate::reactor) fn drop_replaced(&mut self, serving: &StreamContext, present: &Object) {
+    pub(in crate::reactor) async fn drop_replaced(
+        &mut self,
+        serving: &StreamContext,
+        present: &Object,
+    ) {
         let Unsent { delivery, object, .. } = self;
-        if !(self.is_uncertain && delivery.is_recorded(serving, object, present)) {
+        if !(self.is_uncertain && delivery.is_recorded(serving, object, present).await) {
             delivery.drop_replaced(&serving.handlers);
         }
     }
@@ -184,11 +188,6 @@ impl Conclusion<'_> {
             && settled::is_settled(&settings.persistence, handlers, object, essence)
     }
 
-    /// Returns whether there is nothing to send.
-    pub(in crate::reactor) fn is_idle(&mut self, delivery: &mut Delivery) -> bool {
-        self.sender().is_idle(delivery)
-    }
-
     /// Sends the changes that remain from an earlier event.
     pub(in crate::reactor) async fn catch_up(
         mut self,
@@ -224,7 +223,8 @@ impl Conclusion<'_> {
         Ok(Applied { is_sent: sent.is_any, is_changed: is_newer || sent.is_gone, is_restored })
     }
 
-    fn sender(&mut self) -> Sender<'_> {
+    /// Returns the sender of the cycle's changes.
+    pub(in crate::reactor) fn sender(&mut self) -> Sender<'_> {
         Sender {
             serving: self.serving,
             queue: self.queue,

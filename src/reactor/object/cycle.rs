@@ -201,7 +201,7 @@ impl Cycle<'_> {
         mut unsent: Unsent,
         patched: &mut Option<Arc<Object>>,
     ) -> Result<Applied, CycleError> {
-        unsent.drop_replaced(self.serving, &self.event.object);
+        unsent.drop_replaced(self.serving, &self.event.object).await;
         let latest = Arc::clone(unsent.latest(&self.event.object));
         let conclusion = Conclusion { object: &latest, ..self.conclusion(patched) };
         conclusion.catch_up(unsent.delivery).await
@@ -218,7 +218,7 @@ impl Cycle<'_> {
         let mut delays = delivery.delays(self.serving.clock.now());
         delays.extend(&left.delays);
         if self.waits(filters).comes_before(&delays)
-            && self.conclusion(patched).is_idle(&mut delivery)
+            && self.conclusion(patched).sender().is_idle(&mut delivery).await
         {
             drop(delivery);
             return Ok(self.waits(filters).run(&delays).await);

@@ -161,15 +161,16 @@ impl Delivery {
     }
 
     /// Returns whether an object shows the records that were to be written to its earlier version.
-    pub(in crate::reactor) fn is_recorded(
+    pub(in crate::reactor) async fn is_recorded(
         &mut self,
         serving: &StreamContext,
         before: &Object,
         present: &Object,
     ) -> bool {
         let Delivery { settling, attempts, .. } = self;
-        let own = settling.as_ref().map(|it| it.own(serving, before.body(), attempts));
-        own.is_some_and(|it| !it.is_empty() && present.is_known_to_contain(&it))
+        let Some(settling) = settling else { return false };
+        let own = settling.own(serving, before.body(), attempts).await;
+        !own.is_empty() && present.is_known_to_contain(&own)
     }
 
     /// Drops the changes of handlers that were edited or removed since, as if these had not been called.
@@ -220,8 +221,8 @@ pub(in crate::reactor) struct Sent {
 
 impl Sender<'_> {
     /// Returns whether there is nothing to send.
-    pub(in crate::reactor) fn is_idle(&self, delivery: &mut Delivery) -> bool {
-        let own = self.own(delivery);
+    pub(in crate::reactor) async fn is_idle(&self, delivery: &mut Delivery) -> bool {
+        let own = self.own(delivery).await;
         own.is_empty() && delivery.is_empty()
     }
 
@@ -233,7 +234,7 @@ impl Sender<'_> {
         &mut self,
         delivery: &mut Delivery,
     ) -> Result<Sent, PatchError> {
-        let own = self.own(delivery);
+        let own = self.own(delivery).await;
         if own.is_empty() && delivery.is_empty() {
             return Ok(Sent::default());
         }
@@ -295,7 +296,7 @@ impl Sender<'_> {
                 return Ok(true);
             }
             if self.fail_refused(delivery) {
-                own = self.own(delivery);
+                own = self.own(delivery).await;
                 self.untouch(&mut own);
             }
         }
@@ -368,7 +369,7 @@ impl Sender<'_> {
             } else {
                 return Err(error);
             }
-            own = self.own(delivery);
+            own = self.own(delivery).await;
             self.untouch(&mut own);
         }
     }
@@ -443,11 +444,11 @@ impl Sender<'_> {
     }
 
     /// Returns the records of the change.
-    fn own(&self, delivery: &mut Delivery) -> Map<String, Value> {
+    async fn own(&self, delivery: &mut Delivery) -> Map<String, Value> {
         let Delivery { settling, attempts, .. } = delivery;
         // Most cycles record nothing and need no body: those that follow the operator's own patches.
         let Some(settling) = settling else { return Map::new() };
-        settling.own(self.serving, self.object.body(), attempts)
+        settling.own(self.serving, self.object.body(), attempts).await
     }
 
     /// Removes the annotation that was only added to trigger an event.

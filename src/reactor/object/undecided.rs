@@ -133,7 +133,8 @@ impl Cycle<'_> {
             && let Some(before) = overtaken.take_if(|it| !it.has_unfinished())
         {
             self.complete(&undecided);
-            if !before.own(self.serving, object.body(), &mut wanted.attempts).is_empty() {
+            let own = before.own(self.serving, object.body(), &mut wanted.attempts).await;
+            if !own.is_empty() {
                 wanted.settling = Some(before);
                 return Ok(Handled::Later);
             }
@@ -178,7 +179,7 @@ impl Cycle<'_> {
         let is_finished = wanted.settling.as_ref().is_none_or(|it| it.delays(now).is_empty());
         match overtaken {
             // The change that has just ended is recorded first.
-            Some(before) if is_finished && self.is_recorded(wanted) => {
+            Some(before) if is_finished && self.is_recorded(wanted).await => {
                 self.complete(&undecided);
                 wanted.settling = Some(before);
             }
@@ -222,10 +223,11 @@ impl Cycle<'_> {
     }
 
     /// Returns whether everything to record is already on the object.
-    fn is_recorded(&self, wanted: &mut CycleResult) -> bool {
+    async fn is_recorded(&self, wanted: &mut CycleResult) -> bool {
         let CycleResult { settling, attempts, .. } = wanted;
         let body = self.event.object.body();
-        settling.as_ref().is_none_or(|it| it.own(self.serving, body, attempts).is_empty())
+        let Some(settling) = settling else { return true };
+        settling.own(self.serving, body, attempts).await.is_empty()
     }
 
     /// Returns the handlers that are undecided about the change. The change does not end without them; a deletion waits only for

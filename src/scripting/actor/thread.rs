@@ -15,7 +15,7 @@ use super::{
     script::ActorScript,
     shared_vm::SharedVm,
 };
-use crate::scripting::Placement;
+use crate::scripting::{Placement, script::priority::lower_priority};
 
 /// Becomes ready when the VM does not respond; shared by all pending requests.
 pub(super) type Stuck = Shared<BoxFuture<'static, ()>>;
@@ -61,6 +61,7 @@ impl<V: ActorVm> Actor<V> {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
                 let (name, told) = (format!("{}-{}", V::THREAD, script.id.0), stuck.clone());
                 let life = move || {
+                    lower_priority();
                     let _counted = script.usage.of_thread();
                     runtime.block_on(life::live(script, taken, start, queue, told));
                 };

@@ -11,6 +11,7 @@ use std::{cell::Cell, collections::VecDeque, fmt, io, mem, sync::Arc, thread, ti
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::turn::{Ticket, Turns};
+use crate::scripting::script::priority::lower_priority;
 use crate::settings::Sandbox;
 use crate::telemetry::ScriptUsage;
 
@@ -87,18 +88,14 @@ impl Pool {
         Pool { shared: Arc::new(shared), turns }
     }
 
-    /// Runs a job on a thread of the pool. Fails if the system cannot create a thread.
+    /// Runs a job on a thread of the pool. Fails, and drops all queued jobs, if the system cannot create a thread.
     pub(super) fn submit(&self, job: impl FnOnce(Ticket, Lead) + Send + 'static) -> io::Result<()> {
         let shared = Arc::clone(&self.shared);
         let job = move |ticket| job(ticket, Lead { shared, run: RUN.get() });
         let mut state = self.shared.lock();
         // Under the lock, so that jobs and turns are in the same order.
         state.jobs.push_back((Box::new(job), self.turns.ask()));
-        let called = if state.leader.is_some() { Ok(()) } else { self.shared.call(&mut state) };
-        let refused = if called.is_err() { state.jobs.pop_back() } else { None };
-        drop(state);
-        drop(refused);
-        called
+        if state.leader.is_some() { Ok(()) } else { self.shared.call(state) }
     }
 }
 
@@ -118,10 +115,9 @@ impl Lead {
             return;
         }
         state.leader = None;
-        let is_called = state.jobs.is_empty() || self.shared.call(&mut state).is_ok();
-        let refused = if is_called { VecDeque::new() } else { mem::take(&mut state.jobs) };
-        drop(state);
-        drop(refused);
+        if !state.jobs.is_empty() {
+            self.shared.call(state).ok();
+        }
     }
 }
 
@@ -137,27 +133,40 @@ impl Shared {
         self.state.lock()
     }
 
-    /// Wakes or creates a thread that becomes the leader, unless one is on its way.
-    fn call(self: &Arc<Self>, state: &mut State) -> io::Result<()> {
+    /// Wakes or creates a thread that becomes the leader, unless one is on its way. If none can be created, all queued jobs are dropped.
+    fn call(self: &Arc<Self>, mut state: MutexGuard<'_, State>) -> io::Result<()> {
         if state.called {
             return Ok(());
         }
+        state.called = true;
         if state.idle > 0 {
             self.wake.notify_one();
-        } else {
-            let shared = Arc::clone(self);
-            // The thread ends by itself: when it is idle, or after the pool was dropped.
-            thread::Builder::new()
-                .name(self.name.clone())
-                .stack_size(self.stack)
-                .spawn(move || shared.work())?;
+            return Ok(());
         }
-        state.called = true;
-        Ok(())
+        // Without the lock: the new thread may take the processor of the calling one, and the operator's thread would wait for both.
+        drop(state);
+        let shared = Arc::clone(self);
+        // The thread ends by itself: when it is idle, or after the pool was dropped.
+        let thread = thread::Builder::new().name(self.name.clone()).stack_size(self.stack);
+        thread.spawn(move || shared.work()).map(drop).or_else(|error| self.refuse(error))
+    }
+
+    /// Drops all queued jobs because no thread could be created, unless a thread has become the leader meanwhile.
+    fn refuse(&self, error: io::Error) -> io::Result<()> {
+        let mut state = self.lock();
+        state.called = false;
+        if state.leader.is_some() {
+            return Ok(());
+        }
+        let refused = mem::take(&mut state.jobs);
+        drop(state);
+        drop(refused);
+        Err(error)
     }
 
     /// Runs jobs until there are none: the main function of a thread.
     fn work(&self) {
+        lower_priority();
         let _counted = self.usage.of_thread();
         while let Some((job, ticket)) = self.next() {
             job(ticket);
@@ -347,5 +356,17 @@ mod tests {
         let Fixture { pool, tell, told, .. } = fixture;
         drop((pool, tell, open));
         assert_eq!(told.iter().count(), 10);
+    }
+
+    #[test]
+    fn a_job_that_gets_no_thread_is_refused_and_holds_up_nobody() {
+        let turns = Arc::<Turns>::default();
+        let limits = Sandbox { memory_limit: usize::MAX, ..Sandbox::default() };
+        let usage = ScriptUsage::default();
+        let pool = Pool::new("script".to_owned(), &limits, Arc::clone(&turns), usage);
+        for _ in 0..2 {
+            pool.submit(|_, _| {}).expect_err("no stack has this size");
+        }
+        turns.ask_now().expect("nobody has a turn").wait();
     }
 }

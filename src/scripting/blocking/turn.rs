@@ -3,15 +3,18 @@
 //! Calls share the variables of their script. If a shared value stays locked for some milliseconds, Rhai gives up, with an error that does
 //! not help the script's author. So calls wait concurrently but compute one after another, as in Lua. Scripts do not wait for each other.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    thread::{self, Thread},
+};
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Mutex, MutexGuard};
 
 /// The lock of one script; a turn is the right to compute.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     state: Mutex<Tickets>,
-    wake: Condvar,
 }
 
 #[derive(Debug, Default)]
@@ -20,6 +23,9 @@ struct Tickets {
     serving: u64,
     /// Tickets that were dropped before their turn.
     returned: BTreeSet<u64>,
+    /// The threads that wait for their turns. Only the next one is woken: if all were, the operator's thread would wait for this lock
+    /// until each of them has looked.
+    waiting: BTreeMap<u64, Thread>,
 }
 
 /// A place in the queue for turns; given back when dropped.
@@ -54,7 +60,7 @@ impl Turns {
     pub(super) fn pass(&self) {
         let mut state = self.state.lock();
         state.serving += 1;
-        self.call(state);
+        Self::call(state);
     }
 
     /// Returns whether other calls wait for a turn while the caller has one.
@@ -63,14 +69,24 @@ impl Turns {
         state.next > state.serving + 1
     }
 
+    /// Returns whether the turn of this number has begun; otherwise the calling thread is woken when it begins.
+    fn begins(&self, number: u64) -> bool {
+        let mut state = self.state.lock();
+        let begins = state.serving == number;
+        if !begins {
+            state.waiting.insert(number, thread::current());
+        }
+        begins
+    }
+
     fn give_back(&self, number: u64) {
         let mut state = self.state.lock();
         state.returned.insert(number);
-        self.call(state);
+        Self::call(state);
     }
 
-    /// Skips tickets that were given back, and wakes the waiting threads.
-    fn call(&self, mut state: MutexGuard<'_, Tickets>) {
+    /// Skips tickets that were given back, and wakes the thread whose turn begins.
+    fn call(mut state: MutexGuard<'_, Tickets>) {
         loop {
             let serving = state.serving;
             if !state.returned.remove(&serving) {
@@ -78,8 +94,12 @@ impl Turns {
             }
             state.serving += 1;
         }
+        let serving = state.serving;
+        let next = state.waiting.remove(&serving);
         drop(state);
-        self.wake.notify_all();
+        if let Some(thread) = next {
+            thread.unpark();
+        }
     }
 }
 
@@ -87,8 +107,9 @@ impl Ticket {
     /// Blocks until the turn begins. Each turn must be ended with [`Turns::pass`].
     pub(super) fn wait(mut self) {
         let Some(number) = self.number.take() else { return };
-        let mut state = self.turns.state.lock();
-        self.turns.wake.wait_while(&mut state, |it| it.serving != number);
+        while !self.turns.begins(number) {
+            thread::park();
+        }
     }
 }
 
@@ -102,7 +123,7 @@ impl Drop for Ticket {
 
 #[cfg(test)]
 mod tests {
-    use super::{Arc, Turns};
+    use super::{Arc, Mutex, Turns, thread};
 
     #[test]
     fn a_turn_that_is_given_back_holds_up_nobody() {
@@ -122,5 +143,26 @@ mod tests {
         turns.pass();
         turns.ask_now().expect("nobody has a turn").wait();
         turns.pass();
+    }
+
+    #[test]
+    fn the_turns_of_waiting_threads_are_in_the_order_of_their_requests() {
+        let turns = Arc::new(Turns::default());
+        turns.ask().wait();
+        let seen = Mutex::new(Vec::new());
+        thread::scope(|threads| {
+            let (turns, seen) = (&turns, &seen);
+            for number in 0..20 {
+                let ticket = turns.ask();
+                threads.spawn(move || {
+                    ticket.wait();
+                    seen.lock().push(number);
+                    turns.pass();
+                });
+            }
+            turns.pass();
+        });
+        assert_eq!(seen.into_inner(), (0..20).collect::<Vec<_>>());
+        assert!(turns.state.lock().waiting.is_empty());
     }
 }

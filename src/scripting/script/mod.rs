@@ -5,6 +5,7 @@ pub(super) mod fingerprint;
 pub(super) mod index_names;
 pub(super) mod kube_calls;
 pub(super) mod modules;
+pub(super) mod priority;
 pub(super) mod running_time;
 
 use std::sync::Arc;

@@ -79,11 +79,7 @@ struct Stage(Namespace);
 impl Stage {
     async fn prepare(test: &str) -> Option<Self> {
         let namespace = Namespace::for_test(test).await?;
-        let definition = file("examples/migration/crd.yaml");
-        namespace.kubectl(&["apply", "-f", definition.to_str().expect("a path of text")]).await;
-        let definition = format!("crd/{LEASES}");
-        let wait = ["wait", "--for=condition=established", "--timeout=180s", &definition];
-        namespace.kubectl(&wait).await;
+        namespace.define("examples/migration/crd.yaml").await;
         Some(Stage(namespace))
     }
 

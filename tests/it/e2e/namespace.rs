@@ -3,14 +3,18 @@
 use std::{path::PathBuf, process::Stdio};
 
 use serde_json::Value;
-use tokio::{io::AsyncWriteExt as _, process::Command};
+use tokio::{io::AsyncWriteExt as _, process::Command, sync::Mutex};
 
+use super::operator::file;
 use super::server::{Server, server};
 use super::until;
 use crate::vectors::say;
 
 /// The object of the examples.
 pub(crate) const OBJECT: &str = "kopf-example-1";
+
+/// One test at a time defines resources: the definitions of the shared server are those of all tests.
+static DEFINITIONS: Mutex<()> = Mutex::const_new(());
 
 /// A namespace on the shared server.
 pub(crate) struct Namespace {
@@ -73,6 +77,19 @@ impl Namespace {
         } else {
             Err(String::from_utf8_lossy(&output.stderr).into_owned())
         }
+    }
+
+    /// Creates the custom resource definitions of a file, as far as they are not there, and waits until the server serves them.
+    pub(crate) async fn define(&self, definitions: &str) {
+        let path = file(definitions);
+        let path = path.to_str().expect("a path of text");
+        {
+            // Of two processes of kubectl that find no definition, one would fail to create it.
+            let _turn = DEFINITIONS.lock().await;
+            self.kubectl(&["apply", "-f", path]).await;
+        }
+        let wait = ["wait", "--for=condition=established", "--timeout=180s", "-f", path];
+        self.kubectl(&wait).await;
     }
 
     /// Applies the object of the examples, once the server serves its resource.

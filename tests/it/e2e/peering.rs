@@ -56,12 +56,7 @@ pub(super) fn operator(namespace: &Namespace, script: &Path, args: &[&str]) -> O
 
 /// Creates the CRDs, and a peering object of this name.
 pub(super) async fn define(namespace: &Namespace, name: &str) {
-    let definitions = file("examples/peering.yaml");
-    let definitions = definitions.to_str().expect("a path of text");
-    until("the definitions are there", async || {
-        namespace.try_kubectl(&["apply", "-f", definitions], "").await
-    })
-    .await;
+    namespace.define("examples/peering.yaml").await;
     let object = json!({
         "apiVersion": "kopf.dev/v1", "kind": "KopfPeering", "metadata": { "name": name },
     });

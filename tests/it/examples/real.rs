@@ -8,7 +8,7 @@ use tokio::{
     time,
 };
 
-use super::{Part, Place, documents};
+use super::{Part, Place};
 use crate::e2e::{
     namespace::Namespace,
     operator::{Ended, Operator, file, kopf},
@@ -37,15 +37,9 @@ impl Real {
         let test = format!("example-{}-{language}", part.directory);
         let server = Namespace::for_test(&test).await?;
         let turn = if part.everywhere { Some(CLUSTER.lock().await) } else { None };
-        let own = file(&format!("examples/{}/crd.yaml", part.directory));
-        if own.exists() {
-            let own = own.to_str().expect("a path of text");
-            server.kubectl(&["apply", "-f", own]).await;
-            for definition in documents(&format!("examples/{}/crd.yaml", part.directory)) {
-                let name = definition["metadata"]["name"].as_str().expect("a name");
-                let crd = format!("crd/{name}");
-                server.kubectl(&["wait", "--for=condition=established", &crd]).await;
-            }
+        let own = format!("examples/{}/crd.yaml", part.directory);
+        if file(&own).exists() {
+            server.define(&own).await;
         }
         let script = file(&format!("examples/{}/handlers.{language}", part.directory));
         let operator = launch(part, &server, &script);

@@ -3,10 +3,11 @@
 //! The contract is the `state/…` and `deliver/…` rows of `tests/vectors/progress-records.json`.
 //!
 //! A cycle of a cause uses a state in this order: [`State::load`] → [`State::begin`] → if anything is [`State::superseded`]:
-//! [`State::repurpose`], and if anything still is: [`State::purge`] → call the handlers that are [`State::awakened`] →
-//! [`State::apply`] their outcomes → [`State::store`] → if [`State::done`]: [`State::purge`], otherwise sleep for the shortest of
-//! [`State::delays`]. Sub-handlers use the same order without superseding and purging; those that one attempt of their parent runs
-//! at different times are combined by [`State::absorb`].
+//! [`State::repurpose`], and if anything still is: [`progress::purge`] of all [`State::known`] → call the handlers that are
+//! [`State::awakened`] → [`State::apply`] their outcomes → [`StateEntry::store`] of all [`State::entries`] → if [`State::done`]:
+//! [`progress::purge`] of all [`State::known`], otherwise sleep for the shortest of [`State::delays`]. Sub-handlers use the same order
+//! without superseding and purging; those that one attempt of their parent runs at different times are combined by
+//! [`State::absorb`].
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -37,7 +38,7 @@ pub struct State {
 
 /// A record with its stored form and its part in the cycle.
 #[derive(Clone, Debug)]
-struct StateEntry {
+pub struct StateEntry {
     record: ProgressRecord,
     /// The form stored on the object, without nulls; `None` if nothing is stored.
     stored: Option<Value>,
@@ -218,59 +219,24 @@ impl State {
         self.entries.get(id).is_some_and(|it| it.is_permanent)
     }
 
-    /// Adds to the patch all records that differ from the stored ones, except those that are about to be purged: of these, only the marker of
-    /// the operator stays.
-    ///
-    /// Also rewrites the records of unselected handlers that are stored in another form, for example of timestamps. Not those whose
-    /// times were only moved: they may be about to be removed.
-    pub fn store(
-        &self,
-        storage: &ProgressStorage,
-        body: &Value,
-        patch: &mut Map<String, Value>,
-        purged: &BTreeSet<&str>,
-    ) {
-        for (id, entry) in self.entries.iter().filter(|(_, it)| it.active || !it.is_moved) {
-            let stored = entry.stored.as_ref();
-            if stored.is_some_and(|it| values::equal(it, &entry.record.to_json(false))) {
-                continue;
-            }
-            if purged.contains(&**id) {
-                progress::purge(storage, body, id, patch);
-                progress::mark(storage, body, patch);
-            } else {
-                progress::store(storage, body, id, &entry.record, patch);
-            }
-        }
+    /// Returns all handlers with their records.
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &StateEntry)> {
+        self.entries.iter().map(|(id, entry)| (&**id, entry))
     }
 
-    /// Does the same as [`State::purge`], but keeps the records of the handlers that are selected for the cause.
-    pub fn purge_others<'a>(
+    /// Does the same as [`State::known`], but without the handlers that are selected for the cause and their sub-handlers.
+    pub fn others<'a>(
         &'a self,
-        storage: &ProgressStorage,
-        body: &Value,
-        patch: &mut Map<String, Value>,
         owned: impl IntoIterator<Item = &'a Arc<str>>,
-    ) {
-        let kept = self.entries.iter().filter(|(_, it)| it.active);
-        let subrefs = kept.clone().flat_map(|(_, it)| it.record.subrefs.iter().map(String::as_str));
-        let kept: BTreeSet<&str> = kept.clone().map(|(id, _)| &**id).chain(subrefs).collect();
-        for id in self.known(owned).difference(&kept) {
-            progress::purge(storage, body, id, patch);
+    ) -> BTreeSet<&'a str> {
+        let mut others = self.known(owned);
+        for (id, entry) in self.entries().filter(|(_, it)| it.active) {
+            let subrefs = entry.record.subrefs.iter().map(String::as_str);
+            subrefs.chain([id]).for_each(|it| {
+                others.remove(it);
+            });
         }
-    }
-
-    /// Removes the records of these handlers, of all handlers in the state, and of all their sub-handlers.
-    pub fn purge<'a>(
-        &'a self,
-        storage: &ProgressStorage,
-        body: &Value,
-        patch: &mut Map<String, Value>,
-        owned: impl IntoIterator<Item = &'a Arc<str>>,
-    ) {
-        for id in self.known(owned) {
-            progress::purge(storage, body, id, patch);
-        }
+        others
     }
 
     /// Returns the ids of these handlers, of all handlers in the state, and of all their sub-handlers.
@@ -317,6 +283,32 @@ impl State {
         match (&record.purpose, self.purpose) {
             (Some(purpose), Some(ours)) => purpose == ours.as_str(),
             (None, _) | (_, None) => true,
+        }
+    }
+}
+
+impl StateEntry {
+    /// Adds the record to a patch if it differs from the stored one. If it is about to be purged, only the marker of the operator is
+    /// added.
+    ///
+    /// Also rewrites the record of an unselected handler that is stored in another form, for example of timestamps. Not one whose
+    /// times were only moved: it may be about to be removed.
+    pub fn store(
+        &self,
+        id: &str,
+        (storage, body): (&ProgressStorage, &Value),
+        purged: &BTreeSet<&str>,
+        patch: &mut Map<String, Value>,
+    ) {
+        let is_same = |it: &Value| values::equal(it, &self.record.to_json(false));
+        if (!self.active && self.is_moved) || self.stored.as_ref().is_some_and(is_same) {
+            return;
+        }
+        if purged.contains(id) {
+            progress::purge(storage, body, id, patch);
+            progress::mark(storage, body, patch);
+        } else {
+            progress::store(storage, body, id, &self.record, patch);
         }
     }
 }

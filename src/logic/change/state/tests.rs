@@ -13,6 +13,27 @@ fn ids(ids: &[&str]) -> Vec<Arc<str>> {
     ids.iter().map(|it| Arc::from(*it)).collect()
 }
 
+/// Adds all changed records to a patch.
+fn store(
+    state: &State,
+    object: (&ProgressStorage, &Value),
+    purged: &BTreeSet<&str>,
+    patch: &mut Map<String, Value>,
+) {
+    state.entries().for_each(|(id, it)| it.store(id, object, purged, patch));
+}
+
+/// Removes these records.
+fn purge(
+    ids: &BTreeSet<&str>,
+    (storage, body): (&ProgressStorage, &Value),
+    patch: &mut Map<String, Value>,
+) {
+    for id in ids {
+        progress::purge(storage, body, id, patch);
+    }
+}
+
 #[test]
 fn a_handler_that_succeeds_at_once_leaves_no_trace() {
     let storage = PersistenceSettings::default().progress_storage;
@@ -22,10 +43,10 @@ fn a_handler_that_succeeds_at_once_leaves_no_trace() {
     state.begin(Reason::Create, &handlers, moment());
     assert!(state.awakened("a", moment()));
     state.apply("a", &Outcome { last: true, ..Outcome::default() }, moment());
-    state.store(&storage, &body, &mut patch, &BTreeSet::new());
+    store(&state, (&storage, &body), &BTreeSet::new(), &mut patch);
     assert!(!patch.is_empty());
     assert!(state.done());
-    state.purge(&storage, &body, &mut patch, &handlers);
+    purge(&state.known(&handlers), (&storage, &body), &mut patch);
     assert!(patch.is_empty(), "{patch:?}");
 }
 
@@ -84,8 +105,8 @@ fn superseded(now: Timestamp) -> (ProgressStorage, Value, State) {
 fn the_records_of_a_superseded_cause_are_removed_and_those_of_the_cause_stay() {
     let (storage, body, state) = superseded(moment());
     let mut patch = Map::new();
-    state.purge_others(&storage, &body, &mut patch, &ids(&["made", "gone"]));
-    state.store(&storage, &body, &mut patch, &BTreeSet::new());
+    purge(&state.others(&ids(&["made", "gone"])), (&storage, &body), &mut patch);
+    store(&state, (&storage, &body), &BTreeSet::new(), &mut patch);
     let annotations = json!({ "kopf.zalando.org/made": null });
     assert_eq!(Value::Object(patch), json!({ "metadata": { "annotations": annotations } }));
 }
@@ -95,8 +116,8 @@ fn records_of_a_superseded_cause_are_removed_even_if_the_clock_was_set_back() {
     let before = moment() - jiff::SignedDuration::from_mins(5);
     let (storage, body, state) = superseded(before);
     let mut patch = Map::new();
-    state.purge_others(&storage, &body, &mut patch, &ids(&["made", "gone"]));
-    state.store(&storage, &body, &mut patch, &BTreeSet::new());
+    purge(&state.others(&ids(&["made", "gone"])), (&storage, &body), &mut patch);
+    store(&state, (&storage, &body), &BTreeSet::new(), &mut patch);
     let annotations = &patch["metadata"]["annotations"];
     assert_eq!(annotations["kopf.zalando.org/made"], Value::Null);
     assert!(annotations["kopf.zalando.org/gone"].is_string(), "{annotations}");
@@ -125,10 +146,10 @@ fn records_that_are_about_to_be_purged_are_not_stored_first() {
             state.apply("a", &Outcome { last: true, ..Outcome::default() }, moment());
             let known = state.known(&handlers);
             let (mut patch, mut expected) = (Map::new(), Map::new());
-            state.store(&storage, &body, &mut patch, &known);
-            state.purge(&storage, &body, &mut patch, &handlers);
-            state.store(&storage, &body, &mut expected, &BTreeSet::new());
-            state.purge(&storage, &body, &mut expected, &handlers);
+            store(&state, (&storage, &body), &known, &mut patch);
+            purge(&state.known(&handlers), (&storage, &body), &mut patch);
+            store(&state, (&storage, &body), &BTreeSet::new(), &mut expected);
+            purge(&state.known(&handlers), (&storage, &body), &mut expected);
             assert_eq!(patch, expected, "{storage:?} {body}");
         }
     }

@@ -1,12 +1,17 @@
 //! Formats and parses timestamps.
 
-use jiff::{Timestamp, civil, fmt::temporal::DateTimeParser, tz::Offset};
+use jiff::{
+    Timestamp, civil,
+    fmt::temporal::{DateTimeParser, DateTimePrinter},
+    tz::Offset,
+};
 
 static PARSER: DateTimeParser = DateTimeParser::new();
+static PRINTER: DateTimePrinter = DateTimePrinter::new().precision(Some(6));
 
 /// Formats a timestamp, always with microseconds and an offset: Kopf compares only such stamps with its clock.
 pub fn format_stamp(moment: Timestamp) -> String {
-    moment.strftime("%Y-%m-%dT%H:%M:%S.%6f+00:00").to_string()
+    PRINTER.timestamp_with_offset_to_string(&moment, Offset::UTC)
 }
 
 /// Formats a timestamp for touching an object, without a zero fraction. Any string that changes would do; this is Kopf's form.

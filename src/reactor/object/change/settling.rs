@@ -10,7 +10,7 @@ use super::{
     ids,
 };
 use crate::call::Logger;
-use crate::handling::{failing::Conclusion, run};
+use crate::handling::{failing::Conclusion, run, time_slice::TimeSlice};
 use crate::logic::{
     change::{cause::Change, failed::FailedHandlers, settle, state::State},
     handlers::{
@@ -21,6 +21,7 @@ use crate::logic::{
     object::{corrupt::CorruptState, diffbase, hidden, reason::Reason},
 };
 use crate::reactor::object::{context::StreamContext, memory::ChangeMemory};
+use crate::settings::ProgressStorage;
 
 /// The records that belong to another change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,9 +72,8 @@ impl Settling {
         let essence = masked.as_ref().unwrap_or(&seen);
         let is_stored = diffbase::is_stored(&persistence.diffbase_storage, body, essence);
         let old = is_stored.then(|| Arc::clone(&seen));
-        let diff = Arc::default();
         Ok(Settling {
-            change: Change { old, new: seen, diff, ..change.clone() },
+            change: Change { old, new: seen, diff: Arc::default(), ..change.clone() },
             state,
             selected: Vec::new(),
             called: Vec::new(),
@@ -99,28 +99,31 @@ impl Settling {
     }
 
     /// Returns the fields to write to the object: the records, or, when all handlers have finished, their removal and the essence.
-    pub(in crate::reactor) fn own(
+    ///
+    /// A handler can have a thousand sub-handlers, so that other tasks get their turn in between.
+    pub(in crate::reactor) async fn own(
         &self,
         serving: &StreamContext,
         body: &Value,
         attempts: &mut Attempts,
     ) -> Map<String, Value> {
         let (persistence, owned) = (&serving.settings.persistence, &serving.handlers.changing);
-        let storage = &persistence.progress_storage;
-        let mut own = Map::new();
-        match self.left_over {
-            LeftOver::None => {}
-            LeftOver::Loaded => self.state.purge(storage, body, &mut own, []),
-            LeftOver::All => self.state.purge_others(storage, body, &mut own, ids(owned)),
-        }
+        let object = (&persistence.progress_storage, body);
+        let (mut own, mut slice) = (Map::new(), TimeSlice::start());
+        let left_over = match self.left_over {
+            LeftOver::None => BTreeSet::new(),
+            LeftOver::Loaded => self.state.known([]),
+            LeftOver::All => self.state.others(ids(owned)),
+        };
+        purge(left_over, object, &mut own, &mut slice).await;
         let is_done = self.is_done();
         if !self.selected.is_empty() {
             let purged = if is_done { self.state.known(ids(owned)) } else { BTreeSet::new() };
-            attempts.children().store(storage, body, &mut own, &purged);
-            self.state.store(storage, body, &mut own, &purged);
-            for id in purged {
-                progress::purge(storage, body, id, &mut own);
+            for (id, entry) in attempts.children().entries().chain(self.state.entries()) {
+                entry.store(id, object, &purged, &mut own);
+                slice.yield_if_over().await;
             }
+            purge(purged, object, &mut own, &mut slice).await;
         }
         if is_done {
             settle::remember(persistence, body, &self.change, &mut own);
@@ -263,5 +266,18 @@ impl Settling {
     pub(in crate::reactor) fn shorten(&mut self, bytes: usize, attempts: &mut Attempts) {
         self.state.shorten_messages(bytes);
         attempts.children().shorten_messages(bytes);
+    }
+}
+
+/// Removes the records of these handlers.
+async fn purge(
+    ids: BTreeSet<&str>,
+    (storage, body): (&ProgressStorage, &Value),
+    own: &mut Map<String, Value>,
+    slice: &mut TimeSlice,
+) {
+    for id in ids {
+        progress::purge(storage, body, id, own);
+        slice.yield_if_over().await;
     }
 }

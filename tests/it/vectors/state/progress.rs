@@ -135,6 +135,11 @@ fn whole_state(vector: &Vector) -> Result<(), String> {
     let body = body_with(&map(&input["stored"]));
     let (owned, selected) = (ids(&input["owned"]), ids(&input["selected"]));
     let (mut patch, reason) = (Map::new(), reason(text(&input["reason"])));
+    let purge = |state: &State, patch: &mut Map<String, Value>| {
+        for id in state.known(&owned) {
+            progress::purge(&storage, &body, id, patch);
+        }
+    };
 
     let mut state = State::load(&storage, &body, &owned, now).map_err(|it| it.to_string())?;
     state.begin(reason, &selected, now);
@@ -144,16 +149,18 @@ fn whole_state(vector: &Vector) -> Result<(), String> {
     }
     let extras_after = state.superseded();
     if !extras_after.is_empty() {
-        state.purge(&storage, &body, &mut patch, &owned);
+        purge(&state, &mut patch);
     }
     let awakened: Vec<_> = selected.iter().filter(|it| state.awakened(it, now)).collect();
     let awakened = json!(awakened);
     for (id, it) in map(&input["outcomes"]) {
         state.apply(&id, &outcome(&it), now);
     }
-    state.store(&storage, &body, &mut patch, &BTreeSet::new());
+    for (id, entry) in state.entries() {
+        entry.store(id, (&storage, &body), &BTreeSet::new(), &mut patch);
+    }
     if state.done() {
-        state.purge(&storage, &body, &mut patch, &owned);
+        purge(&state, &mut patch);
     }
 
     let mut delays: Vec<f64> = state.delays(now).iter().map(Duration::as_secs_f64).collect();
