@@ -76,9 +76,8 @@ impl CallLink {
 
     /// Ends the turn of the call.
     pub(super) fn pause(&self, turns: &Turns) {
-        let mut state = self.state.lock();
-        if *state != State::Abandoned {
-            *state = State::Waiting;
+        // The next thread may take the processor of this one, which must not hold the lock then.
+        if self.leave(State::Waiting, |it| it != State::Abandoned) {
             turns.pass();
         }
     }
@@ -94,14 +93,24 @@ impl CallLink {
     /// Gives the call up if it has its turn and its last heartbeat is older than `longest`; returns whether it did. The turn then passes to
     /// other calls. If the thread ever continues, its next step is refused.
     pub(super) fn abandon(&self, longest: Duration, turns: &Turns) -> bool {
-        let mut state = self.state.lock();
-        let stuck = matches!(*state, State::Computing(since) if since.elapsed() > longest);
+        let is_late =
+            |it: State| matches!(it, State::Computing(since) if since.elapsed() > longest);
+        let stuck = self.leave(State::Abandoned, is_late);
         if stuck {
-            *state = State::Abandoned;
             self.cancel();
             turns.pass();
             self.pass_lead();
         }
         stuck
+    }
+
+    /// Changes the state if it is `wanted`; returns whether it is.
+    fn leave(&self, next: State, wanted: impl Fn(State) -> bool) -> bool {
+        let mut state = self.state.lock();
+        let is_wanted = wanted(*state);
+        if is_wanted {
+            *state = next;
+        }
+        is_wanted
     }
 }
