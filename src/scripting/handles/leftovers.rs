@@ -14,7 +14,10 @@ use kopf_json::shared::bytes_of;
 use crate::call::{BackgroundCause, Cause, ChangeCause, Invocation, ObjectDetail};
 use crate::logic::{
     admission::review::ReviewedRequest,
-    object::{Object, diff},
+    object::{
+        Object,
+        diff::{self, Diff},
+    },
 };
 
 /// A part of a call that scripts can keep. It keeps the call alive.
@@ -54,6 +57,8 @@ pub(crate) struct Leftovers {
     fresh: usize,
     /// The bytes of the calls that were held at the last check.
     held: usize,
+    /// The object of the last call, and the difference of its change: the next call often shares them.
+    last: (Weak<Object>, Weak<Diff>),
 }
 
 /// The bytes of a call without its object.
@@ -64,14 +69,25 @@ const CALLS: usize = 1024;
 impl Leftovers {
     /// Records that a call has ended.
     pub(crate) fn add(&mut self, call: &Arc<Invocation>) {
-        if !matches!(call.cause, Cause::Object(_)) {
-            return;
-        }
+        let Cause::Object(cause) = &call.cause else { return };
         // Several functions may be called for one invocation, one after the other.
         if self.calls.last().is_some_and(|it| std::ptr::eq(it.as_ptr(), Arc::as_ptr(call))) {
             return;
         }
-        self.fresh = self.fresh.saturating_add(weight(call, &mut BTreeSet::new()));
+        let mut shared = BTreeSet::new();
+        let (object, diff) = &mut self.last;
+        if is_same(object, &cause.object) {
+            shared.insert(address(&cause.object));
+        }
+        *object = Arc::downgrade(&cause.object);
+        if let ObjectDetail::Change(change) = &cause.detail {
+            if is_same(diff, &change.diff) {
+                shared.insert(address(&change.diff));
+                shared.extend(change.old.iter().chain(&change.new).map(address));
+            }
+            *diff = Arc::downgrade(&change.diff);
+        }
+        self.fresh = self.fresh.saturating_add(weight(call, &mut shared));
         self.calls.push(Arc::downgrade(call));
     }
 
@@ -119,5 +135,13 @@ fn weight(call: &Invocation, seen: &mut BTreeSet<usize>) -> usize {
 
 /// Returns the bytes of a part, or 0 if it was seen before.
 fn once<T>(part: &Arc<T>, seen: &mut BTreeSet<usize>, bytes: impl Fn(&T) -> usize) -> usize {
-    if seen.insert(Arc::as_ptr(part).addr()) { bytes(part) } else { 0 }
+    if seen.insert(address(part)) { bytes(part) } else { 0 }
+}
+
+fn address<T>(part: &Arc<T>) -> usize {
+    Arc::as_ptr(part).addr()
+}
+
+fn is_same<T>(last: &Weak<T>, part: &Arc<T>) -> bool {
+    std::ptr::eq(last.as_ptr(), Arc::as_ptr(part))
 }

@@ -126,7 +126,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("scripting/actor", 1500),
     ("scripting/blocking", 2000),
     ("scripting/functions", 15500),
-    ("scripting/handles", 2060),
+    ("scripting/handles", 2100),
     ("scripting/host", 700),
     ("scripting/inline", 300),
     ("scripting/lua", 3700),
