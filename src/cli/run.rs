@@ -103,7 +103,7 @@ pub(super) fn on_runtime<T>(
 fn one_thread() -> runtime::Builder {
     let mut builder = runtime::Builder::new_current_thread();
     builder.enable_all();
-    // Its threads work for scripts: they parse, render and search.
+    // The threads for blocking work parse, render and search for scripts.
     builder.on_thread_start(lower_priority);
     builder
 }

@@ -11,7 +11,7 @@ use std::{
 
 use kopf_json::shared::bytes_of;
 
-use crate::call::{BackgroundCause, Cause, ChangeCause, Invocation, ObjectDetail};
+use crate::call::{BackgroundCause, Cause, ChangeCause, Invocation, ObjectCause, ObjectDetail};
 use crate::logic::{
     admission::review::ReviewedRequest,
     object::{
@@ -74,21 +74,25 @@ impl Leftovers {
         if self.calls.last().is_some_and(|it| std::ptr::eq(it.as_ptr(), Arc::as_ptr(call))) {
             return;
         }
-        let mut shared = BTreeSet::new();
-        let (object, diff) = &mut self.last;
+        let bytes = weight(call, &mut self.shared(cause));
+        self.fresh = self.fresh.saturating_add(bytes);
+        self.calls.push(Arc::downgrade(call));
+    }
+
+    /// Returns the addresses of the parts that a call shares with the last one, where they have been counted.
+    fn shared(&mut self, cause: &ObjectCause) -> BTreeSet<usize> {
+        let (mut shared, (object, diff)) = (BTreeSet::new(), &mut self.last);
         if is_same(object, &cause.object) {
             shared.insert(address(&cause.object));
         }
         *object = Arc::downgrade(&cause.object);
-        if let ObjectDetail::Change(change) = &cause.detail {
-            if is_same(diff, &change.diff) {
-                shared.insert(address(&change.diff));
-                shared.extend(change.old.iter().chain(&change.new).map(address));
-            }
-            *diff = Arc::downgrade(&change.diff);
+        let ObjectDetail::Change(change) = &cause.detail else { return shared };
+        if is_same(diff, &change.diff) {
+            shared.insert(address(&change.diff));
+            shared.extend(change.old.iter().chain(&change.new).map(address));
         }
-        self.fresh = self.fresh.saturating_add(weight(call, &mut shared));
-        self.calls.push(Arc::downgrade(call));
+        *diff = Arc::downgrade(&change.diff);
+        shared
     }
 
     /// Returns whether the calls since the last check may hold enough memory to make another check due.
@@ -144,4 +148,32 @@ fn address<T>(part: &Arc<T>) -> usize {
 
 fn is_same<T>(last: &Weak<T>, part: &Arc<T>) -> bool {
     std::ptr::eq(last.as_ptr(), Arc::as_ptr(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{Arc, CALL, Leftovers};
+    use crate::call::SharedPatch;
+    use crate::logic::handlers::handler::Kind;
+    use crate::testing::{NativeScripts, creation, handler_of_examples};
+
+    #[test]
+    fn what_the_next_call_shares_counts_once() {
+        let function = NativeScripts::default().handler("it", |_| Box::pin(std::future::pending()));
+        let handler = Arc::new(handler_of_examples(Kind::Create, function));
+        let body = || json!({ "spec": { "text": "x".repeat(100_000) } });
+        let call = || Arc::new(creation(&handler, body(), SharedPatch::default()));
+        let (mut leftovers, first, second) = (Leftovers::default(), call(), call());
+        leftovers.add(&first);
+        let one = leftovers.fresh;
+        assert!(one > 100_000, "{one}");
+        for _ in 0..10 {
+            leftovers.add(&Arc::new(first.again()));
+        }
+        assert_eq!(leftovers.fresh, one + 10 * CALL);
+        leftovers.add(&second);
+        assert_eq!(leftovers.fresh, 2 * one + 10 * CALL);
+    }
 }
