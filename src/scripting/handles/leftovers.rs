@@ -149,31 +149,3 @@ fn address<T>(part: &Arc<T>) -> usize {
 fn is_same<T>(last: &Weak<T>, part: &Arc<T>) -> bool {
     std::ptr::eq(last.as_ptr(), Arc::as_ptr(part))
 }
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::{Arc, CALL, Leftovers};
-    use crate::call::SharedPatch;
-    use crate::logic::handlers::handler::Kind;
-    use crate::testing::{NativeScripts, creation, handler_of_examples};
-
-    #[test]
-    fn what_the_next_call_shares_counts_once() {
-        let function = NativeScripts::default().handler("it", |_| Box::pin(std::future::pending()));
-        let handler = Arc::new(handler_of_examples(Kind::Create, function));
-        let body = || json!({ "spec": { "text": "x".repeat(100_000) } });
-        let call = || Arc::new(creation(&handler, body(), SharedPatch::default()));
-        let (mut leftovers, first, second) = (Leftovers::default(), call(), call());
-        leftovers.add(&first);
-        let one = leftovers.fresh;
-        assert!(one > 100_000, "{one}");
-        for _ in 0..10 {
-            leftovers.add(&Arc::new(first.again()));
-        }
-        assert_eq!(leftovers.fresh, one + 10 * CALL);
-        leftovers.add(&second);
-        assert_eq!(leftovers.fresh, 2 * one + 10 * CALL);
-    }
-}

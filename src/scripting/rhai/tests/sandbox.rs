@@ -1,6 +1,9 @@
 //! Memory that scripts retain, and what happens to a script that retains too much. Single hostile calls are in `tests/sandbox/rhai`.
 
-use std::{sync::mpsc, time::Duration};
+use std::{
+    sync::{Arc, mpsc},
+    time::Duration,
+};
 
 use prometheus_client::{encoding::text::encode, registry::Registry};
 use serde_json::{Value, json};
@@ -14,6 +17,7 @@ use crate::logic::handlers::{
 use crate::scripting::{
     Placement, Terms,
     blocking::runner::{JobRunner, RunError},
+    handles::leftovers::Leftovers,
 };
 use crate::telemetry::Metrics;
 
@@ -327,4 +331,21 @@ async fn replaced_functions_do_what_those_of_the_language_do() {
 async fn long_messages_are_cut() {
     let message = problem("let s = \"\"; s.pad(100000, 'x'); throw s;", Value::Null).await;
     assert!(message.ends_with("x… (100000 bytes in all)") && message.len() < 17_000);
+}
+
+#[tokio::test]
+async fn what_an_ended_call_shares_with_the_one_before_it_counts_once() {
+    let body = json!({ "spec": { "text": "x".repeat(100 * KIB) } });
+    let fixture = Fixture::handler("", body).await;
+    let (first, second) = (fixture.invocation(fixture.nth(0)), fixture.invocation(fixture.nth(0)));
+    let mut leftovers = Leftovers::default();
+    leftovers.add(&first);
+    for _ in 0..10 {
+        leftovers.add(&Arc::new(first.again()));
+    }
+    // A check is due as soon as an eighth of the limit is new. Object and change are 200 KiB together.
+    let limit = 8 * 300 * KIB;
+    assert!(!leftovers.is_due(limit));
+    leftovers.add(&second);
+    assert!(leftovers.is_due(limit));
 }
