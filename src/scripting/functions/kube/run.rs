@@ -14,6 +14,7 @@ use super::{
 use crate::logic::{
     access::kube::{KubeVerb, Reference},
     object::{hierarchy, reference::Ownership},
+    text::size,
 };
 use crate::ports::{BoxFuture, Demand, ErrorClass, Verb};
 use crate::scripting::functions::{
@@ -31,12 +32,16 @@ const JSON: &str = "application/json";
 const ANNOTATION: &str = "kopf.dev/run";
 const NAME_BYTES_MAX: usize = 63;
 const FILES_MAX: usize = 100;
+/// Maximum size of what a Job runs, as JSON: that of a Secret. The requests about it are written on the operator's thread.
+const BYTES_MAX: usize = 1 << 20;
 
 /// Implements `kube.run`: runs a Job and returns its result.
 pub(super) fn run(call: Call) -> BoxFuture<'static, Outcome> {
+    // The call itself creates it, so that its CPU time counts, and the operator's thread does not wait for it.
+    let plan = JobPlan::of(&call);
     Box::pin(async move {
         let client = KubeClient::of(&call, KubeVerb::Create)?;
-        let plan = JobPlan::of(&call)?;
+        let plan = plan?;
         let job = plan.address(&client, &call, ("batch/v1", "Job")).await?;
         plan.start(&client, &call, &job).await?;
         let ended = plan.end(&client, &job).await?;
@@ -72,6 +77,10 @@ impl JobPlan {
         let timeout = call.duration("timeout").unwrap_or(TIMEOUT);
         let empty = Map::new();
         let (env, files) = (call.map("env").unwrap_or(&empty), call.map("files").unwrap_or(&empty));
+        if files.len() > FILES_MAX {
+            let given = files.len();
+            return Err(format!("`files`: expected at most {FILES_MAX}, got {given}").into());
+        }
         let what = json!([
             call.text("image"),
             command,
@@ -80,7 +89,15 @@ impl JobPlan {
             call.text("service_account"),
             owner.as_ref().and_then(|it| it.pointer("/metadata/uid")),
         ]);
-        let digest = hex(Sha256::digest(what.to_string()).get(..8).unwrap_or_default());
+        let what = what.to_string();
+        if what.len() > BYTES_MAX {
+            let (given, limit) = (size::shown(what.len()), size::shown(BYTES_MAX));
+            return Err(format!(
+                "the command, its files and its environment: expected at most {limit} as JSON, got {given}; store large files in a volume or an image"
+            )
+            .into());
+        }
+        let digest = hex(Sha256::digest(what).get(..8).unwrap_or_default());
         let name = match call.some_text("name") {
             Some(name) => name.to_owned(),
             None => name_of(owner.as_deref(), &digest),
@@ -339,9 +356,6 @@ fn spec(
 
 /// Returns the Secret with the files.
 fn secret(mut secret: Value, files: RunFields<'_>) -> Result<Value, Failure> {
-    if files.len() > FILES_MAX {
-        return Err(format!("`files`: expected at most {FILES_MAX}, got {}", files.len()).into());
-    }
     let mut data = Map::new();
     for (place, (path, content)) in files.iter().enumerate() {
         let is_plain = path.starts_with('/') && !path.split('/').any(|it| it == "..");

@@ -1,0 +1,7 @@
+-- says: kube.run: the command, its files and its environment: expected at most 1 MiB as JSON, got
+-- holds: 8 MiB
+kopf.on_create("kopfexamples", { id = "hostile", labels = { role = "hostile" } }, function(ctx)
+    local env = {}
+    for i = 1, 10000 do env["V" .. i] = string.rep("x", 200) end
+    kube.run("i", { "x" }, { env = env }) -- HERE
+end)
