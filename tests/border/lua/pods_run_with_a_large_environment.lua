@@ -2,6 +2,6 @@
 -- holds: 8 MiB
 kopf.on_create("kopfexamples", { id = "hostile", labels = { role = "hostile" } }, function(ctx)
     local env = {}
-    for i = 1, 10000 do env["V" .. i] = string.rep("x", 200) end
+    for i = 1, 1000 do env["V" .. i] = string.rep("x", 2000) end
     kube.run("i", { "x" }, { env = env }) -- HERE
 end)
