@@ -1,5 +1,6 @@
 -- says: used more than 1 s of CPU time and was aborted \(settings.execution.cpu_limit\)
--- says: stack traceback:.*function spin.*hostile.lua:8
+-- limit: cpu
+-- says: stack traceback:.*function spin.*hostile.lua:9
 local function spin(step)
     local count = 0
     while count >= 0 do count += step end -- HERE

@@ -6,6 +6,7 @@
 //! ```text
 //! -- says: a pattern of the log: of a message with its trace; several lines have several patterns
 //! -- holds: 8 MiB, how much more memory the operator may hold afterwards; default: 4 MiB
+//! -- limit: cpu, if a call reaches the limit on CPU time
 //! -- at: load, if it must not be loaded: the pattern is that of the error then
 //! ctx.patch.status.x = value -- HERE: the error names this line
 //! ```

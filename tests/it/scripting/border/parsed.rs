@@ -41,6 +41,8 @@ pub(super) struct Script {
     pub(super) says: Vec<Regex>,
     pub(super) holds: isize,
     pub(super) at_load: bool,
+    /// Whether a call reaches the limit on CPU time.
+    pub(super) reaches_cpu_limit: bool,
 }
 
 impl Script {
@@ -87,6 +89,7 @@ fn read(language: Language, path: &Path) -> Script {
         says: says.iter().map(pattern).collect(),
         holds: header("holds").first().map_or(HOLDS, |it| bytes(it)),
         at_load,
+        reaches_cpu_limit: header("limit").iter().any(|it| it == "cpu"),
         name,
     }
 }
