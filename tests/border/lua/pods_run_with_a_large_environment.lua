@@ -1,4 +1,4 @@
--- says: kube.run: the command, its files and its environment: expected at most 1 MiB as JSON, got
+-- says: kube.run: the program, `env` and `files`: expected at most 1 MiB as JSON, got 1.9 MiB
 -- holds: 8 MiB
 kopf.on_create("kopfexamples", { id = "hostile", labels = { role = "hostile" } }, function(ctx)
     local env = {}

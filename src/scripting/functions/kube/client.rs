@@ -15,7 +15,7 @@ use crate::logic::{
 };
 use crate::ports::{ApiError, Demand, ErrorClass, Kube, LookupError, Verb};
 use crate::scripting::{
-    functions::{Call, outcome::Failure},
+    functions::{Call, call::aside, outcome::Failure},
     values::refusal::ServerRefusal,
 };
 
@@ -129,7 +129,7 @@ impl KubeClient {
     /// Sends a request, and returns the object of the response.
     pub(super) async fn send_for_object(&self, demand: Demand) -> Result<Value, Failure> {
         let answer = self.send(demand).await.map_err(|it| self.refused(it))?;
-        object(&answer)
+        object(answer).await
     }
 
     /// Forgets the discovered resources of a group if the server does not know a path at all: they are out of date.
@@ -204,8 +204,9 @@ pub(super) fn failed(reason: &str, message: String) -> Failure {
 }
 
 /// Returns the object of a response, as scripts receive it.
-pub(super) fn object(answer: &[u8]) -> Result<Value, Failure> {
-    read_object(answer).map_err(|it| Failure::Plain(format!("the response is not an object: {it}")))
+pub(super) async fn object(answer: Bytes) -> Result<Value, Failure> {
+    let read = aside(answer.len(), move || read_object(&answer)).await?;
+    read.map_err(|it| Failure::Plain(format!("the response is not an object: {it}")))
 }
 
 /// Returns the selector of the positional arguments; or a reference if one of them was passed.

@@ -273,7 +273,7 @@ pub(super) const LIBRARY: Library = Library {
                 NAMESPACE_OF_OBJECT,
                 optional("name", Type::Name, "The name of the Job; default: derived from the handled object and the arguments."),
                 optional("env", Type::Map, "Environment variables: strings, numbers, or sources such as `{ secretKeyRef = … }`.").secret(),
-                optional("files", Type::Map, "Files by their absolute paths, mounted from a Secret.").secret(),
+                optional("files", Type::Map, "Up to 100 files by their absolute paths, mounted from a Secret.").secret(),
                 optional("service_account", Type::Name, "The service account; default: that of the namespace, without its token."),
                 optional("timeout", Type::Duration, "Maximum time of the Job; default: 10 minutes."),
                 optional("keep", Type::Boolean, "Keep the Job with its pod, and return its result the next time, too; default: false."),

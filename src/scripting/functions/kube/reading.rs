@@ -36,7 +36,7 @@ pub(super) fn get(call: Call) -> BoxFuture<'static, Outcome> {
         }
         let address = client.address(wanted, option(&call, "namespace")).await?;
         match client.send(address.demand(Verb::Get)).await {
-            Ok(answer) => Ok(super::client::object(&answer)?.into()),
+            Ok(answer) => Ok(super::client::object(answer).await?.into()),
             Err(error) if error.class == ErrorClass::Missing => Ok(Value::Null.into()),
             Err(error) => Err(client.refused(error)),
         }
@@ -53,7 +53,7 @@ pub(super) fn secret(call: Call) -> BoxFuture<'static, Outcome> {
         let address =
             client.address(Reference::of(&reference)?, option(&call, "namespace")).await?;
         let secret = match client.send(address.demand(Verb::Get)).await {
-            Ok(answer) => super::client::object(&answer)?,
+            Ok(answer) => super::client::object(answer).await?,
             Err(error) if error.class == ErrorClass::Missing => return Ok(Value::Null.into()),
             Err(error) => return Err(client.refused(error)),
         };

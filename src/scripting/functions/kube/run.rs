@@ -3,12 +3,13 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::time::{self, Instant};
 
 use super::{
-    client::{KubeClient, ObjectAddress, failed, option},
+    client::{KubeClient, ObjectAddress, failed, object, option},
     faked,
 };
 use crate::logic::{
@@ -28,6 +29,8 @@ const TIMEOUT: Duration = Duration::from_mins(10);
 const GRACE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_secs(1);
 const JSON: &str = "application/json";
+const JOB: (&str, &str) = ("batch/v1", "Job");
+const SECRET: (&str, &str) = ("v1", "Secret");
 /// The annotation with the digest of what a Job runs.
 const ANNOTATION: &str = "kopf.dev/run";
 const NAME_BYTES_MAX: usize = 63;
@@ -41,8 +44,8 @@ pub(super) fn run(call: Call) -> BoxFuture<'static, Outcome> {
     let plan = JobPlan::of(&call);
     Box::pin(async move {
         let client = KubeClient::of(&call, KubeVerb::Create)?;
-        let plan = plan?;
-        let job = plan.address(&client, &call, ("batch/v1", "Job")).await?;
+        let mut plan = plan?;
+        let job = plan.address(&client, &call, JOB).await?;
         plan.start(&client, &call, &job).await?;
         let ended = plan.end(&client, &job).await?;
         let mut result = plan.result(&client, &call, &ended).await?;
@@ -59,8 +62,8 @@ struct JobPlan {
     name: String,
     digest: String,
     job: Value,
-    /// The Secret with the files.
-    files: Option<Value>,
+    /// The JSON of the Secret with the files.
+    secret: Option<Bytes>,
     timeout: Duration,
 }
 
@@ -81,19 +84,14 @@ impl JobPlan {
             let given = files.len();
             return Err(format!("`files`: expected at most {FILES_MAX}, got {given}").into());
         }
-        let what = json!([
-            call.text("image"),
-            command,
-            env,
-            files,
-            call.text("service_account"),
-            owner.as_ref().and_then(|it| it.pointer("/metadata/uid")),
-        ]);
-        let what = what.to_string();
+        let uid = owner.as_ref().and_then(|it| it.pointer("/metadata/uid"));
+        let (image, account) = (call.text("image"), call.text("service_account"));
+        let what = serde_json::to_string(&(image, command, env, files, account, uid))
+            .map_err(|it| Failure::Plain(it.to_string()))?;
         if what.len() > BYTES_MAX {
-            let (given, limit) = (size::shown(what.len()), size::shown(BYTES_MAX));
+            let (limit, given) = (size::shown(BYTES_MAX), size::about(what.len()));
             return Err(format!(
-                "the command, its files and its environment: expected at most {limit} as JSON, got {given}; store large files in a volume or an image"
+                "the program, `env` and `files`: expected at most {limit} as JSON, got {given}; store large files in a volume or in the image"
             )
             .into());
         }
@@ -102,8 +100,10 @@ impl JobPlan {
             Some(name) => name.to_owned(),
             None => name_of(owner.as_deref(), &digest),
         };
-        let meta = || {
+        let owned = |(version, kind): (&str, &str)| {
             let mut object = json!({
+                "apiVersion": version,
+                "kind": kind,
                 "metadata": { "name": name, "annotations": { ANNOTATION: digest } },
             });
             if let Some(owner) = &owner {
@@ -112,10 +112,11 @@ impl JobPlan {
             }
             Ok::<_, Failure>(object)
         };
-        let mut job = meta()?;
+        let mut job = owned(JOB)?;
         set(&mut job, "spec", spec(call, (env, files), &name, timeout)?);
-        let files = if files.is_empty() { None } else { Some(secret(meta()?, files)?) };
-        Ok(JobPlan { name, digest, job, files, timeout })
+        let secret = if files.is_empty() { None } else { Some(secret(owned(SECRET)?, files)?) };
+        let secret = secret.map(|it| it.to_string().into());
+        Ok(JobPlan { name, digest, job, secret, timeout })
     }
 
     /// Returns the address of an object with the name of the Job.
@@ -133,25 +134,24 @@ impl JobPlan {
         client.address(Reference::of(&reference)?, option(call, "namespace")).await
     }
 
-    /// Creates the Job, unless it exists.
+    /// Creates the Job with its Secret, unless it exists.
     async fn start(
-        &self,
+        &mut self,
         client: &KubeClient,
         call: &Call,
         job: &ObjectAddress,
     ) -> Result<(), Failure> {
         match client.send(job.demand(Verb::Get)).await {
-            Ok(answer) => return self.recognize(&super::client::object(&answer)?, job),
+            Ok(answer) => return self.recognize(&object(answer).await?, job),
             Err(error) if error.class == ErrorClass::Missing => {}
             Err(error) => return Err(client.refused(error)),
         }
-        if let Some(secret) = &self.files {
-            let address = self.address(client, call, ("v1", "Secret")).await?;
-            self.create(client, &address, ("v1", "Secret"), secret).await?;
+        if let Some(secret) = &self.secret {
+            let address = self.address(client, call, SECRET).await?;
+            self.create(client, &address, secret.clone()).await?;
         }
-        let mut object = self.job.clone();
-        faked::begin(call, job, &mut object).await?;
-        self.create(client, job, ("batch/v1", "Job"), &object).await
+        faked::begin(call, job, &mut self.job).await?;
+        self.create(client, job, self.job.to_string().into()).await
     }
 
     /// Creates an object, unless an identical one exists.
@@ -159,13 +159,9 @@ impl JobPlan {
         &self,
         client: &KubeClient,
         address: &ObjectAddress,
-        (version, kind): (&str, &str),
-        object: &Value,
+        object: Bytes,
     ) -> Result<(), Failure> {
-        let mut object = object.clone();
-        set(&mut object, "apiVersion", version.into());
-        set(&mut object, "kind", kind.into());
-        let content = Some((JSON, object.to_string().into()));
+        let content = Some((JSON, object));
         let demand = Demand { name: None, content, ..address.demand(Verb::Create) };
         match client.send(demand).await {
             Ok(_) => Ok(()),
@@ -267,8 +263,8 @@ impl JobPlan {
         job: &ObjectAddress,
     ) -> Result<(), Failure> {
         let mut spots = vec![job.clone()];
-        if self.files.is_some() {
-            spots.push(self.address(client, call, ("v1", "Secret")).await?);
+        if self.secret.is_some() {
+            spots.push(self.address(client, call, SECRET).await?);
         }
         for address in spots {
             let options = json!({ "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background" });

@@ -335,7 +335,7 @@ async fn watched(client: &KubeClient, address: &ObjectAddress) -> Result<Events,
 /// Returns the current object; `None` if it does not exist.
 async fn look(client: &KubeClient, address: &ObjectAddress) -> Result<Option<Value>, Failure> {
     match client.send(address.demand(Verb::Get)).await {
-        Ok(answer) => object(&answer).map(Some),
+        Ok(answer) => object(answer).await.map(Some),
         Err(error) if error.class == ErrorClass::Missing => Ok(None),
         Err(error) => Err(client.refused(error)),
     }

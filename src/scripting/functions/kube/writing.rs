@@ -45,7 +45,7 @@ pub(super) fn create(call: Call) -> BoxFuture<'static, Outcome> {
         }
         for _ in 0..ATTEMPTS_MAX {
             let refused = match client.send(demand.clone()).await {
-                Ok(answer) => return Ok(object(&answer)?.into()),
+                Ok(answer) => return Ok(object(answer).await?.into()),
                 Err(error) => error,
             };
             let said = refused.answer.as_ref().map(|it| it.reason.as_str());
@@ -53,7 +53,7 @@ pub(super) fn create(call: Call) -> BoxFuture<'static, Outcome> {
                 return Err(client.refused(refused));
             }
             match client.send(address.demand(Verb::Get)).await {
-                Ok(answer) => return Ok(object(&answer)?.into()),
+                Ok(answer) => return Ok(object(answer).await?.into()),
                 // It was deleted meanwhile.
                 Err(error) if error.class == ErrorClass::Missing => {}
                 Err(error) => return Err(client.refused(error)),

@@ -13,6 +13,7 @@ use kopf::{
     },
     scripting::{Placement, Source, Terms},
     settings::Settings,
+    testing::pass,
 };
 use serde_json::{Value, json};
 
@@ -204,7 +205,7 @@ fn a_call_that_waits_begins_when_patches_are_sent() {
         assert_eq!(call_with(&script, "repeats", &unsent[0]).await, None);
         assert_eq!(began.elapsed(), Duration::ZERO);
         let sent = async {
-            tokio::time::sleep(Duration::from_secs(3)).await;
+            pass(3).await;
             unsent.iter().for_each(send);
         };
         let later = SharedPatch::default();
