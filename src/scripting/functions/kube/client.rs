@@ -205,8 +205,21 @@ pub(super) fn failed(reason: &str, message: String) -> Failure {
 
 /// Returns the object of a response, as scripts receive it.
 pub(super) async fn object(answer: Bytes) -> Result<Value, Failure> {
-    let read = aside(answer.len(), move || read_object(&answer)).await?;
-    read.map_err(|it| Failure::Plain(format!("the response is not an object: {it}")))
+    object_as(answer, |it| it).await
+}
+
+/// Returns what a function makes of the object of a response, on another thread if the response is long.
+pub(super) async fn object_as<T: Send + 'static>(
+    answer: Bytes,
+    read: impl FnOnce(Value) -> T + Send + 'static,
+) -> Result<T, Failure> {
+    let made = aside(answer.len(), move || read_object(&answer).map(read)).await?;
+    made.map_err(|it| Failure::Plain(format!("the response is not an object: {it}")))
+}
+
+/// Returns the text of a response. Bytes that are not UTF-8 are replaced.
+pub(super) async fn text(answer: Bytes) -> Result<String, Failure> {
+    aside(answer.len(), move || String::from_utf8_lossy(&answer).into_owned()).await
 }
 
 /// Returns the selector of the positional arguments; or a reference if one of them was passed.

@@ -1,7 +1,8 @@
 //! `kube.apply_crd`: CRDs that an operator brings along.
 
-use std::{path::Path, time::Duration};
+use std::{borrow::Cow, path::Path, time::Duration};
 
+use bytes::Bytes;
 use serde_json::Value;
 use tokio::time::{self, Instant};
 
@@ -14,6 +15,7 @@ use crate::ports::{BoxFuture, Demand, Verb};
 use crate::scripting::functions::{
     Call, files,
     outcome::{Failure, Outcome},
+    surroundings::Surroundings,
     yaml,
 };
 
@@ -30,17 +32,17 @@ pub(super) fn apply_crd(call: Call) -> BoxFuture<'static, Outcome> {
         let (call, definitions) = definitions(call).await?;
         let deadline = Instant::now() + call.duration("timeout").unwrap_or(TIMEOUT_DEFAULT);
         let mut applied = Vec::new();
-        for definition in &definitions {
+        for (definition, text) in &definitions {
             let address = client.address(Reference::of(definition)?, None).await?;
             let mut query = intent(&call);
             query.push(("force", "true".into()));
-            let content = Some((APPLY, definition.to_string().into()));
+            let content = Some((APPLY, text.clone()));
             let demand = Demand { query, content, ..address.demand(Verb::Patch) };
             client.send_for_object(demand).await?;
             applied.push(address);
         }
         let mut established = Vec::new();
-        for (address, definition) in applied.iter().zip(&definitions) {
+        for (address, (definition, _)) in applied.iter().zip(&definitions) {
             established.push(until_established(&client, address, deadline).await?);
             let group = definition.pointer("/spec/group").and_then(Value::as_str);
             client.kube.forget(group.unwrap_or_default());
@@ -51,37 +53,45 @@ pub(super) fn apply_crd(call: Call) -> BoxFuture<'static, Outcome> {
     })
 }
 
-/// Reads the CRDs of a call, possibly from a file.
-async fn definitions(call: Call) -> Result<(Call, Vec<Value>), Failure> {
-    let given = call.value("crd");
-    if given.is_object() {
-        let definitions = vec![given.clone()];
-        check(&definitions)?;
-        return Ok((call, definitions));
-    }
-    let Some(text) = given.as_str() else {
-        return Err("`crd`: expected a map, YAML, or the path of a file".into());
+/// Reads the CRDs of a call, possibly from a file, and returns them with their JSON. This takes place on another thread.
+async fn definitions(call: Call) -> Result<(Call, Vec<(Value, Bytes)>), Failure> {
+    let read = move || {
+        let definitions = parsed(&call);
+        (call, definitions)
     };
+    let done = tokio::task::spawn_blocking(read).await;
+    let (call, definitions) = done.map_err(|it| Failure::Plain(it.to_string()))?;
+    Ok((call, definitions?))
+}
+
+fn parsed(call: &Call) -> Result<Vec<(Value, Bytes)>, Failure> {
+    let definitions = match call.value("crd") {
+        Value::Object(fields) => vec![Value::Object(fields.clone())],
+        Value::String(text) => yaml::read_all(&content(call, text)?)
+            .map_err(|it| Failure::Plain(format!("`crd`: {it}")))?,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
+            return Err("`crd`: expected a map, YAML, or the path of a file".into());
+        }
+    };
+    check(&definitions)?;
+    let texts = definitions.into_iter().map(|it| {
+        let text = it.to_string().into();
+        (it, text)
+    });
+    Ok(texts.collect())
+}
+
+/// Returns the content of a file, or the text itself if it is not a path.
+fn content<'a>(call: &Call, text: &'a str) -> Result<Cow<'a, str>, Failure> {
     let is_path = !text.contains('\n')
         && Path::new(text)
             .extension()
             .is_some_and(|it| ["yaml", "yml", "json"].iter().any(|known| it == *known));
-    let read = move || {
-        let text = call.text("crd");
-        let read = if is_path {
-            let (access, limit) = (&call.surroundings.access, call.surroundings.limits.string_size);
-            files::read(access, text, limit)
-        } else {
-            Ok(text.to_owned())
-        };
-        let parsed = read.and_then(|it| yaml::read_all(&it).map_err(|it| format!("`crd`: {it}")));
-        (call, parsed)
-    };
-    let done = tokio::task::spawn_blocking(read).await;
-    let (call, parsed) = done.map_err(|it| Failure::Plain(it.to_string()))?;
-    let definitions = parsed?;
-    check(&definitions)?;
-    Ok((call, definitions))
+    if !is_path {
+        return Ok(Cow::Borrowed(text));
+    }
+    let Surroundings { access, limits, .. } = &*call.surroundings;
+    Ok(Cow::Owned(files::read(access, text, limits.string_size)?))
 }
 
 fn check(definitions: &[Value]) -> Result<(), Failure> {

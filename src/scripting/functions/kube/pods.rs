@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::time;
 
 use super::{
-    client::{KubeClient, failed, option},
+    client::{KubeClient, failed, option, text},
     reading::pod,
     watching::TIMEOUT_DEFAULT,
 };
@@ -28,22 +28,25 @@ const MODE: i64 = 0o644;
 
 /// Implements `kube.exec`: runs a command in a container.
 pub(super) fn exec(call: Call) -> BoxFuture<'static, Outcome> {
+    // The call itself creates its input, so that its CPU time counts, and the operator's thread does not wait for it.
+    let command = command(&call);
+    let stdin = call.some_text("stdin").map(|it| Bytes::from(it.to_owned()));
     Box::pin(async move {
-        let command = command(&call)?;
-        let stdin = call.some_text("stdin").map(|it| Bytes::from(it.to_owned()));
         let output_max = call.surroundings.limits.string_size;
         let Executed { stdout, stderr, code } =
-            run(&call, Input { command, stdin, output_max }).await?;
-        let text = |it: Vec<u8>| String::from_utf8_lossy(&it).into_owned();
-        Ok(json!({ "stdout": text(stdout), "stderr": text(stderr), "code": code }).into())
+            run(&call, Input { command: command?, stdin, output_max }).await?;
+        let (stdout, stderr) = (text(stdout.into()).await?, text(stderr.into()).await?);
+        Ok(json!({ "stdout": stdout, "stderr": stderr, "code": code }).into())
     })
 }
 
 /// Implements `kube.copy_to`: writes a file with `tar` in the container.
 pub(super) fn copy_to(call: Call) -> BoxFuture<'static, Outcome> {
+    // The call itself creates it, as in `exec`.
+    let packed = place(&call).and_then(|(directory, name)| Ok((directory, archive(&call, &name)?)));
     Box::pin(async move {
-        let (directory, name) = place(&call)?;
-        let stdin = Some(archive(&call, &name)?);
+        let (directory, archive) = packed?;
+        let stdin = Some(archive);
         let command = tar(["-xmf", "-", "-C", &directory]);
         let output_max = call.surroundings.limits.string_size;
         let executed = run(&call, Input { command, stdin, output_max }).await?;
@@ -105,14 +108,12 @@ fn late(timeout: Duration) -> Failure {
 }
 
 fn command(call: &Call) -> Result<Vec<String>, Failure> {
-    let given = call.list("command");
-    let texts: Option<Vec<String>> =
-        given.iter().map(|it| it.as_str().map(str::to_owned)).collect();
+    let texts: Option<Vec<&str>> = call.list("command").iter().map(Value::as_str).collect();
     let texts = texts.filter(|it| it.first().is_some_and(|program| !program.is_empty()));
     let texts = texts.ok_or(
         "`command`: expected a list of strings, such as { \"sh\", \"-c\", \"echo hello\" }: the program and its arguments",
     )?;
-    let bytes: usize = texts.iter().map(String::len).sum();
+    let bytes: usize = texts.iter().map(|it| it.len()).sum();
     if texts.len() > ARGUMENTS_MAX || bytes > COMMAND_BYTES_MAX {
         return Err(format!(
             "`command`: expected at most {ARGUMENTS_MAX} strings and {COMMAND_BYTES_MAX} bytes, got {} strings and {bytes} bytes; use `stdin` for the rest",
@@ -120,7 +121,7 @@ fn command(call: &Call) -> Result<Vec<String>, Failure> {
         )
         .into());
     }
-    Ok(texts)
+    Ok(texts.into_iter().map(str::to_owned).collect())
 }
 
 fn tar<const N: usize>(arguments: [&str; N]) -> Vec<String> {

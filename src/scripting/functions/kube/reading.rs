@@ -5,7 +5,7 @@ use std::time::Duration;
 use base64::{Engine as _, prelude::BASE64_STANDARD as STANDARD};
 use serde_json::{Value, json};
 
-use super::client::{KubeClient, ObjectAddress, failed, option, selected};
+use super::client::{KubeClient, ObjectAddress, failed, object, object_as, option, selected, text};
 use crate::logic::{
     access::kube::{ALL_NAMESPACES, KubeVerb, ListPart, Reference, read_list, selector},
     text::{duration, size},
@@ -36,7 +36,7 @@ pub(super) fn get(call: Call) -> BoxFuture<'static, Outcome> {
         }
         let address = client.address(wanted, option(&call, "namespace")).await?;
         match client.send(address.demand(Verb::Get)).await {
-            Ok(answer) => Ok(super::client::object(answer).await?.into()),
+            Ok(answer) => Ok(object(answer).await?.into()),
             Err(error) if error.class == ErrorClass::Missing => Ok(Value::Null.into()),
             Err(error) => Err(client.refused(error)),
         }
@@ -52,19 +52,23 @@ pub(super) fn secret(call: Call) -> BoxFuture<'static, Outcome> {
             json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": name } });
         let address =
             client.address(Reference::of(&reference)?, option(&call, "namespace")).await?;
-        let secret = match client.send(address.demand(Verb::Get)).await {
-            Ok(answer) => super::client::object(answer).await?,
-            Err(error) if error.class == ErrorClass::Missing => return Ok(Value::Null.into()),
-            Err(error) => return Err(client.refused(error)),
-        };
-        let data = secret.get("data").and_then(Value::as_object).into_iter().flatten();
-        let decoded = data.map(|(key, value)| {
-            let bytes = STANDARD.decode(value.as_str().unwrap_or_default());
-            let bytes = bytes.map_err(|error| format!("{}: {key}: {error}", address.shown()))?;
-            Ok((key.clone(), bytes))
-        });
-        Ok(Datum::Map(decoded.collect::<Result<_, String>>()?))
+        let shown = address.shown();
+        match client.send(address.demand(Verb::Get)).await {
+            Ok(answer) => Ok(Datum::Map(object_as(answer, move |it| decoded(&it, &shown)).await??)),
+            Err(error) if error.class == ErrorClass::Missing => Ok(Value::Null.into()),
+            Err(error) => Err(client.refused(error)),
+        }
     })
+}
+
+/// Returns the decoded values of a Secret.
+fn decoded(secret: &Value, shown: &str) -> Result<Vec<(String, Vec<u8>)>, Failure> {
+    let data = secret.get("data").and_then(Value::as_object).into_iter().flatten();
+    let decoded = data.map(|(key, value)| {
+        let bytes = STANDARD.decode(value.as_str().unwrap_or_default());
+        Ok((key.clone(), bytes.map_err(|error| format!("{shown}: {key}: {error}"))?))
+    });
+    decoded.collect::<Result<_, String>>().map_err(Failure::Plain)
 }
 
 /// Returns the error of a name that was omitted, or passed at a wrong position.
@@ -199,7 +203,7 @@ pub(super) fn logs(call: Call) -> BoxFuture<'static, Outcome> {
         }
         let demand = Demand { subresource: Some("log".into()), query, ..address.demand(Verb::Get) };
         let answer = client.send(demand).await.map_err(|it| client.refused(it))?;
-        Ok(Value::from(String::from_utf8_lossy(&answer)).into())
+        Ok(Value::from(text(answer).await?).into())
     })
 }
 

@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::time::{self, Instant};
 
 use super::{
-    client::{KubeClient, ObjectAddress, failed, object, option},
+    client::{KubeClient, ObjectAddress, failed, object, option, text},
     faked,
 };
 use crate::logic::{
@@ -244,7 +244,7 @@ impl JobPlan {
         let query = vec![("limitBytes", room.to_string())];
         let demand = Demand { subresource: Some("log".into()), query, ..pods.demand(Verb::Get) };
         match client.send(demand).await {
-            Ok(log) => set(&mut result, "log", String::from_utf8_lossy(&log).into()),
+            Ok(log) => set(&mut result, "log", text(log).await?.into()),
             // The program has run, but its node may have been removed since.
             Err(error) if error.class != ErrorClass::Denied => {
                 let problem = format!("the log cannot be read: {error}");

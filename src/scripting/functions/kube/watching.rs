@@ -23,6 +23,7 @@ use crate::logic::{
 use crate::ports::{ApiError, ErrorClass, Extent, StreamEvent, StreamTarget, Verb};
 use crate::scripting::functions::{
     Call,
+    call::aside,
     outcome::{Datum, Failure, Flow, Outcome},
 };
 
@@ -124,7 +125,7 @@ fn outcomes(client: KubeClient, events: Events) -> impl futures::Stream<Item = O
             }
             let Some(event) = watch.events.next().await else { return Ok(None) };
             match event {
-                Ok(event) => watch.take(event),
+                Ok(event) => watch.take(event).await?,
                 Err(error) if watch.is_final(&error) => return Err(watch.client.refused(error)),
                 Err(error) => {
                     let hint =
@@ -141,48 +142,55 @@ impl ScriptWatch {
         !self.is_settled && error.class != ErrorClass::Retry
     }
 
-    fn take(&mut self, event: StreamEvent) {
+    async fn take(&mut self, event: StreamEvent) -> Result<(), Failure> {
         match event {
             StreamEvent::Listing => self.cache.begin(),
             StreamEvent::Object(kind, object) => {
-                object.body();
+                let body = body_of(Arc::clone(&object)).await?;
+                let header = object.header();
                 if let Some(problem) = object.problem() {
-                    let header = object.header();
                     let name = header.name.as_deref().unwrap_or_default();
                     tracing::error!(
                         target: "kopf.kube",
                         "kube.watch: skipping {} '{name}': {problem}",
                         header.kind
                     );
-                    return;
+                    return Ok(());
                 }
-                for change in self.cache.see(kind, object.header()) {
-                    self.push_change(change, Some(&object));
-                }
+                let changes = self.cache.see(kind, header);
+                self.push_changes(changes, body);
             }
             StreamEvent::Listed => {
                 self.is_settled = true;
-                for change in self.cache.end() {
-                    self.push_change(change, None);
-                }
+                let gone = self.cache.end();
+                self.push_changes(gone, Value::Null);
             }
             StreamEvent::Alive => {}
         }
+        Ok(())
     }
 
-    fn push_change(&mut self, change: Delta, object: Option<&Object>) {
-        let (kind, body) = match change {
-            Delta::Event(kind) => (kind, object.map(body_of).unwrap_or_default()),
-            Delta::Gone(identity) => (EventType::Deleted, identity),
-        };
-        self.ready.push_back(json!({ "type": kind.as_str(), "object": body }));
+    /// Adds the events for the script. At most one of the changes is not about an object that is gone: it takes the body.
+    fn push_changes(&mut self, changes: Vec<Delta>, mut body: Value) {
+        self.ready.extend(changes.into_iter().map(|change| {
+            let (kind, object) = match change {
+                Delta::Event(kind) => (kind, body.take()),
+                Delta::Gone(identity) => (EventType::Deleted, identity),
+            };
+            json!({ "type": kind.as_str(), "object": object })
+        }));
     }
 }
 
-fn body_of(object: &Object) -> Value {
-    let mut body = Value::clone(object.body());
-    without_nulls(&mut body);
-    body
+/// Returns the body of an object as scripts receive it.
+async fn body_of(object: Arc<Object>) -> Result<Value, Failure> {
+    let bytes = object.size();
+    let read = move || {
+        let mut body = Value::clone(object.body());
+        without_nulls(&mut body);
+        body
+    };
+    aside(bytes, read).await
 }
 
 /// Returns the states that `kube.wait` waits for: those of one object for which the predicate is true, or all of them without a
@@ -292,9 +300,9 @@ impl ObjectWait {
                 None
             }
             Ok(StreamEvent::Object(Some(EventType::Deleted), _)) => Some(None),
-            Ok(StreamEvent::Object(Some(_), object)) => Some(Some(body_of(&object))),
+            Ok(StreamEvent::Object(Some(_), object)) => Some(Some(body_of(object).await?)),
             Ok(StreamEvent::Object(None, object)) => {
-                *listed = Some(body_of(&object));
+                *listed = Some(body_of(object).await?);
                 None
             }
             Ok(StreamEvent::Listed) => {
