@@ -64,6 +64,18 @@ impl SharedPart {
         }
     }
 
+    /// Returns whether both are the same value of the same JSON.
+    pub fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (SharedPart::Tree(a), SharedPart::Tree(b)) => a.value == b.value,
+            (SharedPart::Tape(a, at), SharedPart::Tape(b, other)) => {
+                Arc::ptr_eq(a, b) && at == other
+            }
+            (SharedPart::Tree(_), SharedPart::Tape(..))
+            | (SharedPart::Tape(..), SharedPart::Tree(_)) => false,
+        }
+    }
+
     /// Returns a value inside of this one; `None` if `find` finds none.
     pub fn step(&self, find: impl for<'a> FnOnce(Part<'a>) -> Option<Part<'a>>) -> Option<Self> {
         match (self, find(self.value())?) {

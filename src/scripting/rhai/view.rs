@@ -85,14 +85,20 @@ impl View {
         self.target().filter(|it| !it.is_empty()).map(Part::to_tree)
     }
 
+    fn field(&self, key: &str) -> Option<SharedPart> {
+        self.place.as_ref()?.step(|it| it.field(key))
+    }
+
     /// Returns a field, or `()`.
     pub(super) fn get(&self, key: &str) -> Dynamic {
-        let field = self.place.as_ref().and_then(|it| it.step(|it| it.field(key)));
-        field.map_or(Dynamic::UNIT, |it| frozen(it, self.hold.as_ref()))
+        self.field(key).map_or(Dynamic::UNIT, |it| frozen(it, self.hold.as_ref()))
     }
 
     /// Refuses every change. After each method call on a list, Rhai assigns the list back: that changes nothing and succeeds.
     fn set(&self, key: &str, value: &Dynamic) -> Result<(), Box<EvalAltResult>> {
+        if self.field(key).is_some_and(|it| is_unchanged(&it, value)) {
+            return Ok(());
+        }
         let present = self.get(key);
         // Rhai assigns back the view itself; a map in its place would be a change that is lost.
         let is_same = present.is::<View>() == value.is::<View>() && same(&present, value);
@@ -126,6 +132,31 @@ fn frozen(place: SharedPart, hold: Option<&Arc<KeptTree>>) -> Dynamic {
         Shallow::Bool(it) => it.into(),
         Shallow::Number(it) => number(&it),
         Shallow::Text(it) => it.into(),
+    }
+}
+
+/// Returns whether a value is certainly one that [`frozen`] returns, without a copy of either.
+fn is_unchanged(place: &SharedPart, value: &Dynamic) -> bool {
+    match place.value().shallow() {
+        Shallow::Map(_) => {
+            let view = value.read_lock::<View>();
+            view.is_some_and(|it| it.place.as_ref().is_some_and(|it| it.is(place)))
+        }
+        Shallow::List(len) => value.as_array_ref().is_ok_and(|items| {
+            let item = |index| place.step(|it| it.item(index));
+            let is_same = |(index, value)| item(index).is_some_and(|it| is_unchanged(&it, value));
+            items.len() == len && items.iter().enumerate().all(is_same)
+        }),
+        Shallow::Null => value.is_unit(),
+        Shallow::Bool(it) => value.as_bool() == Ok(it),
+        Shallow::Number(it) => {
+            let number = number(&it);
+            match number.as_int() {
+                Ok(number) => value.as_int() == Ok(number),
+                Err(_) => value.as_float() == number.as_float(),
+            }
+        }
+        Shallow::Text(it) => value.as_immutable_string_ref().is_ok_and(|text| *text == *it),
     }
 }
 

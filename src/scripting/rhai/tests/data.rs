@@ -115,6 +115,21 @@ async fn assigning_into_the_object_is_refused_with_advice() {
 }
 
 #[tokio::test]
+async fn methods_of_a_list_change_nothing_and_its_items_cannot_be_replaced() {
+    let body = json!({ "spec": { "list": [
+        null, true, 1, 0.5, 2.0, u64::MAX, "text", [], [1, ["a"]], {}, { "a": [1] },
+    ] } });
+    assert_eq!(run("ctx.spec.list.len() + ctx.spec.list[8].len()", body.clone()).await, 13);
+    for item in ["false", "2", "1.0", "0.25", "\"other\"", "[1]", "#{ a: 1 }"] {
+        for place in 0..11 {
+            let code = format!("ctx.spec.list[{place}] = {item};");
+            let message = problem(&code, body.clone()).await;
+            assert!(message.contains("ctx.patch"), "{code}: {message}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_copy_can_be_changed() {
     let code = "let spec = kopf.copy(ctx.spec); spec.field = 1; spec.items[0].name = \"x\"; \
                 [spec.field, spec.items[0].name, ctx.spec.field]";
