@@ -10,6 +10,7 @@ use std::{
 
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use serde_json::{Map, Value};
+use tokio::{sync::Mutex, task};
 
 use crate::logic::{
     background::indexing::{
@@ -20,6 +21,9 @@ use crate::logic::{
 };
 use crate::sorted::CollectSorted as _;
 
+/// Number of values of one object from which on they are changed on another thread: each takes about a microsecond.
+const MANY: usize = 500;
+
 /// The indexes of one operator, by id. All scripts share them, regardless of their language. Clones share the same indexes.
 #[derive(Clone, Debug, Default)]
 pub struct Indexes(Arc<BTreeMap<Arc<str>, Index>>);
@@ -29,6 +33,8 @@ pub struct Indexes(Arc<BTreeMap<Arc<str>, Index>>);
 pub struct Index {
     id: Arc<str>,
     table: Arc<RwLock<IndexTable>>,
+    /// Changes take place one after the other, so that no task waits for the table while another thread changes many values.
+    turn: Arc<Mutex<()>>,
     /// Approximate bytes of all values together; see [`Index::bytes`].
     bytes: Arc<AtomicUsize>,
     /// The first generation whose handlers filled the index in its present way.
@@ -79,9 +85,14 @@ impl Indexes {
         self.all().filter(|it| !is_known(it)).map(|it| Arc::clone(&it.id)).collect_set()
     }
 
-    /// Removes all outdated values, because no handler will replace them.
-    pub fn sweep(&self) {
-        self.all().for_each(|it| it.change(IndexTable::sweep));
+    /// Removes all outdated values, because no handler will replace them. Other tasks run meanwhile.
+    pub async fn sweep(&self) {
+        for index in self.all() {
+            let _turn = index.turn.lock().await;
+            while index.change(IndexTable::sweep) {
+                task::yield_now().await;
+            }
+        }
     }
 
     /// Returns the index with this id.
@@ -95,16 +106,17 @@ impl Indexes {
     }
 
     /// Removes all values of an object.
-    pub fn remove(&self, owner: &Owner) {
+    pub async fn remove(&self, owner: &Owner) {
         for index in self.all() {
-            index.apply(owner, Contribution::Remove);
+            index.apply(owner, Contribution::Remove).await;
         }
     }
 }
 
 impl Index {
     fn new(id: Arc<str>, since: Version) -> Self {
-        Index { id, table: Arc::default(), bytes: Arc::default(), since }
+        let (table, turn, bytes) = (Arc::default(), Arc::default(), Arc::default());
+        Index { id, table, turn, bytes, since }
     }
 
     /// Returns the id, which is also the name of the kwarg.
@@ -118,8 +130,53 @@ impl Index {
     }
 
     /// Changes the values of an object.
-    pub fn apply(&self, owner: &Owner, contribution: Contribution) {
-        self.change(|it| it.apply(owner, contribution));
+    pub async fn apply(&self, owner: &Owner, contribution: Contribution) {
+        let changed = (owner.clone(), contribution);
+        self.apply_with(changed, |index, (owner, contribution)| {
+            index.change(|it| it.apply(&owner, contribution));
+        })
+        .await;
+    }
+
+    /// Changes the values of an object, and returns the keys whose values have changed, in order.
+    pub async fn apply_and_compare(
+        &self,
+        owner: &Owner,
+        contribution: Contribution,
+    ) -> BTreeSet<IndexKey> {
+        let changed = (owner.clone(), contribution);
+        let compared = self.apply_with(changed, |index, (owner, contribution)| {
+            index.change(|table| {
+                let before = table.contributed(&owner);
+                table.apply(&owner, contribution);
+                let now = table.contributed(&owner);
+                if before == now {
+                    return BTreeSet::new();
+                }
+                before.into_iter().chain(now).map(|(key, _)| key).collect_set()
+            })
+        });
+        compared.await
+    }
+
+    /// Makes a change of the values of an object; of many values on another thread, so that other tasks run meanwhile.
+    async fn apply_with<T: Default + Send + 'static>(
+        &self,
+        changed: (Owner, Contribution),
+        change: impl FnOnce(&Index, (Owner, Contribution)) -> T + Send + 'static,
+    ) -> T {
+        let _turn = self.turn.lock().await;
+        let (owner, contribution) = &changed;
+        let added = match contribution {
+            Contribution::Keep | Contribution::Remove => 0,
+            Contribution::Replace(entries) => entries.len(),
+        };
+        if added.max(self.read().count_of(owner)) < MANY {
+            return change(self, changed);
+        }
+        let index = self.clone();
+        // It has no result only after a panic, which was reported.
+        task::spawn_blocking(move || change(&index, changed)).await.unwrap_or_default()
     }
 
     /// As [`IndexTable::reserve`].
@@ -132,10 +189,11 @@ impl Index {
         &self.bytes
     }
 
-    fn change(&self, change: impl FnOnce(&mut IndexTable)) {
+    fn change<T>(&self, change: impl FnOnce(&mut IndexTable) -> T) -> T {
         let mut table = self.write();
-        change(&mut table);
+        let changed = change(&mut table);
         self.bytes.store(table.bytes(), Ordering::Relaxed);
+        changed
     }
 
     /// Returns the number of keys.
@@ -219,63 +277,95 @@ impl Iterator for IndexKeys {
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeSet, sync::atomic::Ordering};
+    use std::{collections::BTreeSet, pin::pin, sync::atomic::Ordering};
 
+    use futures::poll;
     use serde_json::json;
 
-    use super::{Contribution, IndexKey, Owner, Version};
+    use super::{Contribution, IndexKey, MANY, Owner, Version};
     use crate::call::Indexes;
     use crate::logic::object::Header;
 
-    #[test]
-    fn bytes_are_counted_per_object_and_removed_with_the_values() {
+    #[tokio::test]
+    async fn bytes_are_counted_per_object_and_removed_with_the_values() {
         let ids = || BTreeSet::from(["idx".into()]);
         let indexes = Indexes::new(ids());
         let bytes = |it: &Indexes| it.get("idx").unwrap().bytes().load(Ordering::Relaxed);
         let owner = |uid: &str| Owner::of(&Header { uid: Some(uid.into()), ..Header::default() });
         let put = |it: &Indexes, uid: &str, length: usize| {
             let entry = (IndexKey::text("key"), json!("x".repeat(length)).into());
-            it.get("idx").unwrap().apply(&owner(uid), Contribution::Replace(vec![entry]));
+            let change = Contribution::Replace(vec![entry]);
+            let (index, owner) = (it.get("idx").unwrap().clone(), owner(uid));
+            async move { index.apply(&owner, change).await }
         };
-        put(&indexes, "a", 10_000);
-        put(&indexes, "b", 10_000);
+        put(&indexes, "a", 10_000).await;
+        put(&indexes, "b", 10_000).await;
         assert!((20_000..21_000).contains(&bytes(&indexes)));
-        put(&indexes, "a", 1_000);
-        indexes.get("idx").unwrap().apply(&owner("b"), Contribution::Keep);
+        put(&indexes, "a", 1_000).await;
+        indexes.get("idx").unwrap().apply(&owner("b"), Contribution::Keep).await;
         assert!((11_000..12_000).contains(&bytes(&indexes)));
-        indexes.remove(&owner("b"));
+        indexes.remove(&owner("b")).await;
         assert!((1_000..2_000).contains(&bytes(&indexes)));
-        put(&indexes, "b", 10_000);
+        put(&indexes, "b", 10_000).await;
         // The function has changed: values that it does not put again are removed.
         let next = indexes.next(ids(), &ids(), Version::FIRST);
-        put(&next, "a", 1_000);
+        put(&next, "a", 1_000).await;
         assert!((11_000..12_000).contains(&bytes(&next)));
-        next.sweep();
+        next.sweep().await;
         assert!((1_000..2_000).contains(&bytes(&next)));
-        indexes.remove(&owner("a"));
+        indexes.remove(&owner("a")).await;
         assert_eq!(bytes(&next), 0);
         next.get("idx").unwrap().reserve(owner("a"), 5_000);
         next.get("idx").unwrap().reserve(owner("a"), 3_000);
         assert_eq!(bytes(&next), 3_000, "what a function has returned last");
-        next.get("idx").unwrap().apply(&owner("a"), Contribution::Keep);
+        next.get("idx").unwrap().apply(&owner("a"), Contribution::Keep).await;
         assert_eq!(bytes(&next), 0, "it is in the index, or was dropped");
     }
 
-    #[test]
-    fn an_iteration_skips_removed_keys_and_includes_added_ones() {
+    #[tokio::test]
+    async fn an_iteration_skips_removed_keys_and_includes_added_ones() {
         let indexes = Indexes::new(["idx".into()]);
         let index = indexes.get("idx").unwrap();
         let owner = |uid: &str| Owner::of(&Header { uid: Some(uid.into()), ..Header::default() });
         let put = |key: &str| {
             let entry = (IndexKey::text(key), json!(1).into());
-            index.apply(&owner(key), Contribution::Replace(vec![entry]));
+            let owner = owner(key);
+            async move { index.apply(&owner, Contribution::Replace(vec![entry])).await }
         };
-        ["a", "b", "c"].into_iter().for_each(put);
+        for key in ["a", "b", "c"] {
+            put(key).await;
+        }
         let mut keys = index.keys();
         assert_eq!(keys.next(), Some(IndexKey::text("a")));
-        indexes.remove(&owner("a"));
-        indexes.remove(&owner("b"));
-        put("d");
+        indexes.remove(&owner("a")).await;
+        indexes.remove(&owner("b")).await;
+        put("d").await;
         assert_eq!(keys.collect::<Vec<_>>(), [IndexKey::text("c"), IndexKey::text("d")]);
+    }
+
+    #[tokio::test]
+    async fn other_tasks_run_while_many_values_of_an_object_change() {
+        let indexes = Indexes::new(["idx".into()]);
+        let index = indexes.get("idx").unwrap();
+        let owner = |uid: &str| Owner::of(&Header { uid: Some(uid.into()), ..Header::default() });
+        let (a, b) = (owner("a"), owner("b"));
+        let many = |value: i64| {
+            let entry = |place: usize| (IndexKey::text(&place.to_string()), json!(value).into());
+            Contribution::Replace((0..MANY).map(entry).collect())
+        };
+        let mut first = pin!(index.apply(&a, many(1)));
+        assert!(poll!(first.as_mut()).is_pending(), "another thread changes it");
+        let mut second = pin!(index.apply(&b, many(2)));
+        assert!(poll!(second.as_mut()).is_pending(), "it waits for its turn");
+        tokio::join!(first, second);
+        assert_eq!((index.len(), index.values().len()), (MANY, 2 * MANY));
+        let mut removal = pin!(indexes.remove(&a));
+        assert!(poll!(removal.as_mut()).is_pending(), "another thread changes it");
+        removal.await;
+        assert_eq!((index.len(), index.values().len()), (MANY, MANY));
+        let keys = index.apply_and_compare(&b, many(2)).await;
+        assert!(keys.is_empty(), "nothing has changed");
+        assert_eq!(index.apply_and_compare(&b, Contribution::Remove).await.len(), MANY);
+        assert!(index.is_empty() && index.bytes().load(Ordering::Relaxed) == 0);
     }
 }

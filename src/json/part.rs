@@ -68,11 +68,8 @@ impl SharedPart {
     pub fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (SharedPart::Tree(a), SharedPart::Tree(b)) => a.value == b.value,
-            (SharedPart::Tape(a, at), SharedPart::Tape(b, other)) => {
-                Arc::ptr_eq(a, b) && at == other
-            }
-            (SharedPart::Tree(_), SharedPart::Tape(..))
-            | (SharedPart::Tape(..), SharedPart::Tree(_)) => false,
+            (SharedPart::Tape(a, at), SharedPart::Tape(b, to)) => Arc::ptr_eq(a, b) && at == to,
+            (SharedPart::Tree(_) | SharedPart::Tape(..), _) => false,
         }
     }
 

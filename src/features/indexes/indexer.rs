@@ -102,8 +102,10 @@ impl Indexer<'_> {
                 let related =
                     self.handlers.iter().find(|it| it.relation.is_some() && it.id == *index.id());
                 match related {
-                    Some(handler) => reconcile::apply(services, handler, &owner, contribution),
-                    None => index.apply(&owner, contribution),
+                    Some(handler) => {
+                        reconcile::apply(services, handler, &owner, contribution).await;
+                    }
+                    None => index.apply(&owner, contribution).await,
                 }
                 slice.yield_if_over().await;
             }
@@ -111,10 +113,10 @@ impl Indexer<'_> {
     }
 
     /// Updates the index of a handler with what it has returned, which this takes from the outcome.
-    fn apply(&self, handler: &Handler, outcome: &mut Outcome, owner: &Owner) {
+    async fn apply(&self, handler: &Handler, outcome: &mut Outcome, owner: &Owner) {
         if handler.relation.is_none() {
             if let Some(index) = self.runner.services.indexes.get(&handler.id) {
-                index.apply(owner, Contribution::take(outcome));
+                index.apply(owner, Contribution::take(outcome)).await;
             }
             return;
         }
@@ -123,7 +125,7 @@ impl Indexer<'_> {
             self.logger.log(LogLevel::Error, &format!("{handler}: {problem}"));
             Contribution::Remove
         });
-        reconcile::apply(self.runner.services, handler, owner, contribution);
+        reconcile::apply(self.runner.services, handler, owner, contribution).await;
     }
 
     async fn sort(&self, retries: FilterRetries<'_>) -> Selection {
@@ -160,7 +162,7 @@ impl Indexer<'_> {
         };
         let (mut outcome, _rest) = self.runner.run_briefly(attempt).await;
         slice.yield_if_over().await;
-        self.apply(&handler, &mut outcome, owner);
+        self.apply(&handler, &mut outcome, owner).await;
         Called { handler, started, outcome }
     }
 }

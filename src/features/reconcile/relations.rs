@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::call::{CallReason, CallServices, name_key};
+use crate::handling::time_slice::TimeSlice;
 use crate::logic::{
     background::indexing::{Contribution, IndexItem, IndexKey, Owner},
     handlers::{
@@ -14,7 +15,6 @@ use crate::logic::{
     object::{Object, resource::Resource},
     reconcile,
 };
-use crate::sorted::CollectSorted as _;
 
 /// Returns the contribution of an object to the index of its relation, if no function determines it.
 pub fn own_contribution(
@@ -89,7 +89,7 @@ fn version(object: &Object) -> IndexItem {
 }
 
 /// Applies a contribution to the index of a relation, and calls the handler for the objects that are concerned.
-pub fn apply(
+pub async fn apply(
     services: &CallServices,
     handler: &Handler,
     owner: &Owner,
@@ -97,23 +97,18 @@ pub fn apply(
 ) {
     let Some(Relation { reconciler, role, .. }) = &handler.relation else { return };
     let Some(index) = services.indexes.get(&handler.id) else { return };
-    let before = index.contributed(owner);
-    index.apply(owner, contribution);
-    let now = index.contributed(owner);
-    if before == now {
-        return;
-    }
     let reason = if *role == Role::Owned { CallReason::Child } else { CallReason::Watched };
-    let keys = before.into_iter().chain(now).map(|(key, _)| key).collect_set();
-    for key in &keys {
+    let mut slice = TimeSlice::start();
+    for key in &index.apply_and_compare(owner, contribution).await {
         services.reconcilers.request(reconciler, key, reason);
+        slice.yield_if_over().await;
     }
 }
 
 /// Removes the contributions of a deleted object from all indexes.
-pub fn remove(services: &CallServices, handlers: &[Arc<Handler>], owner: &Owner) {
+pub async fn remove(services: &CallServices, handlers: &[Arc<Handler>], owner: &Owner) {
     for handler in handlers.iter().filter(|it| it.relation.is_some()) {
-        apply(services, handler, owner, Contribution::Remove);
+        apply(services, handler, owner, Contribution::Remove).await;
     }
-    services.indexes.remove(owner);
+    services.indexes.remove(owner).await;
 }

@@ -108,7 +108,7 @@ impl Cycle<'_> {
         patched: &mut Option<Arc<Object>>,
     ) -> Result<Next, CycleError> {
         if let Some(problem) = self.event.object.problem() {
-            self.pass_over(&problem);
+            self.pass_over(&problem).await;
             return Ok(Next::Event);
         }
         self.memory.unreadable = None;
@@ -276,10 +276,10 @@ impl Cycle<'_> {
     }
 
     /// Skips an object that cannot be read: its handlers would see an empty one. The event of its next version is handled as usual.
-    fn pass_over(&mut self, problem: &Unreadable) {
+    async fn pass_over(&mut self, problem: &Unreadable) {
         let header = self.event.object.header();
         let serving = self.serving;
-        reconcile::remove(&serving.services, &serving.handlers.indexing, &Owner::of(header));
+        reconcile::remove(&serving.services, &serving.handlers.indexing, &Owner::of(header)).await;
         self.serving.hold.indexed(header);
         self.calls.indexed();
         self.queue.show(self.calls.version);
@@ -324,9 +324,9 @@ impl Cycle<'_> {
             HandlerSet::All => None,
             HandlerSet::Only(ids) => Some(ids | &again),
         };
-        let header = self.event.object.header();
+        let owner = Owner::of(self.event.object.header());
         if self.event.event_type == Some(EventType::Deleted) {
-            reconcile::remove(&serving.services, &serving.handlers.indexing, &Owner::of(header));
+            reconcile::remove(&serving.services, &serving.handlers.indexing, &owner).await;
         } else {
             let mut failures = self.memory.unindexed.take().unwrap_or_default();
             let news = self.event.new_handlers.as_ref().map(|it| &it.indexes);
@@ -350,7 +350,7 @@ impl Cycle<'_> {
             }
             self.memory.unindexed = Some(failures).filter(|it| !it.is_empty());
         }
-        serving.hold.indexed(header);
+        serving.hold.indexed(self.event.object.header());
     }
 
     /// Waits until the indexes are complete that handlers use.

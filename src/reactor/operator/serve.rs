@@ -193,7 +193,7 @@ impl Serve<'_> {
                 biased; // the stop first: nothing new starts after it; outdated values go before new handlers come
                 () = stop.cancelled() => break,
                 () = shared.readiness.settled(), if state.has_outdated_values => {
-                    state.live.services.indexes.sweep();
+                    state.live.services.indexes.sweep().await;
                     state.has_outdated_values = false;
                 }
                 ready = candidates.next(self.operator, &state.live) => {

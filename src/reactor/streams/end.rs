@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::{KnownObjects, Stream};
+use crate::handling::time_slice::TimeSlice;
 use crate::logic::{
     background::{indexing::Owner, stopping::StopReason},
     object::reason::EventType,
@@ -54,8 +55,10 @@ impl Stream {
                 self.workers.drop_waiting();
                 self.workers.settle(exit).await;
                 let known = self.known.drain();
+                let mut slice = TimeSlice::start();
                 for (_, object) in &known {
-                    self.context.services.indexes.remove(&Owner::of(object.header()));
+                    self.context.services.indexes.remove(&Owner::of(object.header())).await;
+                    slice.yield_if_over().await;
                 }
                 let keys = known.into_iter().map(|(key, _)| key).collect::<Vec<_>>();
                 self.forget(&keys, why);

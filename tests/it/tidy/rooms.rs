@@ -91,8 +91,8 @@ const BUDGETS: &[(&str, usize)] = &[
     ("logic/access", 1700),
     // Reviews are read without trees of their objects.
     ("logic/admission", 1700),
-    // Indexes count their own bytes, and timers plan from the moment of a change.
-    ("logic/background", 1500),
+    // Indexes count their own bytes, and remove outdated values in parts; timers plan from the moment of a change.
+    ("logic/background", 1510),
     // Each author of a patch keeps what it has added, instead of the whole patch; the results of one cycle are limited together.
     // What a completed change leaves behind needs no cycle. A large patch is sent without copies: a third of the longest delay.
     ("logic/change", 2740),

@@ -104,7 +104,7 @@ impl Table {
         let mut failures = self.failures.remove(&uid).unwrap_or_default();
         let is_gone = step["type"] == "DELETED";
         if is_gone {
-            self.services.indexes.remove(&Owner::of(object.header()));
+            self.services.indexes.remove(&Owner::of(object.header())).await;
         } else {
             self.index(object, &mut failures).await;
         }

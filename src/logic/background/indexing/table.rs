@@ -13,6 +13,9 @@ use crate::sorted::CollectSorted as _;
 /// The values under one key, in the order in which their objects were indexed.
 pub type IndexValues = Arc<[IndexItem]>;
 
+/// Number of outdated values after which [`IndexTable::sweep`] stops: it takes up to a microsecond for each.
+const SWEPT_AT_ONCE: usize = 1000;
+
 /// A position in the order of an index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct IndexPosition(u64);
@@ -92,12 +95,16 @@ impl IndexTable {
         self.retired.append(&mut self.owners);
     }
 
-    /// Removes the outdated values.
-    pub fn sweep(&mut self) {
-        for (owner, contributed) in std::mem::take(&mut self.retired) {
+    /// Removes outdated values, of one object after the other, until many are removed. Returns whether there are more.
+    pub fn sweep(&mut self) -> bool {
+        let mut removed = 0;
+        while removed < SWEPT_AT_ONCE {
+            let Some((owner, contributed)) = self.retired.pop_first() else { return false };
+            removed += contributed.places.len();
             self.owners.insert(owner.clone(), contributed);
             self.replace(&owner, BTreeMap::new());
         }
+        true
     }
 
     /// Returns the approximate bytes of memory of all values, with those that are reserved.
@@ -125,9 +132,17 @@ impl IndexTable {
         self.stores.get(key).map(KeyValues::values)
     }
 
+    /// Returns the number of values that an object has contributed.
+    pub fn count_of(&self, owner: &Owner) -> usize {
+        self.contributed_by(owner).map_or(0, |it| it.places.len())
+    }
+
+    fn contributed_by(&self, owner: &Owner) -> Option<&Contributed> {
+        self.owners.get(owner).or_else(|| self.retired.get(owner))
+    }
+
     /// Returns the values that an object has contributed, with their keys.
     pub fn contributed(&self, owner: &Owner) -> Vec<(IndexKey, IndexItem)> {
-        let contributed = self.owners.get(owner).or_else(|| self.retired.get(owner));
         let value = |(key, place): &(IndexKey, IndexPosition)| {
             let value = match &self.stores.get(key)?.content {
                 KeyContent::One(_, value) => value,
@@ -135,7 +150,7 @@ impl IndexTable {
             };
             Some((key.clone(), value.clone()))
         };
-        contributed.iter().flat_map(|it| &it.places).filter_map(value).collect()
+        self.contributed_by(owner).iter().flat_map(|it| &it.places).filter_map(value).collect()
     }
 
     /// Returns the values under all keys, in the order of the keys.

@@ -241,7 +241,7 @@ async fn fill_index(script: &mut Script) -> Option<String> {
         };
         let header = Header { uid: Some(number.to_string()), ..Header::default() };
         let index = indexes.get("hoard").expect("the index");
-        index.apply(&Owner::of(&header), Contribution::take(&mut result));
+        index.apply(&Owner::of(&header), Contribution::take(&mut result)).await;
     }
     None
 }
@@ -257,7 +257,7 @@ fn all_indexes_of_a_script_together_have_a_limit() {
         let indexes = script.services.indexes.clone();
         for number in 0..40_u32 {
             let header = Header { uid: Some(number.to_string()), ..Header::default() };
-            indexes.remove(&Owner::of(&header));
+            indexes.remove(&Owner::of(&header)).await;
         }
         assert_eq!(problem(script.call("hoard").await.ended), None);
     };

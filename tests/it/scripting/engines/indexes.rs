@@ -19,13 +19,13 @@ use super::{
 };
 
 /// Returns services with an index `idx` of these items, each from a separate object.
-pub(crate) fn services(items: impl IntoIterator<Item = (Value, Value)>) -> Arc<CallServices> {
+async fn services(items: impl IntoIterator<Item = (Value, Value)>) -> Arc<CallServices> {
     let indexes = Indexes::new(["idx".into()]);
     let index = indexes.get("idx").expect("it was made").clone();
     for (number, (key, value)) in items.into_iter().enumerate() {
         let owner = Owner::of(&Header { uid: Some(number.to_string()), ..Header::default() });
         let entry = (IndexKey::of(&key), value.into());
-        index.apply(&owner, Contribution::Replace(vec![entry]));
+        index.apply(&owner, Contribution::Replace(vec![entry])).await;
     }
     Arc::new(CallServices { indexes, ..CallServices::default() })
 }
@@ -34,7 +34,7 @@ pub(crate) fn services(items: impl IntoIterator<Item = (Value, Value)>) -> Arc<C
 fn look(items: Vec<(Value, Value)>, (language, code): (Language, &str)) -> Call {
     run_paused(async {
         let mut script = language.load("on_update", code).await;
-        script.services = services(items);
+        script.services = services(items).await;
         script.call("update").await
     })
 }
