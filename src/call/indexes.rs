@@ -165,7 +165,7 @@ impl Index {
         changed: (Owner, Contribution),
         change: impl FnOnce(&Index, (Owner, Contribution)) -> T + Send + 'static,
     ) -> T {
-        let _turn = self.turn.lock().await;
+        let turn = Arc::clone(&self.turn).lock_owned().await;
         let (owner, contribution) = &changed;
         let added = match contribution {
             Contribution::Keep | Contribution::Remove => 0,
@@ -175,8 +175,9 @@ impl Index {
             return change(self, changed);
         }
         let index = self.clone();
-        // It has no result only after a panic, which was reported.
-        task::spawn_blocking(move || change(&index, changed)).await.unwrap_or_default()
+        // It has no result only after a panic, which was reported. The turn ends with the change, even if no task waits for it any more.
+        let changed = task::spawn_blocking(move || (change(&index, changed), turn).0);
+        changed.await.unwrap_or_default()
     }
 
     /// As [`IndexTable::reserve`].

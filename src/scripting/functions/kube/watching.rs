@@ -146,7 +146,8 @@ impl ScriptWatch {
         match event {
             StreamEvent::Listing => self.cache.begin(),
             StreamEvent::Object(kind, object) => {
-                let body = body_of(Arc::clone(&object)).await?;
+                let (bytes, read) = (object.size(), Arc::clone(&object));
+                aside(bytes, move || _ = read.body()).await?;
                 let header = object.header();
                 if let Some(problem) = object.problem() {
                     let name = header.name.as_deref().unwrap_or_default();
@@ -158,7 +159,10 @@ impl ScriptWatch {
                     return Ok(());
                 }
                 let changes = self.cache.see(kind, header);
-                self.push_changes(changes, body);
+                if !changes.is_empty() {
+                    let body = body_of(object).await?;
+                    self.push_changes(changes, body);
+                }
             }
             StreamEvent::Listed => {
                 self.is_settled = true;
