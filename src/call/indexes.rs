@@ -280,7 +280,7 @@ impl Iterator for IndexKeys {
 mod tests {
     use std::{collections::BTreeSet, pin::pin, sync::atomic::Ordering};
 
-    use futures::poll;
+    use futures::{FutureExt as _, poll};
     use serde_json::json;
 
     use super::{Contribution, IndexKey, MANY, Owner, Version};
@@ -368,5 +368,42 @@ mod tests {
         assert!(keys.is_empty(), "nothing has changed");
         assert_eq!(index.apply_and_compare(&b, Contribution::Remove).await.len(), MANY);
         assert!(index.is_empty() && index.bytes().load(Ordering::Relaxed) == 0);
+    }
+
+    #[tokio::test]
+    async fn a_change_that_no_task_waits_for_any_more_keeps_its_turn() {
+        let indexes = Indexes::new(["idx".into()]);
+        let index = indexes.get("idx").unwrap();
+        let owner = |uid: &str| Owner::of(&Header { uid: Some(uid.into()), ..Header::default() });
+        let put = |count: usize, value: i64| {
+            let entry = |place: usize| (IndexKey::text(&place.to_string()), json!(value).into());
+            Contribution::Replace((0..count).map(entry).collect())
+        };
+        {
+            let _reading = index.read();
+            let owner = owner("a");
+            let dropped = Box::pin(index.apply(&owner, put(MANY, 1)));
+            assert_eq!(dropped.now_or_never(), None, "another thread waits for the reader");
+            assert!(index.turn.try_lock().is_err());
+        }
+        index.apply(&owner("b"), put(1, 2)).await;
+        assert_eq!(index.values().len(), MANY + 1, "both were made, one after the other");
+    }
+
+    #[tokio::test]
+    async fn other_tasks_run_while_the_outdated_values_of_many_objects_are_removed() {
+        let ids = || BTreeSet::from(["idx".into()]);
+        let indexes = Indexes::new(ids());
+        for uid in 0..1500 {
+            let owner = Owner::of(&Header { uid: Some(uid.to_string()), ..Header::default() });
+            let entry = (IndexKey::text("key"), json!(uid).into());
+            indexes.get("idx").unwrap().apply(&owner, Contribution::Replace(vec![entry])).await;
+        }
+        let next = indexes.next(ids(), &ids(), Version::FIRST);
+        let mut sweep = pin!(next.sweep());
+        assert!(poll!(sweep.as_mut()).is_pending());
+        assert_eq!(next.get("idx").unwrap().values().len(), 500);
+        sweep.await;
+        assert!(next.get("idx").unwrap().is_empty());
     }
 }
