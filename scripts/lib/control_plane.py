@@ -50,7 +50,8 @@ def stop(child):
 
 @contextmanager
 def control_plane():
-    """A directory with a control plane in it; both are removed afterwards."""
+    """A directory with a control plane in it; both are removed afterwards, also when this process is asked to end."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     directory = tempfile.mkdtemp(prefix="kopf-bench-")
     try:
         plane = Plane(str(Path(directory) / "plane"))

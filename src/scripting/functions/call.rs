@@ -11,7 +11,7 @@ use crate::scripting::{
         outcome::{Datum, Failure, Flow, Outcome, integer},
         types::{Function, Library, Type},
     },
-    values::text::did_you_mean,
+    values::text::no_option,
 };
 
 /// One call, whose arguments match the parameters.
@@ -235,8 +235,8 @@ impl Function {
         let mut arguments = Vec::new();
         for (name, value) in options {
             let Some(option) = self.options.iter().find(|it| it.name == name) else {
-                let near = did_you_mean(&name, self.options.iter().map(|it| it.name), "");
-                return Err(format!("there is no option `{name}`{near}").into());
+                let known = self.options.iter().map(|it| it.name).collect::<Vec<_>>();
+                return Err(no_option(&name, &known).into());
             };
             if !value.is_null() {
                 let value = option.check(Given::Datum(Datum::Json(value)), size_max)?;

@@ -14,7 +14,7 @@ use crate::logic::object::{
     hierarchy::{self, Adoption, HierarchyError},
     reference::{self, Ownership},
 };
-use crate::scripting::values::text::did_you_mean;
+use crate::scripting::values::text::no_option;
 use crate::settings::FieldPath;
 
 /// One of the functions that change the hierarchy of objects.
@@ -253,12 +253,9 @@ impl Helper {
         if let Some(named) = self.argument.and_then(|it| options.shift_remove(it)) {
             argument = Some(named);
         }
-        let known = || self.options.iter().copied().chain(self.argument);
         if let Some(unknown) = options.keys().find(|it| !self.options.contains(&it.as_str())) {
-            return Err(format!(
-                "there is no option `{unknown}`{}",
-                did_you_mean(unknown, known(), "")
-            ));
+            let known = self.options.iter().copied().chain(self.argument).collect::<Vec<_>>();
+            return Err(no_option(unknown, &known));
         }
         Ok(Rest { argument, options })
     }

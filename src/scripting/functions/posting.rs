@@ -18,7 +18,7 @@ use crate::scripting::{
     values::{
         Nested, duration,
         errors::{CLASS, CallError, Described},
-        text::did_you_mean,
+        text::no_option,
     },
 };
 use crate::settings::PostingSettings;
@@ -283,10 +283,7 @@ impl EventText {
             "reason" => self.reason = Some(text(name, value)?),
             "message" => self.message = Some(text(name, value)?),
             "backoffs" => self.backoffs = Some(backoffs(&value)?),
-            _ => {
-                let near = did_you_mean(name, OPTIONS.iter().copied(), "");
-                return Err(format!("there is no option `{name}`{near}"));
-            }
+            _ => return Err(no_option(name, OPTIONS)),
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::logic::text::duration;
 use crate::scripting::{
     functions::outcome::{Datum, Failure, Outcome, integer},
-    values::text::{did_you_mean, shown},
+    values::text::{no_option, shown},
 };
 
 /// Maximum number of attempts of one request.
@@ -53,8 +53,7 @@ impl Retries {
         let Some(options) = options else { return Ok(Retries::default()) };
         let known = ["attempts", "backoff", "on"];
         if let Some(name) = options.keys().find(|it| !known.contains(&it.as_str())) {
-            let near = did_you_mean(name, known.into_iter(), "");
-            return Err(format!("`retries`: there is no option `{name}`{near}").into());
+            return Err(format!("`retries`: {}", no_option(name, &known)).into());
         }
         let attempts = options.get("attempts").unwrap_or(&Value::Null);
         let attempts = integer(attempts)

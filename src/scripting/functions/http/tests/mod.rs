@@ -480,6 +480,12 @@ fn requests_are_repeated_authenticated_and_sent_in_parts() {
                 Err("`retries`: there is no option `atempts`; did you mean `attempts`?"),
             ),
             (
+                own("get", "/", &json!({ "retries": { "delay": 2 } })),
+                Err(
+                    "`retries`: there is no option `delay`; the options are: attempts, backoff, on",
+                ),
+            ),
+            (
                 own("get", "/", &json!({ "retries": { "attempts": 2, "on": ["x"] } })),
                 Err("`retries.on`: expected a list of statuses such as 503, got \"x\""),
             ),
