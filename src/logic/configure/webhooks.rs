@@ -8,7 +8,7 @@ use super::{
     SettingShape,
     value::{Plain, unfit},
 };
-use crate::logic::text::nearest::nearest;
+use crate::logic::text::nearest::unknown_option;
 use crate::settings::{LocalCluster, VerifyMode, WebhookServer, WebhookService};
 
 /// One option of the server.
@@ -62,19 +62,14 @@ impl Plain for WebhookServer {
         let mut server = WebhookServer::default();
         for (name, value) in fields {
             let Some(option) = OPTIONS.iter().find(|it| it.name == name) else {
-                return Err(unknown(name));
+                let known = OPTIONS.iter().map(|it| it.name).collect::<Vec<_>>();
+                return Err(unknown_option(name, &known));
             };
             (option.set)(&mut server, value).map_err(|problem| format!("{name}: {problem}"))?;
         }
         check(&server)?;
         Ok(server)
     }
-}
-
-fn unknown(name: &str) -> String {
-    let near = nearest(name, OPTIONS.iter().map(|it| it.name));
-    let hint = near.map(|it| format!("; did you mean `{it}`?")).unwrap_or_default();
-    format!("there is no option `{name}`{hint}")
 }
 
 /// Checks combinations of options.

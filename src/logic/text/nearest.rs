@@ -50,6 +50,15 @@ pub fn errors(name: &str, other: &str) -> usize {
     strsim::osa_distance(&name.to_lowercase(), &other.to_lowercase())
 }
 
+/// Returns the message about an unknown option: with the nearest known one if it is similar, and with all known ones otherwise.
+pub fn unknown_option(name: &str, known: &[&str]) -> String {
+    let hint = nearest(name, known.iter().copied()).map_or_else(
+        || format!("the options are: {}", known.join(", ")),
+        |it| format!("did you mean `{it}`?"),
+    );
+    format!("there is no option `{name}`; {hint}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::nearest;

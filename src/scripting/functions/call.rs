@@ -6,12 +6,10 @@ use serde_json::{Map, Value};
 
 use super::{Given, Pace, Shape, Surroundings, bounds, given, pace, passage::Passage};
 use crate::call::Invocation;
-use crate::scripting::{
-    functions::{
-        outcome::{Datum, Failure, Flow, Outcome, integer},
-        types::{Function, Library, Type},
-    },
-    values::text::no_option,
+use crate::logic::text::nearest::unknown_option;
+use crate::scripting::functions::{
+    outcome::{Datum, Failure, Flow, Outcome, integer},
+    types::{Function, Library, Type},
 };
 
 /// One call, whose arguments match the parameters.
@@ -236,7 +234,7 @@ impl Function {
         for (name, value) in options {
             let Some(option) = self.options.iter().find(|it| it.name == name) else {
                 let known = self.options.iter().map(|it| it.name).collect::<Vec<_>>();
-                return Err(no_option(&name, &known).into());
+                return Err(unknown_option(&name, &known).into());
             };
             if !value.is_null() {
                 let value = option.check(Given::Datum(Datum::Json(value)), size_max)?;

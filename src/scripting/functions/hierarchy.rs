@@ -14,7 +14,7 @@ use crate::logic::object::{
     hierarchy::{self, Adoption, HierarchyError},
     reference::{self, Ownership},
 };
-use crate::scripting::values::text::no_option;
+use crate::logic::text::nearest::unknown_option;
 use crate::settings::FieldPath;
 
 /// One of the functions that change the hierarchy of objects.
@@ -255,7 +255,7 @@ impl Helper {
         }
         if let Some(unknown) = options.keys().find(|it| !self.options.contains(&it.as_str())) {
             let known = self.options.iter().copied().chain(self.argument).collect::<Vec<_>>();
-            return Err(no_option(unknown, &known));
+            return Err(unknown_option(unknown, &known));
         }
         Ok(Rest { argument, options })
     }

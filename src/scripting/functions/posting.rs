@@ -12,13 +12,13 @@ use crate::call::{Invocation, QueuedEvent};
 use crate::logic::{
     background::posting::{self, Note},
     object::ObjectRef,
+    text::nearest::unknown_option,
 };
 use crate::scripting::{
     functions::kopf::Argument,
     values::{
         Nested, duration,
         errors::{CLASS, CallError, Described},
-        text::no_option,
     },
 };
 use crate::settings::PostingSettings;
@@ -283,7 +283,7 @@ impl EventText {
             "reason" => self.reason = Some(text(name, value)?),
             "message" => self.message = Some(text(name, value)?),
             "backoffs" => self.backoffs = Some(backoffs(&value)?),
-            _ => return Err(no_option(name, OPTIONS)),
+            _ => return Err(unknown_option(name, OPTIONS)),
         }
         Ok(())
     }

@@ -55,15 +55,6 @@ fn arranged(value: &Value, is_field: fn(&Value) -> bool) -> Value {
     }
 }
 
-/// Returns the message about an unknown option: with the nearest known one if it is similar, and with all known ones otherwise.
-pub(crate) fn no_option(name: &str, known: &[&str]) -> String {
-    let mut hint = did_you_mean(name, known.iter().copied(), "");
-    if hint.is_empty() {
-        hint = format!("; the options are: {}", known.join(", "));
-    }
-    format!("there is no option `{name}`{hint}")
-}
-
 /// Returns the end of a message about an unknown name: the nearest known one, if it is similar.
 pub(crate) fn did_you_mean<'a>(
     name: &str,

@@ -6,10 +6,10 @@ use http::Method;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use crate::logic::text::duration;
+use crate::logic::text::{duration, nearest::unknown_option};
 use crate::scripting::{
     functions::outcome::{Datum, Failure, Outcome, integer},
-    values::text::{no_option, shown},
+    values::text::shown,
 };
 
 /// Maximum number of attempts of one request.
@@ -53,7 +53,7 @@ impl Retries {
         let Some(options) = options else { return Ok(Retries::default()) };
         let known = ["attempts", "backoff", "on"];
         if let Some(name) = options.keys().find(|it| !known.contains(&it.as_str())) {
-            return Err(format!("`retries`: {}", no_option(name, &known)).into());
+            return Err(format!("`retries`: {}", unknown_option(name, &known)).into());
         }
         let attempts = options.get("attempts").unwrap_or(&Value::Null);
         let attempts = integer(attempts)
